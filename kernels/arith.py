@@ -1,0 +1,122 @@
+"""Operations on carrier values: (result, flags of the operation itself). The result holds at least p + 2 bits, its last one sticky.
+
+Each computes in the carrier, finds the error of that one operation exactly, and folds it in by rounding to odd: where the result is not
+exact and its last bit is even, it moves one unit in the last place towards the exact value. An odd number between two candidates is on
+the same side of every tie and every candidate as the exact value, so the rounding that follows is the only one that counts.
+
+Operands are values of a format: at most 24 significant bits, magnitudes in 2^-400 ... 2^400. So a product is exact, and no error term underflows.
+(The narrow carrier has operands of at most 11 bits and magnitudes in 2^-30 ... 2^30.)
+"""
+
+import math
+
+import numpy as np
+
+from .jit import bits_float, float_bits, kernel
+from .rounding import drawn, selected
+
+
+@kernel
+def to_odd(s, error, target):
+    """s moved to its odd neighbour on the side of the error. An infinite or NaN s has a NaN error and stays."""
+    bits = float_bits(s)
+    step = 1 if (bits ^ float_bits(error)) >= 0 else -1
+    return bits_float(bits + step, target.one) if (abs(error) > target.zero) & ((bits & 1) == 0) else s
+
+
+@kernel
+def two_sum(x, y, target):
+    """x + y and its sticky bit (Knuth's TwoSum: six operations, no assumption on magnitudes)."""
+    s = x + y
+    shadow = s - x
+    return to_odd(s, (x - (s - shadow)) + (y - shadow), target)
+
+
+@kernel
+def downward_zero(s, x, y, target):
+    """An exact zero sum of operands not both +0 is -0 when rounding toward negative (IEEE 754-2019 6.3)."""
+    return -target.zero if (s == target.zero) & (target.downward != target.none) & ((float_bits(x) | float_bits(y)) < 0) else s
+
+
+@kernel
+def identity(x, y, z, target):
+    """x itself: a conversion."""
+    return x, target.none
+
+
+@kernel
+def add(x, y, z, target):
+    """x + y."""
+    return downward_zero(two_sum(x, y, target), x, y, target), target.none
+
+
+@kernel
+def sub(x, y, z, target):
+    """x - y."""
+    return add(x, -y, z, target)
+
+
+@kernel
+def mul(x, y, z, target):
+    """x * y: exact."""
+    return x * y, target.none
+
+
+@kernel
+def div(x, y, z, target):
+    """x / y. The quotient is cut in two, so that both partial products, and the remainder after each, are exact."""
+    q = x / y
+    high = bits_float(float_bits(q) & target.split_mask, target.one)
+    remainder = (x - high * y) - (q - high) * y
+    by_zero = (y == target.zero) & (x != target.zero) & (abs(x) < target.infinite)
+    error = remainder if float_bits(y) >= 0 else -remainder
+    return to_odd(q, error, target), target.divbyzero if by_zero else target.none
+
+
+@kernel
+def sqrt(x, y, z, target):
+    """The square root. Its high part is rounded, not cut: the low part then squares exactly."""
+    r = np.sqrt(x)
+    high = bits_float((float_bits(r) + target.split_half) & target.split_mask, target.one)
+    low = r - high
+    remainder = ((x - high * high) - (high + high) * low) - low * low
+    return to_odd(r, remainder, target), target.none
+
+
+@kernel
+def fma(x, y, z, target):
+    """x * y + z, rounded once."""
+    product = x * y
+    s = downward_zero(two_sum(product, z, target), product, z, target)
+    invalid = (product != product) & (x == x) & (y == y)
+    return s, target.product_invalid if invalid else target.none
+
+
+@kernel
+def remainder(x, y, z, target):
+    """IEEE remainder x - n*y, n the integer nearest x/y, ties to even: always exact. A zero result has the sign of x."""
+    divisor = abs(y)
+    rest = math.fmod(abs(x), divisor + divisor)
+    rest = rest - divisor if rest + rest > divisor else rest
+    rest = rest - divisor if rest + rest >= divisor else rest
+    rest = abs(x) if abs(y) == target.infinite else rest
+    rest = x / y - x / y if (abs(x) == target.infinite) | (y == target.zero) | (x != x) | (y != y) else rest
+    magnitude = abs(rest)
+    opposite = (float_bits(rest) ^ float_bits(x)) < 0
+    return -magnitude if opposite else magnitude, target.none
+
+
+@kernel
+def integral(x, y, z, target):
+    """x rounded to an integer by a deterministic mode; `y` is 1 to raise INEXACT where that changes x."""
+    n = selected(abs(x), float_bits(x) < 0, target)
+    n = abs(x) if abs(x) >= target.magic else n
+    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (y != target.zero) else target.none
+
+
+@kernel
+def integral_drawn(x, y, random, target):
+    """x rounded to an integer stochastically."""
+    n = drawn(abs(x), random, target)
+    n = abs(x) if abs(x) >= target.magic else n
+    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (y != target.zero) else target.none

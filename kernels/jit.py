@@ -1,0 +1,89 @@
+"""Compile options, in one place.
+
+`fastmath` is never on: contraction and reassociation change bits. Loops release the interpreter lock, so that ordinary threads run
+them in parallel; no Numba threading layer is involved, and calls from several Python threads are safe under every one of them.
+"""
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload, register_jitable
+
+kernel = register_jitable
+"""Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, inlined machine code in a loop."""
+
+DISABLED = bool(numba.config.DISABLE_JIT)
+SLOW_COMPILATION_SECONDS = 5.0
+
+
+def _source_digest() -> int:
+    """62 bits of SHA-256 over all kernel sources. Numba's cache looks at the outermost function's file only; loops close over this number."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return int.from_bytes(digest.digest()[:8], "little") >> 2
+
+
+SOURCE_DIGEST = _source_digest()
+
+
+def compiled(function: Callable) -> Callable:
+    """Compile a loop: cached on disk, without the interpreter lock, IEEE division."""
+    dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    if DISABLED:
+        return function
+
+    def call(*arguments: object) -> object:
+        before = time.perf_counter()
+        known = len(dispatcher.signatures)
+        result = dispatcher(*arguments)
+        elapsed = time.perf_counter() - before
+        if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.signatures) > known:
+            print(f"softfloat: compiling {function.__name__} took {elapsed:.1f} s; it is cached from now on", file=sys.stderr)
+        return result
+
+    call.dispatcher = dispatcher  # type: ignore[attr-defined]
+    return call
+
+
+@intrinsic
+def _float_to_bits(context, x):
+    result = {types.float32: types.int32, types.float64: types.int64}[x]
+    return result(x), lambda context, builder, signature, arguments: builder.bitcast(arguments[0], context.get_value_type(result))
+
+
+@intrinsic
+def _bits_to_float(context, bits, like):
+    field = {types.float32: types.int32, types.float64: types.int64}[like]
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(context.cast(builder, arguments[0], bits, field), context.get_value_type(like))
+
+    return like(bits, like), codegen
+
+
+def float_bits(x):
+    """The bits of a carrier value as a signed integer of the same width."""
+    return x.view(np.int32 if x.dtype == np.float32 else np.int64)
+
+
+@overload(float_bits)
+def _float_bits(x):
+    return lambda x: _float_to_bits(x)
+
+
+def bits_float(bits, like):
+    """The carrier value, of the type of `like`, with these bits. Numba widens integers to 64 bits; the narrow carrier's are cut back here."""
+    narrow = np.asarray(like).dtype == np.float32
+    return np.asarray(bits).astype(np.int32 if narrow else np.int64)[()].view(np.float32 if narrow else np.float64)
+
+
+@overload(bits_float)
+def _bits_float(bits, like):
+    return lambda bits, like: _bits_to_float(bits, like)

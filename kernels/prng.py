@@ -1,0 +1,104 @@
+"""Random numbers by address: pure functions of (key, stream, position).
+
+Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11) maps a 128-bit counter and a 64-bit key
+to 128 bits. Position i of a stream has 52 of them:
+
+    tile, within = divmod(i, 128)                      a tile is 16 blocks of 8 half-words; lane-major, so that SIMD code fills it in order
+    block = 16 * tile + within % 16,  half-word = within // 16
+    top 16 bits    half-word of philox(counter = block,            stream)
+    low 36 bits    words 0, 1 of philox(counter = i | 2^63,        stream)
+
+The top bits alone settle all but one rounding in 2^16; only then are the others drawn.
+
+    word        0       1       2       3
+    low half    h 0     h 1     h 2     h 3
+    high half   h 4     h 5     h 6     h 7
+"""
+
+import numpy as np
+
+from .jit import bits_float, kernel
+
+TILE = 128
+LANES = 16
+LOW_WORD = 0xFFFFFFFF
+LOW_PLANE = 0x80000000  # set in counter word 1: positions stay below 2^62
+
+
+@kernel
+def philox(c0, c1, c2, c3, k0, k1):
+    """Philox4x32-10: four words from a counter of four and a key of two, all 32-bit values held in uint64."""
+    mask = np.uint64(LOW_WORD)
+    word = np.uint64(32)
+    for _ in range(10):
+        p0 = np.uint64(0xD2511F53) * c0
+        p1 = np.uint64(0xCD9E8D57) * c2
+        c0 = (p1 >> word) ^ c1 ^ k0
+        c1 = p1 & mask
+        c2 = (p0 >> word) ^ c3 ^ k1
+        c3 = p0 & mask
+        k0 = (k0 + np.uint64(0x9E3779B9)) & mask
+        k1 = (k1 + np.uint64(0xBB67AE85)) & mask
+    return c0, c1, c2, c3
+
+
+@kernel
+def unit_fraction(bits, width):
+    """bits / 2^width for 0 <= bits < 2^width, width <= 52: written below the point of a number in [1, 2)."""
+    return bits_float((np.int64(1023) << 52) | (np.int64(bits) << (52 - width)), 1.0) - 1.0
+
+
+@kernel
+def fill_high(tile, uniforms, key, stream):
+    """The top 16 bits of the 128 positions of a tile, as fractions."""
+    mask, half = np.uint64(LOW_WORD), np.uint64(16)
+    low_half = np.uint64(0xFFFF)
+    k0, k1 = key & mask, key >> np.uint64(32)
+    s0, s1 = stream & mask, stream >> np.uint64(32)
+    for lane in range(LANES):
+        block = np.uint64(tile) * np.uint64(LANES) + np.uint64(lane)
+        w0, w1, w2, w3 = philox(block & mask, block >> np.uint64(32), s0, s1, k0, k1)
+        uniforms[lane] = unit_fraction(w0 & low_half, 16)
+        uniforms[lane + 16] = unit_fraction(w1 & low_half, 16)
+        uniforms[lane + 32] = unit_fraction(w2 & low_half, 16)
+        uniforms[lane + 48] = unit_fraction(w3 & low_half, 16)
+        uniforms[lane + 64] = unit_fraction(w0 >> half, 16)
+        uniforms[lane + 80] = unit_fraction(w1 >> half, 16)
+        uniforms[lane + 96] = unit_fraction(w2 >> half, 16)
+        uniforms[lane + 112] = unit_fraction(w3 >> half, 16)
+
+
+@kernel
+def add_low(tile, uniforms, key, stream):
+    """The low 36 bits of the 128 positions of a tile, added to their top 16."""
+    mask = np.uint64(LOW_WORD)
+    k0, k1 = key & mask, key >> np.uint64(32)
+    s0, s1 = stream & mask, stream >> np.uint64(32)
+    for within in range(TILE):
+        position = np.uint64(tile) * np.uint64(TILE) + np.uint64(within)
+        w0, w1, _, _ = philox(position & mask, (position >> np.uint64(32)) | np.uint64(LOW_PLANE), s0, s1, k0, k1)
+        low = (w0 << np.uint64(4)) | (w1 >> np.uint64(28))
+        uniforms[within] += unit_fraction(low, 52)
+
+
+@kernel
+def keep_bits(uniforms, width):
+    """Each fraction cut to its top `width` bits."""
+    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+    for i in range(uniforms.size):
+        uniforms[i] = np.floor(uniforms[i] * scale) / scale
+
+
+@kernel
+def rotate_left(x, count):
+    """x rotated left in 64 bits."""
+    return (x << np.uint64(count)) | (x >> np.uint64(64 - count))
+
+
+@kernel
+def xoroshiro128aox(s0, s1):
+    """(output, next s0, next s1) of the IPU's generator (Hanlon and Felstead, arXiv 2203.04058)."""
+    mixed = s0 ^ s1
+    common = s0 & s1
+    output = mixed ^ (rotate_left(common, 1) | rotate_left(common, 2))
+    return output, rotate_left(s0, 55) ^ mixed ^ (mixed << np.uint64(14)), rotate_left(mixed, 36)

@@ -1,0 +1,148 @@
+"""Carrier values to codes: the only place that rounds. The other file that decides every bit.
+
+With e the exponent of |x|, but at least emin, and m the format's fraction bits:
+
+    y = |x| / 2^(e-m)              exact: a multiplication by a power of two built from bits
+    n = floor(y), f = y - n        exact
+    n = n + 1 if f >= threshold
+    code = (e - emin) * 2^m + n
+
+The hidden bit of n adds one to the exponent field, a carry adds one more, a subnormal adds none: no case is special.
+The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an odd n and the next number above it for an even one; directed
+modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic rounding draws 1 - U, U uniform in [0, 1).
+
+Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the last one sticky.
+"""
+
+import numpy as np
+
+from .jit import bits_float, float_bits, kernel
+
+
+@kernel
+def scaled(x, target):
+    """(y, code of the binade's start less its hidden bit)."""
+    magnitude = abs(x)
+    exponent = float_bits(magnitude) >> target.fraction_bits
+    low = exponent < target.lowest_exponent
+    quantum = target.lowest_quantum if low else exponent - target.mantissa_bits
+    base = target.none if low else (exponent - target.lowest_exponent) << target.mantissa_bits
+    return magnitude * bits_float((target.twice_bias - quantum) << target.fraction_bits, target.one), base
+
+
+@kernel
+def selected(y, negative, target):
+    """The integer next to y that a deterministic mode chooses: its threshold goes by sign and by parity."""
+    n = np.floor(y)
+    odd = (float_bits(n + target.magic) & 1) != 0
+    positive_threshold = target.up_positive_odd if odd else target.up_positive_even
+    negative_threshold = target.up_negative_odd if odd else target.up_negative_even
+    threshold = negative_threshold if negative else positive_threshold
+    return n + target.one if y - n >= threshold else n
+
+
+@kernel
+def drawn(y, random, target):
+    """The integer next to y that stochastic rounding chooses: up with probability f, to the last bit of `random`."""
+    n = np.floor(y)
+    return n + target.one if y - n >= target.one - random else n
+
+
+@kernel
+def within_window(y, random, target):
+    """Whether random bits not drawn yet could turn a step that was not taken into one that is."""
+    short = (target.one - random) - (y - np.floor(y))
+    return (short > target.zero) & (short <= target.window)
+
+
+@kernel
+def below_limit(x, target):
+    """Whether x is tiny under a deterministic mode."""
+    return abs(x) < (target.tiny_negative if float_bits(x) < 0 else target.tiny_positive)
+
+
+@kernel
+def drawn_tiny(x, random, target):
+    """Whether x is tiny under stochastic rounding: the same random number rounds it as if the exponent had no lower end."""
+    magnitude = abs(x)
+    y = magnitude * target.sliver_scale
+    stays = y - np.floor(y) < target.one - random
+    return (magnitude < target.tiny_positive) | ((magnitude < target.smallest_normal) & stays)
+
+
+@kernel
+def undecided(x, random, target):
+    """Whether the result or its tininess hangs on random bits not drawn yet."""
+    y, _ = scaled(x, target)
+    magnitude = abs(x)
+    sliver = (magnitude >= target.tiny_positive) & (magnitude < target.smallest_normal)
+    return within_window(y, random, target) | (sliver & within_window(magnitude * target.sliver_scale, random, target))
+
+
+@kernel
+def assemble(x, y, n, base, tiny, target):
+    """(code, flags) of x that was rounded to n."""
+    negative = float_bits(x) < 0
+    flushed = tiny & (y > target.zero) & (target.ftz != target.none)
+    inexact = (n != y) | flushed
+    magnitude = target.none if flushed else base + (float_bits(n + target.magic) - target.magic_bits)
+    code = magnitude | target.sign if negative else magnitude
+    flags = (target.tiny_inexact if tiny else target.inexact) if inexact else target.none
+    over = magnitude > target.largest
+    code = (target.overflow_negative if negative else target.overflow_positive) if over else code
+    flags = target.overflow_flags if over else flags
+    infinite = abs(x) == target.infinite
+    code = (target.infinity_negative if negative else target.infinity_positive) if infinite else code
+    flags = target.infinity_flags if infinite else flags
+    code = target.nan if x != x else code
+    flags = target.nan_flags if x != x else flags
+    return code, flags
+
+
+@kernel
+def assemble_unusual(x, y, n, base, tiny, target):
+    """`assemble` for formats that lack subnormals, a negative zero, negative values or zero."""
+    below = abs(x) < target.smallest_normal
+    gap = (target.lowest_quantum == target.lowest_exponent) & below
+    scale = target.first_code if gap else target.one
+    code, flags = assemble(x, y * scale, n * scale, base, tiny, target)
+    settled = (abs(x) < target.infinite) & (flags < target.overflow_bit)
+    code = target.zero_sign if settled & (float_bits(x) < 0) & (code == target.sign) else code
+    code = max(code - target.code_base, target.none) if settled else code
+    outside = ((x < target.zero) & (target.unsigned != target.none)) | ((x == target.zero) & (target.zeroless != target.none))
+    return target.nan if outside else code, target.invalid if outside else flags
+
+
+@kernel
+def round_nearest(x, random, target):
+    """Nearest, ties to even, by the machine's own instruction."""
+    y, base = scaled(x, target)
+    return assemble(x, y, np.rint(y), base, below_limit(x, target), target)
+
+
+@kernel
+def round_selected(x, random, target):
+    """Any deterministic mode."""
+    y, base = scaled(x, target)
+    return assemble(x, y, selected(y, float_bits(x) < 0, target), base, below_limit(x, target), target)
+
+
+@kernel
+def round_drawn(x, random, target):
+    """Stochastic rounding."""
+    y, base = scaled(x, target)
+    return assemble(x, y, drawn(y, random, target), base, drawn_tiny(x, random, target), target)
+
+
+@kernel
+def round_selected_unusual(x, random, target):
+    """Any deterministic mode, into an unusual format."""
+    y, base = scaled(x, target)
+    return assemble_unusual(x, y, selected(y, float_bits(x) < 0, target), base, below_limit(x, target), target)
+
+
+@kernel
+def round_drawn_unusual(x, random, target):
+    """Stochastic rounding into an unusual format."""
+    y, base = scaled(x, target)
+    return assemble_unusual(x, y, drawn(y, random, target), base, drawn_tiny(x, random, target), target)

@@ -1,0 +1,414 @@
+"""What compiled code knows of a format and of an environment: enumerations and flat tuples, standard library only.
+
+A format is held three times, each time as little as its user needs: `FormatSpec` says which codes mean what, `Source` is what
+turns a code into a carrier value, `Target` is what turns a carrier value into a code *under one rounding rule*. The last two are
+derived here, in one place; every difference between rounding modes, overflow rules, tininess and NaN policies is a number in them,
+so one compiled loop serves all formats and all rules.
+"""
+
+from enum import IntEnum
+from math import inf, nan
+from typing import NamedTuple
+
+
+class Rounding(IntEnum):
+    """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding."""
+
+    NEAREST_EVEN = 0
+    NEAREST_AWAY = 1
+    TOWARD_ZERO = 2
+    TOWARD_POSITIVE = 3
+    TOWARD_NEGATIVE = 4
+    TO_ODD = 5
+    STOCHASTIC = 6
+
+
+class Overflow(IntEnum):
+    """What a finite result too large for the format becomes."""
+
+    INFINITY = 0
+    SATURATE = 1
+    NAN = 2
+
+
+class Tininess(IntEnum):
+    """When a result is tested for being tiny: before rounding, or after rounding as if the exponent range had no lower end."""
+
+    AFTER = 0
+    BEFORE = 1
+
+
+class InfiniteInput(IntEnum):
+    """What a conversion makes of an infinite operand. `DEFAULT` is `SATURATE` under `Overflow.SATURATE` (OCP OFP8 1.0), else `KEEP`."""
+
+    DEFAULT = 0
+    KEEP = 1
+    SATURATE = 2
+    NAN = 3
+
+
+class NanEncoding(IntEnum):
+    """Which codes are NaN, by the suffixes of ml_dtypes: an IEEE exponent field, only all ones, only minus zero, or none."""
+
+    IEEE = 0
+    FN = 1
+    FNUZ = 2
+    NONE = 3
+
+
+INEXACT, UNDERFLOW, OVERFLOW, DIVBYZERO, INVALID = 1, 2, 4, 8, 16
+
+PROPAGATE_NONE, PROPAGATE_FIRST, PROPAGATE_SIGNALLING_FIRST = 0, 1, 2
+INTEGER_MAXIMUM, INTEGER_ZERO, INTEGER_INDEFINITE = 0, 1, 2
+
+
+class NanPolicy(NamedTuple):
+    """How NaNs travel: one row of `NAN_POLICIES`."""
+
+    name: str
+    negative_default: bool  # sign of a NaN made by an invalid operation
+    propagate: int  # which NaN operand's payload survives
+    any_nan_signals: bool  # a quiet operand raises INVALID too
+    product_invalid: bool  # inf*0 + quiet NaN is an invalid operation
+    integer_nan: int  # what NaN converts to; INDEFINITE also replaces saturation
+    source: str
+
+
+NAN_POLICIES = {
+    row.name: row
+    for row in (
+        NanPolicy("canonical", False, PROPAGATE_NONE, False, True, INTEGER_MAXIMUM, "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload"),
+        NanPolicy("riscv", False, PROPAGATE_NONE, False, True, INTEGER_MAXIMUM, "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf"),
+        NanPolicy("x86", True, PROPAGATE_FIRST, False, True, INTEGER_INDEFINITE, "Berkeley SoftFloat-3e, 8086-SSE specialisation"),
+        NanPolicy("x86_fma3", True, PROPAGATE_FIRST, False, False, INTEGER_INDEFINITE, "as x86; VFMADD returns the quiet NaN of inf*0 + NaN without a flag"),
+        NanPolicy("arm", False, PROPAGATE_SIGNALLING_FIRST, False, True, INTEGER_ZERO, "Arm ARM, FPProcessNaNs with FPCR.DN = 0; FCVT saturates, NaN to 0"),
+        NanPolicy("ipu", False, PROPAGATE_NONE, True, True, INTEGER_MAXIMUM, "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV"),
+    )
+}
+
+
+class FormatSpec(NamedTuple):
+    """Which codes mean what. Magnitudes are codes without their sign bit; a magnitude field that no code has is `NEVER`."""
+
+    width: int
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    signed: bool
+    signed_zero: bool
+    zero: bool
+    subnormals: bool
+    largest: int  # magnitude of the largest finite value
+    infinity: int  # magnitude of infinity
+    nan_first: int  # least magnitude that is a NaN
+    lone_nan: int  # the one code that is NaN by its sign and nothing else
+    nan: int  # the canonical quiet NaN's code
+    quiet: int  # the bit that tells quiet from signalling; 0 where all NaNs are quiet
+
+
+NEVER = 1 << 62
+FLOAT64 = FormatSpec(
+    64, 11, 52, 1023, True, True, True, True, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF0000000000001, -1, 0x7FF8000000000000, 1 << 51
+)  # as a source only: 53 bits of precision are more than the carrier can round
+
+
+def format_spec(
+    exponent_bits: int,
+    mantissa_bits: int,
+    bias: int,
+    infinities: bool,
+    nan_encoding: NanEncoding,
+    subnormals: bool,
+    signed: bool,
+    signed_zero: bool,
+    zero: bool,
+) -> FormatSpec:
+    """Lay out the special codes. From the top magnitude down: NaN where it is a magnitude, then infinity, then the largest finite value."""
+    width = signed + exponent_bits + mantissa_bits
+    all_ones = (1 << (exponent_bits + mantissa_bits)) - 1
+    infinity, nan_first, lone_nan, quiet, nan_code = NEVER, NEVER, -1, 0, 0
+    if nan_encoding is NanEncoding.IEEE:
+        infinity = all_ones >> mantissa_bits << mantissa_bits
+        nan_first = infinity + 1
+        quiet = 1 << (mantissa_bits - 1)
+        nan_code = infinity | quiet
+        largest = infinity - 1
+    else:
+        largest = all_ones
+        if nan_encoding is NanEncoding.FN:
+            nan_first = nan_code = largest
+            largest -= 1
+        elif nan_encoding is NanEncoding.FNUZ:
+            lone_nan = nan_code = 1 << (width - 1)
+        if infinities:
+            infinity = largest
+            largest -= 1
+    if nan_encoding is NanEncoding.NONE:
+        nan_code = largest
+    return FormatSpec(
+        width, exponent_bits, mantissa_bits, bias, signed, signed_zero, zero, subnormals, largest, infinity, nan_first, lone_nan, nan_code, quiet
+    )
+
+
+class Carrier(NamedTuple):
+    """A binary interchange format that holds every value and every exact-but-for-a-sticky-bit result."""
+
+    fraction_bits: int
+    bias: int
+    split_bits: int  # low bits cut off so that two halves multiply exactly
+
+
+CARRIER64 = Carrier(52, 1023, 27)
+CARRIER32 = Carrier(23, 127, 12)
+
+
+class Source(NamedTuple):
+    """code -> carrier value. Integers first, then carrier floats."""
+
+    magnitude_mask: int  # what is above it is the sign
+    shift: int  # fraction bits the carrier has more
+    rebias: int  # carrier exponent field of exponent 0 in the format
+    hidden: int  # below it the exponent field is 0
+    sign_shift: int
+    infinity: int
+    nan_first: int
+    lone_nan: int
+    quiet: int
+    payload: int  # fraction bits a NaN carries along
+    one_exponent: int
+    tiny: float  # smallest normal value
+    flush_below: float  # subnormal operands below it count as zero
+    zero: float
+    infinite: float
+    not_a_number: float
+
+
+def source(fmt: FormatSpec, carrier: Carrier, daz: bool) -> Source:
+    """The numbers that decode `fmt` into `carrier`."""
+    tiny = 2.0 ** (1 - fmt.bias) if fmt.zero else 0.0
+    return Source(
+        magnitude_mask=(1 << (fmt.width - fmt.signed)) - 1,
+        shift=carrier.fraction_bits - fmt.mantissa_bits,
+        rebias=(carrier.bias - fmt.bias) << carrier.fraction_bits,
+        hidden=1 << fmt.mantissa_bits if fmt.zero else 0,
+        sign_shift=(64 if carrier is CARRIER64 else 32) - fmt.width if fmt.signed else 0,
+        infinity=fmt.infinity,
+        nan_first=fmt.nan_first,
+        lone_nan=fmt.lone_nan,
+        quiet=fmt.quiet,
+        payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,
+        one_exponent=1 << carrier.fraction_bits,
+        tiny=tiny,
+        flush_below=tiny if daz or not fmt.subnormals else 0.0,
+        zero=0.0,
+        infinite=inf,
+        not_a_number=nan,
+    )
+
+
+class Rule(NamedTuple):
+    """One call's choice among everything IEEE 754 and hardware leave open."""
+
+    rounding: Rounding = Rounding.NEAREST_EVEN
+    overflow: Overflow = Overflow.INFINITY
+    tininess: Tininess = Tininess.AFTER
+    infinite_input: InfiniteInput = InfiniteInput.DEFAULT
+    daz: bool = False
+    ftz: bool = False
+    nan: str = "canonical"
+    conversion: bool = False
+    random_width: int = 52  # random bits per rounding, of the 52 that a carrier's fraction can tell apart
+    handed_bits: bool = False  # the random bits come from the caller, all of them at once
+
+
+class Target(NamedTuple):
+    """carrier value -> code, under one rule. Integers first, then carrier floats."""
+
+    mantissa_bits: int
+    lowest_exponent: int  # carrier exponent field of emin
+    lowest_quantum: int  # carrier exponent field of the spacing below 2^emin
+    fraction_bits: int
+    twice_bias: int
+    code_base: int  # subtracted from the assembled code: a format without zero starts at its first power of two
+    magic_bits: int
+    largest: int  # before `code_base` is subtracted
+    sign: int
+    zero_sign: int  # the sign bit if the format has a negative zero
+    overflow_positive: int
+    overflow_negative: int
+    overflow_flags: int
+    infinity_positive: int
+    infinity_negative: int
+    infinity_flags: int
+    nan: int
+    nan_flags: int  # raised by every NaN result: a format without NaN cannot hold it
+    any_nan_signals: int
+    product_invalid: int
+    propagate: int
+    nan_base: int  # what a propagated payload is put onto
+    nan_sign: int  # the sign bit if NaNs have one
+    payload: int  # fraction bits that hold a payload; 0 where the format has a single NaN
+    ftz: int
+    downward: int
+    unsigned: int
+    zeroless: int
+    none: int
+    inexact: int
+    tiny_inexact: int
+    overflow_bit: int
+    invalid: int
+    divbyzero: int
+    split_mask: int
+    split_half: int
+    magic: float
+    zero: float
+    one: float
+    infinite: float
+    first_code: float  # code of the smallest normal number
+    up_positive_even: float  # rounding goes up in magnitude where the fraction reaches the threshold of its sign and parity
+    up_positive_odd: float
+    up_negative_even: float
+    up_negative_odd: float
+    tiny_positive: float  # a magnitude below it is tiny
+    tiny_negative: float
+    smallest_normal: float
+    sliver_scale: float  # stochastic tininess: 1 / spacing just below the smallest normal number, exponent unbounded
+    window: float  # how far the random bits not drawn yet can lower the threshold
+
+
+NEVER_UP = 2.0  # no fraction reaches it
+
+
+def thresholds(rounding: Rounding, negative: bool, carrier: Carrier) -> tuple[float, float]:
+    """(even, odd): the least fraction that rounds an even, an odd significand up in magnitude. Stochastic rounding brings its own."""
+    just_above_half = 0.5 + 2.0 ** (-1 - carrier.fraction_bits)  # the next number of the carrier after 1/2
+    anything = 2.0 ** (1 - carrier.bias)  # the smallest normal number of the carrier; no fraction but zero is below it
+    always = anything, anything
+    never = NEVER_UP, NEVER_UP
+    table = {
+        Rounding.NEAREST_EVEN: (just_above_half, 0.5),
+        Rounding.NEAREST_AWAY: (0.5, 0.5),
+        Rounding.TOWARD_ZERO: never,
+        Rounding.TOWARD_POSITIVE: never if negative else always,
+        Rounding.TOWARD_NEGATIVE: always if negative else never,
+        Rounding.TO_ODD: (anything, NEVER_UP),
+        Rounding.STOCHASTIC: never,
+    }
+    return table[rounding]
+
+
+def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) -> float:
+    """The least magnitude that is not tiny.
+
+    After rounding, magnitudes in the sliver (2^emin - spacing, 2^emin), whose spacing is that of unbounded exponents, escape
+    if they round up to 2^emin. The significand below is odd, the power of two above is even.
+    """
+    smallest_normal = 2.0 ** emin(fmt)
+    if rule.tininess is Tininess.BEFORE:
+        return smallest_normal
+    spacing = 2.0 ** (emin(fmt) - 1 - fmt.mantissa_bits)
+    sliver = smallest_normal - spacing
+    if rule.rounding is Rounding.STOCHASTIC:
+        return sliver
+    _, odd = thresholds(rule.rounding, negative, carrier)
+    if odd > 1:
+        return smallest_normal
+    if odd == 0.5:
+        return sliver + spacing / 2
+    return sliver + spacing * 2.0 ** (fmt.mantissa_bits - carrier.fraction_bits)  # one carrier ulp above the sliver's start
+
+
+def emin(fmt: FormatSpec) -> int:
+    """Exponent of the smallest normal number."""
+    return 1 - fmt.bias if fmt.zero else -fmt.bias
+
+
+def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
+    """The numbers that round a carrier value into `fmt` under `rule`."""
+    policy = NAN_POLICIES[rule.nan]
+    sign = 1 << (fmt.width - 1) if fmt.signed else 0
+    has_infinity, has_nan = fmt.infinity != NEVER, fmt.nan_first != NEVER or fmt.lone_nan >= 0
+    two_nans = fmt.nan_first != NEVER and fmt.signed
+    default_nan = fmt.nan | (sign if policy.negative_default and two_nans else 0)
+    nan_flags = 0 if has_nan else INVALID
+
+    def beyond(negative: bool, kind: Overflow) -> int:
+        finite = fmt.largest | (sign if negative else 0)
+        if kind is Overflow.SATURATE:
+            return finite
+        if kind is Overflow.NAN:
+            return default_nan
+        if has_infinity:
+            return fmt.infinity | (sign if negative else 0)
+        return default_nan if has_nan else finite
+
+    def overflowed(negative: bool) -> int:
+        even, _ = thresholds(rule.rounding, negative, carrier)
+        stays_finite = rule.rounding is Rounding.TO_ODD or even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC
+        return beyond(negative, Overflow.SATURATE if rule.overflow is Overflow.INFINITY and stays_finite else rule.overflow)
+
+    infinite, infinity_flags = Overflow.INFINITY, 0
+    if rule.conversion:
+        choice = rule.infinite_input
+        if choice is InfiniteInput.SATURATE or choice is InfiniteInput.DEFAULT and rule.overflow is Overflow.SATURATE:
+            infinite = Overflow.SATURATE
+        elif choice is InfiniteInput.NAN:
+            infinite, infinity_flags = Overflow.NAN, INVALID
+    elif not has_infinity:
+        infinite = rule.overflow
+
+    carrier_emin = carrier.bias + emin(fmt)
+    positive, negative = (thresholds(rule.rounding, side, carrier) for side in (False, True))
+    spacing_exponent = emin(fmt) - 1 - fmt.mantissa_bits
+    return Target(
+        mantissa_bits=fmt.mantissa_bits,
+        lowest_exponent=carrier_emin,
+        lowest_quantum=carrier_emin - fmt.mantissa_bits if fmt.subnormals else carrier_emin,
+        fraction_bits=carrier.fraction_bits,
+        twice_bias=2 * carrier.bias,
+        code_base=0 if fmt.zero else 1 << fmt.mantissa_bits,
+        magic_bits=(carrier.bias + carrier.fraction_bits) << carrier.fraction_bits,
+        largest=fmt.largest + (0 if fmt.zero else 1 << fmt.mantissa_bits),
+        sign=sign,
+        zero_sign=sign if fmt.signed_zero else 0,
+        overflow_positive=overflowed(False),
+        overflow_negative=overflowed(True),
+        overflow_flags=OVERFLOW | INEXACT | (INVALID if rule.overflow is Overflow.NAN else 0),
+        infinity_positive=beyond(False, infinite),
+        infinity_negative=beyond(True, infinite),
+        infinity_flags=infinity_flags,
+        nan=default_nan,
+        nan_flags=nan_flags,
+        any_nan_signals=INVALID if policy.any_nan_signals else 0,
+        product_invalid=INVALID if policy.product_invalid else 0,
+        propagate=policy.propagate,
+        nan_base=fmt.infinity if fmt.quiet else fmt.nan,
+        nan_sign=sign if two_nans else 0,
+        payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,
+        ftz=int(rule.ftz),
+        downward=int(rule.rounding is Rounding.TOWARD_NEGATIVE),
+        unsigned=int(not fmt.signed),
+        zeroless=int(not fmt.zero),
+        none=0,
+        inexact=INEXACT,
+        tiny_inexact=UNDERFLOW | INEXACT,
+        overflow_bit=OVERFLOW,
+        invalid=INVALID,
+        divbyzero=DIVBYZERO,
+        split_mask=-1 << carrier.split_bits,
+        split_half=1 << (carrier.split_bits - 1),
+        magic=2.0**carrier.fraction_bits,
+        zero=0.0,
+        one=1.0,
+        infinite=inf,
+        first_code=2.0**fmt.mantissa_bits,
+        up_positive_even=positive[0],
+        up_positive_odd=positive[1],
+        up_negative_even=negative[0],
+        up_negative_odd=negative[1],
+        tiny_positive=tiny_limit(fmt, rule, False, carrier),
+        tiny_negative=tiny_limit(fmt, rule, True, carrier),
+        smallest_normal=2.0 ** emin(fmt),
+        sliver_scale=2.0**-spacing_exponent,
+        window=2.0**-16 - 2.0 ** -min(rule.random_width, 52) if rule.random_width > 16 and not rule.handed_bits else 0.0,
+    )

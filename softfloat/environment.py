@@ -1,0 +1,308 @@
+"""How one gets to a value: rounding, overflow, NaNs, traps, randomness. Formats say which values there are; an environment says the rest.
+
+>>> import softfloat
+>>> from softfloat import bits
+>>> with softfloat.environment(overflow="saturate") as env:
+...     code = env.evaluate(bits.add, 0x7BFF, 0x7BFF, softfloat.float16)
+>>> hex(code), str(env.status)
+('0x7bff', 'OFLO 0x1 DIV0 0x0 INV 0x0')
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum, IntEnum
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.status import Flags, FloatingPointTrap, Status, as_flags
+
+__all__ = ["Environment", "InfiniteInput", "Overflow", "Rounding", "StochasticRounding", "Tininess", "current_environment", "environment"]
+
+GENERATORS = ("philox4x32", "xoroshiro128aox")
+MAXIMUM_RANDOM_BITS = 52
+
+E = TypeVar("E", bound=IntEnum)
+
+ROUNDING_ALIASES = {
+    "RNE": Rounding.NEAREST_EVEN,
+    "RNA": Rounding.NEAREST_AWAY,
+    "RTZ": Rounding.TOWARD_ZERO,
+    "RUP": Rounding.TOWARD_POSITIVE,
+    "RDN": Rounding.TOWARD_NEGATIVE,
+    "ODD": Rounding.TO_ODD,
+    "SR": Rounding.STOCHASTIC,
+}
+
+
+def as_member(kind: type[E], value: E | str, argument: str, aliases: Mapping[str, E] = MappingProxyType({})) -> E:
+    """A member of an enumeration from a member or its name in any case.
+
+    Raises
+    ------
+    ValueError
+        Naming `argument` and the accepted names.
+    """
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, str):
+        key = value.upper().replace("-", "_")
+        if key in kind.__members__:
+            return kind[key]
+        if key in aliases:
+            return aliases[key]
+    accepted = ", ".join([repr(name.lower()) for name in kind.__members__] + [repr(name) for name in aliases])
+    raise ValueError(f"{argument} must be one of {accepted}, or a member of {kind.__name__}, got {value!r}")
+
+
+def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
+    """A rounding mode from a member, its name, or the field's abbreviation of it (RNE, RNA, RTZ, RUP, RDN, ODD, SR)."""
+    return as_member(Rounding, value, argument, ROUNDING_ALIASES)
+
+
+class StochasticRounding(Enum):
+    """Graphcore's `StochasticRoundingBehaviour`, as the choice of random address: whether the replica is part of the key."""
+
+    OFF = 0
+    ON = 1
+    REPLICA_IDENTICAL_ONLY = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Settings, sticky status, and the count of operations that addresses random numbers.
+
+    Parameters
+    ----------
+    rounding : Rounding or str
+        One of the seven modes; default "nearest_even".
+    overflow : Overflow or str
+        What a finite result beyond the largest becomes: "infinity" (IEEE 754 7.4: infinity or the largest finite value, as the rounding
+        mode says; NaN in a format without infinity), "saturate" (the largest finite value) or "nan" (NaN, and INVALID is raised too).
+    tininess : Tininess or str
+        "after" (default) or "before" rounding.
+    infinite_input : InfiniteInput or str
+        What `encode` and `convert` make of an infinite operand: "keep" it (NaN in a format without infinity), "saturate" it, or "nan"
+        (raising INVALID). "default" saturates under `overflow="saturate"`, as OCP OFP8 1.0 says, and keeps it otherwise. No other flag is raised.
+    daz, ftz : bool
+        Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
+    nan : str
+        NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm" or "ipu".
+    sr_bits : int, optional
+        Random bits per stochastic rounding, 1 to 52; default 52.
+    generator : str
+        "philox4x32" or "xoroshiro128aox".
+    seed : int, optional
+        0 to 2^64 - 1. Stochastic rounding needs it, or random bits handed in.
+    replica : int
+        Makes the key differ between replicas, unless `replica_identical`.
+    replica_identical : bool
+        Leave `replica` out of the key.
+    traps : Flags, str or iterable of str
+        Flags that raise FloatingPointTrap.
+    overrides : mapping of format name to Environment
+        Settings for results in the named formats, status and traps aside.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+    """
+
+    rounding: Rounding | str = Rounding.NEAREST_EVEN
+    overflow: Overflow | str = Overflow.INFINITY
+    tininess: Tininess | str = Tininess.AFTER
+    infinite_input: InfiniteInput | str = InfiniteInput.DEFAULT
+    daz: bool = False
+    ftz: bool = False
+    nan: str = "canonical"
+    sr_bits: int | None = None
+    generator: str = "philox4x32"
+    seed: int | None = None
+    replica: int = 0
+    replica_identical: bool = False
+    traps: Flags | str | tuple[str, ...] = Flags(0)
+    overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}))
+    status: Status = field(default_factory=Status, compare=False, repr=False)
+    _operations: Iterator[int] = field(default_factory=itertools.count, init=False, compare=False, repr=False)
+    _tokens: list[Any] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`, once
+        settle("rounding", as_rounding(self.rounding))
+        settle("overflow", as_member(Overflow, self.overflow, "overflow"))
+        settle("tininess", as_member(Tininess, self.tininess, "tininess"))
+        settle("infinite_input", as_member(InfiniteInput, self.infinite_input, "infinite_input"))
+        settle("traps", as_flags(self.traps, "traps"))
+        for name in ("daz", "ftz", "replica_identical"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            settle(name, bool(getattr(self, name)))
+        if self.nan not in NAN_POLICIES:
+            raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
+        if self.generator not in GENERATORS:
+            raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {self.generator!r}")
+        settle("sr_bits", _integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True))
+        settle("seed", _integer("seed", self.seed, 0, 2**64 - 1, optional=True))
+        settle("replica", _integer("replica", self.replica, 0, 2**64 - 1))
+
+    def for_format(self, name: str) -> Environment:
+        """The settings that govern results in the format of this name."""
+        return self.overrides.get(name, self)
+
+    def next_stream(self) -> int:
+        """Number of the operation that is about to draw random numbers, counted since the environment was made."""
+        return next(self._operations)
+
+    def replace(self, **settings: Any) -> Environment:
+        """A new environment with some settings changed, a clear status, and the operation count started again."""
+        unknown = set(settings) - SETTINGS
+        if unknown:
+            raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}")
+        return replace(self, **{"status": Status(), **settings})
+
+    @classmethod
+    def ipu(
+        cls,
+        inv: bool = False,
+        div0: bool = False,
+        oflo: bool = False,
+        esr: bool | StochasticRounding = StochasticRounding.OFF,
+        nanoo: bool = False,
+        *,
+        seed: int | None = None,
+        replica: int = 0,
+    ) -> Environment:
+        """Graphcore's documented behaviour, in the argument order of its `FloatingPointBehaviour`; not measured on silicon.
+
+        Parameters
+        ----------
+        inv, div0, oflo : bool
+            Trap on the flag.
+        esr : StochasticRounding or bool
+            Stochastic rounding of results narrower than float32.
+        nanoo : bool
+            Half-precision overflow gives NaN, and INV; otherwise it saturates.
+        seed, replica : int
+            Address of the random numbers.
+
+        Notes
+        -----
+        float32 rounds to nearest even, overflows to infinity and has no subnormals; any NaN operand raises INV. What no public source
+        settles: flushing of float32 subnormals is modelled on operands and results, sign kept; an infinite operand narrowed becomes NaN
+        with `nanoo` and stays infinite without, and is never 65504.
+        """
+        if isinstance(esr, bool):
+            esr = StochasticRounding.ON if esr else StochasticRounding.OFF
+        if not isinstance(esr, StochasticRounding):
+            raise TypeError(f"esr must be a bool or one of {', '.join(map(str, StochasticRounding))}, got {esr!r}")
+        traps = Flags.INV * bool(inv) | Flags.DIV0 * bool(div0) | Flags.OFLO * bool(oflo)
+        single = cls(daz=True, ftz=True, nan="ipu")
+        return cls(
+            rounding=Rounding.NEAREST_EVEN if esr is StochasticRounding.OFF else Rounding.STOCHASTIC,
+            overflow=Overflow.NAN if nanoo else Overflow.SATURATE,
+            infinite_input=InfiniteInput.NAN if nanoo else InfiniteInput.KEEP,
+            nan="ipu",
+            seed=seed,
+            replica=replica,
+            replica_identical=esr is StochasticRounding.REPLICA_IDENTICAL_ONLY,
+            traps=Flags(traps),
+            overrides=MappingProxyType({"float32": single}),
+        )
+
+    def evaluate(self, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+        """Run a function of `softfloat.bits` under this environment.
+
+        Its flags go to `status`; a flag whose trap is on raises FloatingPointTrap after the operation. Each call that rounds
+        stochastically takes the next stream number.
+
+        Parameters
+        ----------
+        operation : callable
+            A function of `softfloat.bits` that returns (result, flags).
+        *operands, **options
+            Its own arguments, environment and flags aside.
+
+        Returns
+        -------
+        array or scalar
+            The result alone.
+        """
+        formats = [x.name for x in (*operands, *options.values()) if hasattr(x, "mantissa_bits")]
+        drawing = self.for_format(formats[-1] if formats else "").rounding is Rounding.STOCHASTIC
+        if drawing and "random_bits" not in options:
+            options.setdefault("stream", self.next_stream())
+        each = "each" if self.traps else "any"
+        result, flags = operation(*operands, environment=self, flags=each, **options)
+        raised = Flags(int(np.bitwise_or.reduce(flags, axis=None))) if self.traps else Flags(flags)
+        self.status.raise_flags(raised)
+        if raised & self.traps:
+            self._trap(operation, operands, np.asarray(flags))
+        return result
+
+    def _trap(self, operation: Callable[..., Any], operands: tuple[Any, ...], flags: np.ndarray) -> None:
+        first = int(np.argmax((flags & int(self.traps)).ravel() != 0))
+        index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
+        arrays = [np.asarray(x) for x in operands if isinstance(x, (int, float, list, tuple, np.ndarray, np.generic))]
+        values = tuple(np.broadcast_to(x, flags.shape)[index].item() for x in arrays)
+        raise FloatingPointTrap(Flags(int(flags[index])) & as_flags(self.traps), operation.__name__, index, values)
+
+    def __enter__(self) -> Environment:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _current.reset(self._tokens.pop())
+
+
+SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
+
+_current: ContextVar[Environment] = ContextVar("softfloat_environment")
+
+
+def _integer(name: str, value: object, low: int, high: int, optional: bool = False) -> int | None:
+    if value is None and optional:
+        return None
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer from {low} to {high}, got {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be {low} to {high}, got {value}")
+    return int(value)
+
+
+def current_environment() -> Environment:
+    """The environment in force here: of the innermost `with`, else the context's own default one."""
+    try:
+        return _current.get()
+    except LookupError:
+        default = Environment()
+        _current.set(default)
+        return default
+
+
+@contextmanager
+def environment(base: Environment | None = None, **settings: Any) -> Iterator[Environment]:
+    """Change settings for the duration of a `with` block.
+
+    What is not named stays as it is around the block (or in `base`). The block has a status of its own, clear at first; its flags are
+    added to the enclosing status at the end. Naming a seed starts the count of random streams again; otherwise it goes on.
+
+    Context variables hold the environment: threads and asyncio tasks do not see each other's.
+    """
+    outer = current_environment()
+    inner = (base or outer).replace(**settings)
+    if base is None and "seed" not in settings:
+        object.__setattr__(inner, "_operations", outer._operations)
+    token = _current.set(inner)
+    try:
+        yield inner
+    finally:
+        _current.reset(token)
+        outer.status.raise_flags(inner.status.flags)

@@ -1,0 +1,458 @@
+"""Formats: which values exist and how they are coded. The roster is one line per format; everything else is derived.
+
+>>> float16
+Format('float16', exponent_bits=5, mantissa_bits=10, bias=15)  # s.eeeee.ffffffffff, max 65504, tiny 6.1e-05, eps 0.00098
+>>> Format("e6m9", exponent_bits=6, mantissa_bits=9).max
+4290772992.0
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from softfloat.kernels import spec
+from softfloat.kernels.spec import FormatSpec, NanEncoding
+
+__all__ = ["ROSTER", "Format"]
+
+MAXIMUM_PRECISION = 24
+MAXIMUM_EXPONENT_BITS = 8
+EXPONENT_RANGE = 400  # keeps products, quotients and their errors clear of the limits of float64
+
+
+@dataclass(frozen=True, repr=False)
+class Format:
+    """A binary floating-point format of at most 24 bits of precision and 8 exponent bits.
+
+    Parameters
+    ----------
+    name : str
+        What the format is called in messages and tables.
+    exponent_bits : int
+        1 to 8.
+    mantissa_bits : int
+        Fraction bits, 0 to 23; the precision `p` is one more.
+    bias : int, optional
+        Exponent bias; default 2^(exponent_bits-1) - 1, and one more for `nan="fnuz"`, as in ml_dtypes.
+    infinities : bool, optional
+        Whether the format has infinities; default: only with `nan="ieee"`.
+    nan : {"ieee", "fn", "fnuz", "none"}
+        Which codes are NaN. "ieee": the top exponent field, as IEEE 754 lays it out. "fn": the all-ones magnitude only.
+        "fnuz": the code of negative zero only. "none": no code. Without "ieee", an infinity is the top magnitude left.
+    subnormals : bool
+        Whether exponent field 0 holds subnormals; if not, its codes all read as zero.
+    signed_zero : bool, optional
+        Whether -0 exists; default True except for "fnuz" and unsigned formats.
+    signed : bool
+        Whether there is a sign bit.
+    zero : bool
+        Whether zero exists; if not (float8_e8m0fnu), exponent field 0 is an ordinary binade.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the accepted values.
+    """
+
+    name: str
+    exponent_bits: int = field(kw_only=True)
+    mantissa_bits: int = field(kw_only=True)
+    bias: int | None = field(default=None, kw_only=True)
+    infinities: bool | None = field(default=None, kw_only=True)
+    nan: str = field(default="ieee", kw_only=True)
+    subnormals: bool = field(default=True, kw_only=True)
+    signed_zero: bool | None = field(default=None, kw_only=True)
+    signed: bool = field(default=True, kw_only=True)
+    zero: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"name must be a non-empty string, got {self.name!r}")
+        _check_integer("exponent_bits", self.exponent_bits, 1, MAXIMUM_EXPONENT_BITS)
+        if isinstance(self.mantissa_bits, int) and self.mantissa_bits >= MAXIMUM_PRECISION:
+            raise ValueError(
+                f"mantissa_bits={self.mantissa_bits} means {self.mantissa_bits + 1} bits of precision; "
+                f"accepted: 0 to {MAXIMUM_PRECISION - 1} (at most {MAXIMUM_PRECISION} bits of precision)"
+            )
+        _check_integer("mantissa_bits", self.mantissa_bits, 0, MAXIMUM_PRECISION - 1)
+        if self.nan not in ("ieee", "fn", "fnuz", "none"):
+            raise ValueError(f"nan must be 'ieee', 'fn', 'fnuz' or 'none', got {self.nan!r}")
+        ieee, fnuz = self.nan == "ieee", self.nan == "fnuz"
+        _set_default(self, "infinities", ieee)
+        _set_default(self, "signed_zero", self.signed and not fnuz)
+        _set_default(self, "bias", 2 ** (self.exponent_bits - 1) - (0 if fnuz else 1))
+        for name in ("infinities", "subnormals", "signed_zero", "signed", "zero"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if ieee and not (self.infinities and self.mantissa_bits):
+            raise ValueError("nan='ieee' needs infinities=True and mantissa_bits >= 1; accepted otherwise: nan='fn', 'fnuz' or 'none'")
+        if fnuz and (self.signed_zero or not self.signed):
+            raise ValueError("nan='fnuz' puts NaN in the place of negative zero: signed must be True and signed_zero False")
+        if self.signed_zero and not self.signed:
+            raise ValueError("signed_zero must be False in an unsigned format")
+        if not self.zero and (self.signed or self.subnormals):
+            raise ValueError("zero=False needs signed=False and subnormals=False")
+        assert self.bias is not None
+        if isinstance(self.bias, bool) or not isinstance(self.bias, int):
+            raise TypeError(f"bias must be an integer, got {self.bias!r}")
+        if self.spec.largest < (1 << self.mantissa_bits if self.zero else 0):
+            raise ValueError(f"exponent_bits={self.exponent_bits} leaves no normal number beside the special codes of nan={self.nan!r}")
+        low, high = self.minexp - self.mantissa_bits, self.maxexp
+        if low < -EXPONENT_RANGE or high > EXPONENT_RANGE:
+            raise ValueError(
+                f"bias={self.bias} gives values from 2^{low} to 2^{high}; accepted: biases that keep them in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}"
+            )
+
+    @cached_property
+    def spec(self) -> FormatSpec:
+        """What compiled code knows of the format."""
+        return spec.format_spec(
+            self.exponent_bits,
+            self.mantissa_bits,
+            self.bias,  # type: ignore[arg-type]
+            bool(self.infinities),
+            NanEncoding[self.nan.upper()],
+            self.subnormals,
+            self.signed,
+            bool(self.signed_zero),
+            self.zero,
+        )
+
+    # -- layout ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def bits(self) -> int:
+        """Width of a code in bits."""
+        return self.spec.width
+
+    @property
+    def p(self) -> int:
+        """Precision: significant bits of a normal number, the hidden one included."""
+        return self.mantissa_bits + 1
+
+    @property
+    def emin(self) -> int:
+        """Exponent of the smallest normal number."""
+        return spec.emin(self.spec)
+
+    @property
+    def emax(self) -> int:
+        """Exponent of the largest finite number."""
+        return math.frexp(self.max)[1] - 1
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest unsigned integer that holds a code."""
+        return np.dtype(np.uint8 if self.bits <= 8 else np.uint16 if self.bits <= 16 else np.uint32)
+
+    # -- codes ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def sign_bit(self) -> int:
+        """The sign's bit in a code; 0 if unsigned."""
+        return 1 << (self.bits - 1) if self.signed else 0
+
+    @property
+    def max_code(self) -> int:
+        """Code of the largest finite value."""
+        return self.spec.largest
+
+    @property
+    def min_code(self) -> int:
+        """Code of the least finite value."""
+        if self.signed:
+            return self.spec.largest | self.sign_bit
+        return 0
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether any code is NaN."""
+        return self.nan != "none"
+
+    @property
+    def nan_code(self) -> int:
+        """Code of the canonical quiet NaN."""
+        if not self.has_nan:
+            raise AttributeError(f"{self.name} has no NaN")
+        return self.spec.nan
+
+    @property
+    def inf_code(self) -> int:
+        """Code of +infinity."""
+        if not self.infinities:
+            raise AttributeError(f"{self.name} has no infinity")
+        return self.spec.infinity
+
+    @property
+    def zero_code(self) -> int:
+        """Code of +0."""
+        if not self.zero:
+            raise AttributeError(f"{self.name} has no zero")
+        return 0
+
+    @property
+    def one_code(self) -> int:
+        """Code of 1."""
+        code = self.bias << self.mantissa_bits  # type: ignore[operator]
+        if not 0 <= code <= self.max_code:
+            raise AttributeError(f"{self.name} has no normal 1")
+        return code
+
+    @property
+    def smallest_normal_code(self) -> int:
+        """Code of the smallest positive normal number."""
+        return 1 << self.mantissa_bits if self.zero else 0
+
+    @property
+    def smallest_subnormal_code(self) -> int:
+        """Code of the smallest positive number."""
+        return 1 if self.subnormals and self.mantissa_bits else self.smallest_normal_code
+
+    # -- values, named as in numpy.finfo ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def max(self) -> float:
+        """Largest finite value."""
+        field_, fraction = divmod(self.max_code, 1 << self.mantissa_bits)
+        return math.ldexp((1 << self.mantissa_bits) + fraction, field_ - self.bias - self.mantissa_bits)  # type: ignore[operator]
+
+    @property
+    def min(self) -> float:
+        """Least finite value."""
+        return -self.max if self.signed else 0.0 if self.zero else self.tiny
+
+    @property
+    def eps(self) -> float:
+        """Difference between 1 and the next larger number, 2^(1-p)."""
+        return 2.0**-self.mantissa_bits
+
+    @property
+    def epsneg(self) -> float:
+        """Difference between 1 and the next smaller number, 2^-p."""
+        return 2.0**-self.p
+
+    @property
+    def tiny(self) -> float:
+        """Smallest positive normal number."""
+        return 2.0**self.emin
+
+    smallest_normal = tiny
+
+    @property
+    def smallest_subnormal(self) -> float:
+        """Smallest positive number."""
+        return 2.0 ** (self.emin - self.mantissa_bits) if self.subnormals else self.tiny
+
+    @property
+    def maxexp(self) -> int:
+        """Least power of two that overflows."""
+        return self.emax + 1
+
+    @property
+    def minexp(self) -> int:
+        """Exponent of the smallest normal number."""
+        return self.emin
+
+    @property
+    def nmant(self) -> int:
+        """Fraction bits."""
+        return self.mantissa_bits
+
+    @property
+    def nexp(self) -> int:
+        """Exponent bits."""
+        return self.exponent_bits
+
+    iexp = nexp
+
+    @property
+    def machep(self) -> int:
+        """Exponent of `eps`."""
+        return -self.mantissa_bits
+
+    @property
+    def negep(self) -> int:
+        """Exponent of `epsneg`."""
+        return -self.p
+
+    @property
+    def precision(self) -> int:
+        """Decimal digits that survive a round trip through the format."""
+        return int(self.mantissa_bits * math.log10(2))
+
+    @property
+    def resolution(self) -> float:
+        """10^-precision."""
+        return 10.0**-self.precision
+
+    # -- other names ------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_name(cls, name: str | Format) -> Format:
+        """The roster's format of this name, or of one of the ecosystem's other names for it ("half", "fp16", "bf16", "e4m3" ...).
+
+        Raises
+        ------
+        ValueError
+            Naming the accepted names.
+        """
+        if isinstance(name, Format):
+            return name
+        if not isinstance(name, str):
+            raise TypeError(f"format must be a softfloat.Format or a name, got {type(name).__name__}")
+        found = ALIASES.get(name.lower().replace("-", "_"))
+        if found:
+            return ROSTER[found]
+        raise ValueError(f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}")
+
+    @classmethod
+    def from_dtype(cls, dtype: Any) -> Format:
+        """The format of a NumPy or ml_dtypes floating-point dtype.
+
+        Raises
+        ------
+        TypeError
+            If the dtype is none of the roster's. float64 is not: it has 53 bits of precision.
+        """
+        name = np.dtype(dtype).name
+        if name not in ROSTER:
+            raise TypeError(f"dtype {name} is no format of at most 24 bits of precision; accepted: {', '.join(ROSTER)}")
+        return ROSTER[name]
+
+    def to_dtype(self) -> np.dtype[Any]:
+        """The NumPy or ml_dtypes dtype that holds this format's values; its bits are the codes.
+
+        Raises
+        ------
+        TypeError
+            If there is none. Codes are held in `dtype`, which always exists.
+        """
+        if self == ROSTER.get(self.name):
+            if self.name in ("float16", "float32"):
+                return np.dtype(self.name)
+            if self.name != "tfloat32":
+                try:
+                    import ml_dtypes
+                except ImportError as error:
+                    raise TypeError(f"the dtype of {self.name} comes from ml_dtypes, which is not installed") from error
+                if hasattr(ml_dtypes, self.name):
+                    return np.dtype(getattr(ml_dtypes, self.name))
+        raise TypeError(f"{self.name} has no NumPy or ml_dtypes dtype; its codes are {self.dtype}")
+
+    # -- text -------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> str:
+        """The fields of a code, a letter a bit: s sign, e exponent, f fraction."""
+        return ".".join(part for part in ("s" * self.signed, "e" * self.exponent_bits, "f" * self.mantissa_bits) if part)
+
+    def __repr__(self) -> str:
+        fields = [f"exponent_bits={self.exponent_bits}", f"mantissa_bits={self.mantissa_bits}", f"bias={self.bias}"]
+        ieee, fnuz = self.nan == "ieee", self.nan == "fnuz"
+        defaults = {"nan": "ieee", "infinities": ieee, "subnormals": True, "signed": True, "signed_zero": self.signed and not fnuz, "zero": True}
+        fields += [f"{name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default]
+        return f"Format({self.name!r}, {', '.join(fields)})  # {self.layout}, max {self.max:.6g}, tiny {self.tiny:.2g}, eps {self.eps:.2g}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _check_integer(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be {low} to {high}, got {value}")
+
+
+def _set_default(fmt: Format, name: str, value: object) -> None:
+    if getattr(fmt, name) is None:
+        object.__setattr__(fmt, name, value)
+
+
+ROSTER: dict[str, Format] = {
+    fmt.name: fmt
+    for fmt in (
+        Format("float16", exponent_bits=5, mantissa_bits=10),
+        Format("bfloat16", exponent_bits=8, mantissa_bits=7),
+        Format("float32", exponent_bits=8, mantissa_bits=23),
+        Format("tfloat32", exponent_bits=8, mantissa_bits=10),
+        Format("float8_e5m2", exponent_bits=5, mantissa_bits=2),
+        Format("float8_e4m3", exponent_bits=4, mantissa_bits=3),
+        Format("float8_e4m3fn", exponent_bits=4, mantissa_bits=3, nan="fn"),
+        Format("float8_e4m3fnuz", exponent_bits=4, mantissa_bits=3, nan="fnuz"),
+        Format("float8_e5m2fnuz", exponent_bits=5, mantissa_bits=2, nan="fnuz"),
+        Format("float8_e4m3b11fnuz", exponent_bits=4, mantissa_bits=3, nan="fnuz", bias=11),
+        Format("float8_e3m4", exponent_bits=3, mantissa_bits=4),
+        Format("float8_e8m0fnu", exponent_bits=8, mantissa_bits=0, nan="fn", signed=False, zero=False, subnormals=False),
+        Format("float6_e2m3fn", exponent_bits=2, mantissa_bits=3, nan="none"),
+        Format("float6_e3m2fn", exponent_bits=3, mantissa_bits=2, nan="none"),
+        Format("float4_e2m1fn", exponent_bits=2, mantissa_bits=1, nan="none"),
+    )
+}
+"""Every named format. Names follow ml_dtypes; layouts follow IEEE 754-2019, the OCP OFP8 and MX specifications, and PTX for tfloat32."""
+
+ALIASES: dict[str, str] = {name: name for name in ROSTER} | {
+    "half": "float16",
+    "fp16": "float16",
+    "f16": "float16",
+    "binary16": "float16",
+    "e5m10": "float16",
+    "bf16": "bfloat16",
+    "brain": "bfloat16",
+    "e8m7": "bfloat16",
+    "single": "float32",
+    "fp32": "float32",
+    "f32": "float32",
+    "binary32": "float32",
+    "float": "float32",
+    "e8m23": "float32",
+    "tf32": "tfloat32",
+    "tensorfloat32": "tfloat32",
+    "e8m10": "tfloat32",
+    "e5m2": "float8_e5m2",
+    "fp8_e5m2": "float8_e5m2",
+    "e4m3": "float8_e4m3fn",  # the OCP OFP8 format of that name; ml_dtypes' IEEE-style one is written out
+    "e4m3fn": "float8_e4m3fn",
+    "fp8_e4m3": "float8_e4m3fn",
+    "fp8_e4m3fn": "float8_e4m3fn",
+    "e4m3fnuz": "float8_e4m3fnuz",
+    "f143": "float8_e4m3fnuz",
+    "e5m2fnuz": "float8_e5m2fnuz",
+    "f152": "float8_e5m2fnuz",
+    "e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "e3m4": "float8_e3m4",
+    "e8m0": "float8_e8m0fnu",
+    "e8m0fnu": "float8_e8m0fnu",
+    "ue8m0": "float8_e8m0fnu",
+    "e2m3": "float6_e2m3fn",
+    "e2m3fn": "float6_e2m3fn",
+    "fp6_e2m3": "float6_e2m3fn",
+    "e3m2": "float6_e3m2fn",
+    "e3m2fn": "float6_e3m2fn",
+    "fp6_e3m2": "float6_e3m2fn",
+    "e2m1": "float4_e2m1fn",
+    "e2m1fn": "float4_e2m1fn",
+    "fp4": "float4_e2m1fn",
+    "fp4_e2m1": "float4_e2m1fn",
+}
+
+float16 = ROSTER["float16"]
+bfloat16 = ROSTER["bfloat16"]
+float32 = ROSTER["float32"]
+tfloat32 = ROSTER["tfloat32"]
+float8_e5m2 = ROSTER["float8_e5m2"]
+float8_e4m3 = ROSTER["float8_e4m3"]
+float8_e4m3fn = ROSTER["float8_e4m3fn"]
+float8_e4m3fnuz = ROSTER["float8_e4m3fnuz"]
+float8_e5m2fnuz = ROSTER["float8_e5m2fnuz"]
+float8_e4m3b11fnuz = ROSTER["float8_e4m3b11fnuz"]
+float8_e3m4 = ROSTER["float8_e3m4"]
+float8_e8m0fnu = ROSTER["float8_e8m0fnu"]
+float6_e2m3fn = ROSTER["float6_e2m3fn"]
+float6_e3m2fn = ROSTER["float6_e3m2fn"]
+float4_e2m1fn = ROSTER["float4_e2m1fn"]

@@ -1,0 +1,128 @@
+"""Exceptions as IEEE 754 means them: flags, the sticky status that collects them, and the trap that stops on them.
+
+>>> status = Status()
+>>> status.raise_flags(Flags.OVERFLOW | Flags.INEXACT)
+>>> print(status)
+OFLO 0x1 DIV0 0x0 INV 0x0
+>>> status
+Status(OVERFLOW|INEXACT)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from enum import IntFlag
+
+from softfloat.kernels import spec
+
+__all__ = ["Flags", "FloatingPointTrap", "Status", "as_flags"]
+
+
+class Flags(IntFlag):
+    """Exception flags, with Berkeley SoftFloat's bit values. The IPU's names INV, DIV0 and OFLO are aliases."""
+
+    INEXACT = spec.INEXACT
+    UNDERFLOW = spec.UNDERFLOW
+    OVERFLOW = spec.OVERFLOW
+    DIVBYZERO = spec.DIVBYZERO
+    INVALID = spec.INVALID
+    INV = INVALID
+    DIV0 = DIVBYZERO
+    OFLO = OVERFLOW
+
+    def __str__(self) -> str:
+        return "|".join(flag.name or "" for flag in reversed(Flags) if flag in self) or "none"
+
+
+ALL_FLAGS = Flags(31)
+
+
+def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") -> Flags:
+    """Flags from flags, an integer, a name or several names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming `argument` and the accepted names.
+    """
+    accepted = f"accepted: {', '.join(Flags.__members__)}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value <= ALL_FLAGS:
+            raise ValueError(f"{argument}={value} is no combination of flags; {accepted}")
+        return Flags(value)
+    if isinstance(value, str):
+        value = value.replace("|", " ").replace(",", " ").split()
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{argument} must be Flags, a name or several names, got {value!r}; {accepted}")
+    flags = Flags(0)
+    for name in value:
+        if not isinstance(name, str) or name.upper() not in Flags.__members__:
+            raise ValueError(f"{argument} has no flag {name!r}; {accepted}")
+        flags |= Flags[name.upper()]
+    return flags
+
+
+class Status:
+    """The sticky flags of an environment. Prints as the IPU prints `$FP_STS`; safe to raise into from several threads."""
+
+    def __init__(self, flags: Flags | int = Flags(0)) -> None:
+        self._flags = as_flags(flags)
+        self._lock = threading.Lock()
+
+    @property
+    def flags(self) -> Flags:
+        """Everything raised since the last `clear`."""
+        return self._flags
+
+    def raise_flags(self, flags: Flags | int) -> None:
+        """Add flags."""
+        with self._lock:
+            self._flags |= Flags(flags)
+
+    def clear(self, flags: Flags | int | str | Iterable[str] = ALL_FLAGS) -> None:
+        """Lower the named flags; all, if none are named."""
+        with self._lock:
+            self._flags &= ~as_flags(flags)
+
+    def __contains__(self, flags: Flags | str) -> bool:
+        wanted = as_flags(flags)
+        return wanted in self._flags
+
+    def __bool__(self) -> bool:
+        return bool(self._flags)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Status) and self._flags == other._flags
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return " ".join(f"{name} 0x{int(Flags[name] in self._flags)}" for name in ("OFLO", "DIV0", "INV"))
+
+    def __repr__(self) -> str:
+        return f"Status({self._flags})"
+
+
+class FloatingPointTrap(FloatingPointError):
+    """A flag whose trap is on was raised. The operation is complete; its flags are in the status.
+
+    Attributes
+    ----------
+    flags : Flags
+        The trapped flags the first offender raised.
+    operation : str
+        Name of the operation.
+    index : tuple of int
+        Where in the result the first offender is, in C order.
+    operands : tuple of int
+        Its operands' codes (or numbers, where the operation takes numbers).
+    """
+
+    def __init__(self, flags: Flags, operation: str, index: tuple[int, ...], operands: tuple[object, ...]) -> None:
+        self.flags, self.operation, self.index, self.operands = flags, operation, index, operands
+        shown = ", ".join(hex(x) if isinstance(x, int) and x >= 0 else str(x) for x in operands)
+        super().__init__(f"{flags} raised by {operation}({shown}) at index {index}")
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.flags, self.operation, self.index, self.operands)
