@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from .jit import bits_float, float_bits, kernel
+from .jit import bits_float, cut, float_bits, kernel
 from .rounding import drawn, selected
 
 
@@ -20,8 +20,10 @@ from .rounding import drawn, selected
 def to_odd(s, error, target):
     """s moved to its odd neighbour on the side of the error. An infinite or NaN s has a NaN error and stays."""
     bits = float_bits(s)
-    step = 1 if (bits ^ float_bits(error)) >= 0 else -1
-    return bits_float(bits + step, target.one) if (abs(error) > target.zero) & ((bits & 1) == 0) else s
+    towards = cut(bits ^ float_bits(error), target.none) >= target.none
+    moved = cut(bits + target.unit, target.none) if towards else cut(bits - target.unit, target.none)
+    even = cut(bits & target.unit, target.none) == target.none
+    return bits_float(moved, target.one) if (abs(error) > target.zero) & even else s
 
 
 @kernel
@@ -35,13 +37,22 @@ def two_sum(x, y, target):
 @kernel
 def downward_zero(s, x, y, target):
     """An exact zero sum of operands not both +0 is -0 when rounding toward negative (IEEE 754-2019 6.3)."""
-    return -target.zero if (s == target.zero) & (target.downward != target.none) & ((float_bits(x) | float_bits(y)) < 0) else s
+    return -target.zero if (s == target.zero) & (target.downward != target.none) & (cut(float_bits(x) | float_bits(y), target.none) < target.none) else s
 
 
 @kernel
 def identity(x, y, z, target):
     """x itself: a conversion."""
     return x, target.none
+
+
+@kernel
+def bounded(x, y, z, target):
+    """x, moved to where the rounding's scaling cannot leave the carrier's range. What lies beyond overflows, or is next to nothing, all the same."""
+    magnitude = abs(x)
+    magnitude = target.most if (magnitude > target.most) & (magnitude < target.infinite) else magnitude
+    magnitude = target.least if (magnitude < target.least) & (magnitude > target.zero) else magnitude
+    return -magnitude if float_bits(x) < 0 else magnitude, target.none
 
 
 @kernel

@@ -8,30 +8,66 @@ A subnormal has exponent field 0. Read as if the field were 1, its value is too 
 No carrier subnormal ever appears on the way, so a host that flushes them gives the same bits.
 """
 
-from .jit import bits_float, float_bits, kernel
+from .jit import bits_float, cut, float_bits, kernel, shift_left
+from .spec import PROPAGATE_SIGNALLING_FIRST
 
 
 @kernel
 def decode(code, source):
     """The value of a code of the format described by `source`: finite, infinite or NaN."""
-    magnitude = code & source.magnitude_mask
-    fields = (magnitude << source.shift) + source.rebias
+    magnitude = cut(code & source.magnitude_mask, source.hidden)
+    fields = cut(shift_left(magnitude, source.shift) + source.rebias, source.hidden)
     below = magnitude < source.hidden
-    value = bits_float(fields + source.one_exponent if below else fields, source.tiny)
+    value = bits_float(cut(fields + source.one_exponent, source.hidden) if below else fields, source.tiny)
     value = value - source.tiny if below else value
     value = source.zero if value < source.flush_below else value
     value = source.infinite if magnitude == source.infinity else value
     value = source.not_a_number if is_nan(code, source) else value
-    return bits_float(float_bits(value) | ((code ^ magnitude) << source.sign_shift), source.tiny)
+    sign = shift_left(cut(code ^ magnitude, source.hidden), source.sign_shift)
+    return bits_float(float_bits(value) | sign, source.tiny)
+
+
+@kernel
+def decode_wide(code, source):
+    """`decode` for the carrier's own format, whose subnormals all stand for its smallest normal number; see `bounded`."""
+    magnitude = cut(code & source.magnitude_mask, source.hidden)
+    below = (magnitude < source.hidden) & (magnitude > 0)
+    value = source.tiny if below else bits_float(magnitude, source.tiny)
+    value = source.zero if below & (source.flush_below > source.zero) else value
+    return -value if code < 0 else value
 
 
 @kernel
 def is_nan(code, source):
     """Whether the code is a NaN, quiet or signalling."""
-    return ((code & source.magnitude_mask) >= source.nan_first) | (code == source.lone_nan)
+    return (cut(code & source.magnitude_mask, source.hidden) >= source.nan_first) | (code == source.lone_nan)
 
 
 @kernel
 def is_signalling(code, source):
     """Whether the code is a signalling NaN. Formats with a single NaN have only a quiet one: their `quiet` bit is 0."""
-    return ((code & source.magnitude_mask) >= source.nan_first) & ((code & source.quiet) != source.quiet)
+    magnitude = cut(code & source.magnitude_mask, source.hidden)
+    return (magnitude >= source.nan_first) & (cut(code & source.quiet, source.hidden) != source.quiet)
+
+
+@kernel
+def quieted(code, source, target):
+    """A NaN's code in the target format: sign and the payload's top bits kept, quiet."""
+    magnitude = code & source.magnitude_mask
+    move = target.mantissa_bits - (target.fraction_bits - source.shift)
+    fraction = code & source.payload
+    fraction = (fraction << max(move, 0)) >> max(-move, 0)
+    quiet = (target.payload + 1) >> 1
+    return target.nan_base | (fraction & target.payload) | quiet | (target.nan_sign if code != magnitude else target.none)
+
+
+@kernel
+def propagated(code_a, code_b, code_c, source, target):
+    """The NaN operand whose payload survives, by the policy: the first, or the first that signals; quiet, in the target format."""
+    chosen = code_a if is_nan(code_a, source) else code_b if is_nan(code_b, source) else code_c
+    if target.propagate == PROPAGATE_SIGNALLING_FIRST and not is_signalling(code_a, source):
+        if is_signalling(code_b, source):
+            chosen = code_b
+        elif is_signalling(code_c, source):
+            chosen = code_c
+    return quieted(chosen, source, target)

@@ -15,8 +15,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
-kernel = register_jitable
-"""Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, inlined machine code in a loop."""
+kernel = register_jitable(forceinline=True)
+"""Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
+
+A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
 
 DISABLED = bool(numba.config.DISABLE_JIT)
 SLOW_COMPILATION_SECONDS = 5.0
@@ -87,3 +89,56 @@ def bits_float(bits, like):
 @overload(bits_float)
 def _bits_float(bits, like):
     return lambda bits, like: _bits_to_float(bits, like)
+
+
+@intrinsic
+def _cut(context, value, like):
+    return like(value, like), lambda context, builder, signature, arguments: context.cast(builder, arguments[0], value, like)
+
+
+def cut(value, like):
+    """An integer in the type of `like`.
+
+    Numba widens every integer operation to 64 bits. Cut back after each, LLVM sees that the narrow carrier needs 32 and doubles the lanes.
+    """
+    return np.asarray(value).astype(np.asarray(like).dtype)[()]
+
+
+@overload(cut)
+def _cut_overload(value, like):
+    return lambda value, like: _cut(value, like)
+
+
+def _shift(instruction):
+    @intrinsic
+    def shift(context, value, count):
+        def codegen(context, builder, signature, arguments):
+            amount = context.cast(builder, arguments[1], count, value)
+            return getattr(builder, instruction)(arguments[0], amount)
+
+        return value(value, count), codegen
+
+    return shift
+
+
+_left, _right = _shift("shl"), _shift("ashr")
+
+
+def shift_left(value, count):
+    """value << count in the type of `value`; 0 <= count < width. Numba's own shift would be done in 64 bits whatever the lanes."""
+    return cut(value << count, value)
+
+
+@overload(shift_left)
+def _shift_left(value, count):
+    return lambda value, count: _left(value, count)
+
+
+def shift_right(value, count):
+    """value >> count, arithmetic, in the type of `value`; 0 <= count < width."""
+    return cut(value >> count, value)
+
+
+@overload(shift_right)
+def _shift_right(value, count):
+    return lambda value, count: _right(value, count)

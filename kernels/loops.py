@@ -1,28 +1,35 @@
 """Loops over flat arrays: factories over the scalar functions below this floor.
 
 Every loop closes over the digest of all kernel sources, which so becomes part of its cache key. What differs between formats and rules is
-passed in; what differs in kind (operation, way of rounding, flags each or together) is closed over, and only that compiles anew.
+passed in; what differs in kind (operation, way of rounding, flags for each element or together) is closed over, and only that compiles anew.
+
+Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take repeat the first.
+Flags go to one byte per element, or are OR-ed together and returned.
 """
 
 from functools import lru_cache
 
 import numpy as np
 
-from . import arith, jit, prng, rounding, spec
-from .carrier import decode, is_nan, is_signalling
+from . import arith, jit, rounding
+from .carrier import decode, decode_wide, is_signalling, propagated
+from .jit import cut, float_bits
+from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
 
-ARITY = {"convert": 1, "add": 2, "sub": 2, "mul": 2, "div": 2, "sqrt": 1, "fma": 3, "remainder": 2, "round_to_integral": 1}
 OPERATIONS = {
-    "convert": arith.identity,
-    "add": arith.add,
-    "sub": arith.sub,
-    "mul": arith.mul,
-    "div": arith.div,
-    "sqrt": arith.sqrt,
-    "fma": arith.fma,
-    "remainder": arith.remainder,
-    "round_to_integral": arith.integral,
+    "convert": (arith.identity, 1),
+    "convert_wide": (arith.bounded, 1),
+    "add": (arith.add, 2),
+    "sub": (arith.sub, 2),
+    "mul": (arith.mul, 2),
+    "div": (arith.div, 2),
+    "remainder": (arith.remainder, 2),
+    "sqrt": (arith.sqrt, 1),
+    "round_to_integral": (arith.integral, 1),
+    "fma": (arith.fma, 3),
 }
+"""Name -> (function of carrier values, number of operands). `convert_wide` is for sources that reach beyond any format."""
+
 ROUNDERS = {
     ("nearest", False): rounding.round_nearest,
     ("selected", False): rounding.round_selected,
@@ -31,3 +38,265 @@ ROUNDERS = {
     ("selected", True): rounding.round_selected_unusual,
     ("drawn", True): rounding.round_drawn_unusual,
 }
+"""(way of rounding, whether the target is an unusual format) -> function."""
+
+
+@lru_cache(maxsize=None)
+def _element(operation, way, unusual, payloads):
+    """One element: codes in, (code, flags, value before rounding) out."""
+    operate, arity = OPERATIONS[operation]
+    read = decode_wide if operation == "convert_wide" else decode
+    if operation == "round_to_integral" and way == "drawn":
+        operate = arith.integral_drawn
+    round_value = ROUNDERS[way, unusual]
+
+    @jit.kernel
+    def element(code_a, code_b, code_c, extra, random, source, target):
+        x = read(code_a, source)
+        y = read(code_b, source) if arity > 1 else extra
+        z = read(code_c, source) if arity > 2 else random
+        value, raised = operate(x, y, z, target)
+        code, rounded = round_value(value, random, target)
+        number = (x == x) & (y == y) & (z == z)
+        signals = is_signalling(code_a, source)
+        if arity > 1:
+            signals = signals | is_signalling(code_b, source)
+        if arity > 2:
+            signals = signals | is_signalling(code_c, source)
+        if payloads:
+            if not number and raised == target.none:
+                code = propagated(code_a, code_b, code_c, source, target)
+        invalid = target.invalid if (value != value) & (number | signals) else target.none
+        unordered = target.none if number else target.any_nan_signals
+        raised = cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
+        return code, raised, value
+
+    return element
+
+
+@lru_cache(maxsize=None)
+def elementwise(operation, way, unusual, each, payloads):
+    """The loop of one operation under a deterministic mode.
+
+    loop(a, b, c, codes, flags, extra, source, target) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
+    (round_to_integral: 1 to raise INEXACT).
+    """
+    digest = jit.SOURCE_DIGEST
+    element = _element(operation, way, unusual, payloads)
+
+    def elementwise_loop(a, b, c, codes, flags, extra, source, target):
+        digest  # noqa: B018
+        seen = target.none
+        for i in range(codes.size):
+            code, raised, _ = element(cut(a[i], target.none), cut(b[i], target.none), cut(c[i], target.none), extra, target.zero, source, target)
+            codes[i] = code
+            if each:
+                flags[i] = raised
+            else:
+                seen = cut(seen | raised, target.none)
+        return seen
+
+    return jit.compiled(elementwise_loop)
+
+
+@lru_cache(maxsize=None)
+def elementwise_drawn(operation, unusual, each, payloads):
+    """The loop of one operation under stochastic rounding.
+
+    loop(a, b, c, codes, flags, extra, source, target, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`.
+    `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start + i), `start` a
+    multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest is done again with all of them.
+    """
+    digest = jit.SOURCE_DIGEST
+    element = _element(operation, "drawn", unusual, payloads)
+    undecided = rounding.undecided
+    at_once = operation == "round_to_integral"
+
+    def elementwise_drawn_loop(a, b, c, codes, flags, extra, source, target, key, stream, start, handed, width):
+        digest  # noqa: B018
+        uniforms = np.empty(TILE, np.float64)
+        seen = 0
+        for first in range(0, codes.size, TILE):
+            count = min(TILE, codes.size - first)
+            tile = (start + first) // TILE
+            if handed.size:
+                for i in range(count):
+                    uniforms[i] = unit_fraction(handed[first + i], width)
+            else:
+                fill_high(tile, uniforms, key, stream)
+                if width < 16:
+                    keep_bits(uniforms, width)
+                if at_once and width > 16:
+                    add_low(tile, uniforms, key, stream)
+                    keep_bits(uniforms, width)
+            for attempt in range(2):
+                seen_here = 0
+                hangs = False
+                for i in range(count):
+                    at = first + i
+                    code, raised, value = element(cut(a[at], 0), cut(b[at], 0), cut(c[at], 0), extra, uniforms[i], source, target)
+                    codes[at] = code
+                    hangs |= undecided(value, uniforms[i], target)
+                    if each:
+                        flags[at] = raised
+                    else:
+                        seen_here |= raised
+                if not hangs or attempt == 1 or at_once:
+                    break
+                add_low(tile, uniforms, key, stream)
+                keep_bits(uniforms, width)
+            seen |= seen_here
+        return seen
+
+    return jit.compiled(elementwise_drawn_loop)
+
+
+@lru_cache(maxsize=None)
+def decoding():
+    """loop(codes, values, source): codes to float64."""
+    digest = jit.SOURCE_DIGEST
+
+    def decoding_loop(codes, values, source):
+        digest  # noqa: B018
+        for i in range(codes.size):
+            values[i] = decode(cut(codes[i], source.hidden), source)
+
+    return jit.compiled(decoding_loop)
+
+
+@lru_cache(maxsize=None)
+def comparison(relation, signalling, each):
+    """loop(a, b, results, flags, source, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
+    digest = jit.SOURCE_DIGEST
+    less, equal = relation in ("lt", "le"), relation in ("eq", "le")
+
+    def comparison_loop(a, b, results, flags, source, any_nan_signals):
+        digest  # noqa: B018
+        seen = 0
+        for i in range(results.size):
+            code_a = cut(a[i], source.hidden)
+            code_b = cut(b[i], source.hidden)
+            x = decode(code_a, source)
+            y = decode(code_b, source)
+            results[i] = (less & (x < y)) | (equal & (x == y))
+            unordered = (x != x) | (y != y)
+            signals = is_signalling(code_a, source) | is_signalling(code_b, source)
+            raised = 16 if signals | (unordered & (signalling | any_nan_signals)) else 0
+            if each:
+                flags[i] = raised
+            else:
+                seen |= raised
+        return seen
+
+    return jit.compiled(comparison_loop)
+
+
+@lru_cache(maxsize=None)
+def extremum(largest, number, each):
+    """loop(a, b, codes, flags, source, target) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
+    digest = jit.SOURCE_DIGEST
+
+    def extremum_loop(a, b, codes, flags, source, target):
+        digest  # noqa: B018
+        seen = 0
+        for i in range(codes.size):
+            code_a = cut(a[i], source.hidden)
+            code_b = cut(b[i], source.hidden)
+            x = decode(code_a, source)
+            y = decode(code_b, source)
+            nan_a, nan_b = x != x, y != y
+            first_is_less = (x < y) | ((x == y) & (float_bits(x) < 0))
+            first = first_is_less != largest
+            if number:
+                first = (first & (not nan_a)) | nan_b
+            chosen = code_a if first else code_b
+            value = x if first else y
+            code = chosen & ~source.magnitude_mask if value == 0.0 else chosen
+            if (nan_a & nan_b) if number else (nan_a | nan_b):
+                code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
+            signals = is_signalling(code_a, source) | is_signalling(code_b, source)
+            raised = (target.invalid if signals else target.none) | (target.any_nan_signals if nan_a | nan_b else target.none)
+            codes[i] = code
+            if each:
+                flags[i] = raised
+            else:
+                seen |= raised
+        return seen
+
+    return jit.compiled(extremum_loop)
+
+
+@lru_cache(maxsize=None)
+def to_integer(drawn, each):
+    """loop(codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
+
+    `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms` are the random
+    numbers of stochastic rounding, one per element, else empty.
+    """
+    digest = jit.SOURCE_DIGEST
+    selected, drawn_integer = rounding.selected, rounding.drawn
+
+    def to_integer_loop(codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact):
+        digest  # noqa: B018
+        seen = 0
+        for i in range(codes.size):
+            code = cut(codes[i], source.hidden)
+            x = decode(code, source)
+            magnitude = abs(x)
+            negative = float_bits(x) < 0
+            n = drawn_integer(magnitude, uniforms[i], target) if drawn else selected(magnitude, negative, target)
+            n = -n if negative else n
+            raised = target.inexact if (n != x) & exact else target.none
+            if x != x:
+                result = nan_result
+                raised = target.invalid
+            elif n < lowest:
+                result = low_result
+                raised = target.invalid
+            elif n >= bound:
+                result = high_result
+                raised = target.invalid
+            elif n >= 9223372036854775808.0:
+                result = np.int64(n - 9223372036854775808.0) ^ np.int64(-9223372036854775808)
+            else:
+                result = np.int64(n)
+            results[i] = result
+            if each:
+                flags[i] = raised
+            else:
+                seen |= raised
+        return seen
+
+    return jit.compiled(to_integer_loop)
+
+
+@lru_cache(maxsize=None)
+def drawing():
+    """loop(uniforms, key, stream, start, width): the random numbers of positions start, start + 1 ..., `start` a multiple of TILE."""
+    digest = jit.SOURCE_DIGEST
+
+    def drawing_loop(uniforms, key, stream, start, width):
+        digest  # noqa: B018
+        tile = np.empty(TILE, np.float64)
+        for first in range(0, uniforms.size, TILE):
+            fill_high((start + first) // TILE, tile, key, stream)
+            if width > 16:
+                add_low((start + first) // TILE, tile, key, stream)
+            keep_bits(tile, width)
+            for i in range(min(TILE, uniforms.size - first)):
+                uniforms[first + i] = tile[i]
+
+    return jit.compiled(drawing_loop)
+
+
+@lru_cache(maxsize=None)
+def generating():
+    """loop(outputs, s0, s1): consecutive outputs of xoroshiro128aox. Serial by nature; what uses them is not."""
+    digest = jit.SOURCE_DIGEST
+
+    def generating_loop(outputs, s0, s1):
+        digest  # noqa: B018
+        for i in range(outputs.size):
+            outputs[i], s0, s1 = xoroshiro128aox(s0, s1)
+
+    return jit.compiled(generating_loop)

@@ -16,25 +16,27 @@ Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; 
 
 import numpy as np
 
-from .jit import bits_float, float_bits, kernel
+from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 
 
 @kernel
 def scaled(x, target):
     """(y, code of the binade's start less its hidden bit)."""
     magnitude = abs(x)
-    exponent = float_bits(magnitude) >> target.fraction_bits
+    exponent = shift_right(float_bits(magnitude), target.fraction_bits)
     low = exponent < target.lowest_exponent
-    quantum = target.lowest_quantum if low else exponent - target.mantissa_bits
-    base = target.none if low else (exponent - target.lowest_exponent) << target.mantissa_bits
-    return magnitude * bits_float((target.twice_bias - quantum) << target.fraction_bits, target.one), base
+    quantum = target.lowest_quantum if low else cut(exponent - target.mantissa_bits, target.none)
+    steps = cut(exponent - target.lowest_exponent, target.none)
+    base = target.none if low else shift_left(steps, target.mantissa_bits)
+    scale = shift_left(cut(target.twice_bias - quantum, target.none), target.fraction_bits)
+    return magnitude * bits_float(scale, target.one), base
 
 
 @kernel
 def selected(y, negative, target):
     """The integer next to y that a deterministic mode chooses: its threshold goes by sign and by parity."""
     n = np.floor(y)
-    odd = (float_bits(n + target.magic) & 1) != 0
+    odd = cut(float_bits(n + target.magic) & target.unit, target.none) != target.none
     positive_threshold = target.up_positive_odd if odd else target.up_positive_even
     negative_threshold = target.up_negative_odd if odd else target.up_negative_even
     threshold = negative_threshold if negative else positive_threshold
@@ -85,8 +87,9 @@ def assemble(x, y, n, base, tiny, target):
     negative = float_bits(x) < 0
     flushed = tiny & (y > target.zero) & (target.ftz != target.none)
     inexact = (n != y) | flushed
-    magnitude = target.none if flushed else base + (float_bits(n + target.magic) - target.magic_bits)
-    code = magnitude | target.sign if negative else magnitude
+    count = cut(float_bits(n + target.magic) - target.magic_bits, target.none)
+    magnitude = target.none if flushed else cut(base + count, target.none)
+    code = cut(magnitude | target.sign, target.none) if negative else magnitude
     flags = (target.tiny_inexact if tiny else target.inexact) if inexact else target.none
     over = magnitude > target.largest
     code = (target.overflow_negative if negative else target.overflow_positive) if over else code
@@ -108,7 +111,7 @@ def assemble_unusual(x, y, n, base, tiny, target):
     code, flags = assemble(x, y * scale, n * scale, base, tiny, target)
     settled = (abs(x) < target.infinite) & (flags < target.overflow_bit)
     code = target.zero_sign if settled & (float_bits(x) < 0) & (code == target.sign) else code
-    code = max(code - target.code_base, target.none) if settled else code
+    code = max(cut(code - target.code_base, target.none), target.none) if settled else code
     outside = ((x < target.zero) & (target.unsigned != target.none)) | ((x == target.zero) & (target.zeroless != target.none))
     return target.nan if outside else code, target.invalid if outside else flags
 

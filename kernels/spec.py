@@ -156,10 +156,12 @@ class Carrier(NamedTuple):
     fraction_bits: int
     bias: int
     split_bits: int  # low bits cut off so that two halves multiply exactly
+    least: float  # stands for every smaller magnitude but 0: no format's value is near it
+    most: float  # stands for every larger finite magnitude
 
 
-CARRIER64 = Carrier(52, 1023, 27)
-CARRIER32 = Carrier(23, 127, 12)
+CARRIER64 = Carrier(52, 1023, 27, 2.0**-500, 2.0**500)
+CARRIER32 = Carrier(23, 127, 12, 2.0**-126, 2.0**128 - 2.0**104)
 
 
 class Source(NamedTuple):
@@ -253,6 +255,7 @@ class Target(NamedTuple):
     unsigned: int
     zeroless: int
     none: int
+    unit: int
     inexact: int
     tiny_inexact: int
     overflow_bit: int
@@ -264,6 +267,8 @@ class Target(NamedTuple):
     zero: float
     one: float
     infinite: float
+    least: float
+    most: float
     first_code: float  # code of the smallest normal number
     up_positive_even: float  # rounding goes up in magnitude where the fraction reaches the threshold of its sign and parity
     up_positive_odd: float
@@ -390,6 +395,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         unsigned=int(not fmt.signed),
         zeroless=int(not fmt.zero),
         none=0,
+        unit=1,
         inexact=INEXACT,
         tiny_inexact=UNDERFLOW | INEXACT,
         overflow_bit=OVERFLOW,
@@ -401,6 +407,8 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         zero=0.0,
         one=1.0,
         infinite=inf,
+        least=carrier.least,
+        most=carrier.most,
         first_code=2.0**fmt.mantissa_bits,
         up_positive_even=positive[0],
         up_positive_odd=positive[1],

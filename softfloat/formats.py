@@ -18,7 +18,25 @@ import numpy as np
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
 
-__all__ = ["ROSTER", "Format"]
+__all__ = [
+    "ROSTER",
+    "Format",
+    "bfloat16",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "tfloat32",
+]
 
 MAXIMUM_PRECISION = 24
 MAXIMUM_EXPONENT_BITS = 8

@@ -1,0 +1,415 @@
+"""From checked arguments to compiled loops: operands made flat, specs looked up, work shared among threads, outputs written whole.
+
+Numba is imported with the first loop, not with this module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softfloat.environment import Environment, Rounding
+from softfloat.formats import Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, Overflow, Rule
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Codes = np.ndarray[Any, np.dtype[Any]]
+
+ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
+SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
+_BYTE_ORDER_NATIVE = "=|"
+
+
+@lru_cache(maxsize=None)
+def loops() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import loops as module
+
+    return module
+
+
+# -- threads --------------------------------------------------------------------------------------------------------------------
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Workers:
+    """A pool of ordinary threads. Loops hold no interpreter lock, so these run in parallel; tasks never wait for one another."""
+
+    def __init__(self) -> None:
+        wanted = os.environ.get("NUMBA_NUM_THREADS", "")
+        self.count = int(wanted) if wanted.isdigit() and int(wanted) else _available_cores()
+        self._pool: ThreadPoolExecutor | None = None
+        self._owner = 0
+
+    def pool(self) -> ThreadPoolExecutor:
+        """The pool, made anew after a fork, which copies no threads."""
+        if self._pool is None or self._owner != os.getpid():
+            self._pool = ThreadPoolExecutor(max(1, _available_cores(), self.count), thread_name_prefix="softfloat")
+            self._owner = os.getpid()
+        return self._pool
+
+    def resize(self, count: int) -> None:
+        self.count, self._pool = count, None
+
+
+_workers = _Workers()
+
+
+def get_num_threads() -> int:
+    """Threads that large arrays are shared among; at first NUMBA_NUM_THREADS if set, else the cores this process may use."""
+    return _workers.count
+
+
+def set_num_threads(count: int) -> None:
+    """Share large arrays among `count` threads. Results do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        If `count` is not a positive integer.
+    """
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise ValueError(f"count must be a positive integer, got {count!r}")
+    _workers.resize(int(count))
+
+
+def share(size: int, work: Callable[[int, int], int]) -> int:
+    """Call work(start, stop) over 0 ... size in chunks, in parallel where it pays; returns the results OR-ed together."""
+    threads = min(_workers.count, max(1, size // SMALLEST_SHARE))
+    if threads == 1:
+        return int(work(0, size))
+    step = -(-size // threads)
+    step = -(-step // ALIGNMENT) * ALIGNMENT
+    spans = [(start, min(start + step, size)) for start in range(0, size, step)]
+    pool = _workers.pool()
+    futures = [pool.submit(work, start, stop) for start, stop in spans[1:]]
+    seen = int(work(*spans[0]))
+    for future in futures:
+        seen |= int(future.result())
+    return seen
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------------------
+
+
+def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
+    """A format, or the roster's of that name; `argument` is named where it is neither."""
+    if isinstance(fmt, Format):
+        return fmt
+    if isinstance(fmt, str):
+        return Format.from_name(fmt)
+    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
+
+
+def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
+    """Codes of a format as an array of its dtype; never a copy of one that already is.
+
+    Raises
+    ------
+    TypeError
+        If `codes` are not integers.
+    ValueError
+        If one is not a code of the format.
+    """
+    if isinstance(codes, np.ndarray) and codes.dtype == fmt.dtype:
+        array = codes
+    else:
+        try:
+            array = np.asarray(codes)
+        except (OverflowError, ValueError) as error:
+            raise TypeError(f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}") from error
+        if array.dtype == object and array.size and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat):
+            raise ValueError(f"{argument} holds integers that are no codes of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}")
+        if array.dtype.kind not in "iu" and not (array.size == 0 and not isinstance(codes, np.ndarray)):
+            raise TypeError(
+                f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}, got dtype {array.dtype}; encode() turns numbers into codes"
+            )
+    full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
+    if not full and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high >= 2**fmt.bits:
+            offender = low if low < 0 else high
+            shown = hex(offender) if offender >= 0 else str(offender)
+            raise ValueError(f"{argument} holds {shown}, which is no code of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}")
+    if array.dtype != fmt.dtype or not array.dtype.isnative:
+        array = array.astype(fmt.dtype)
+    return array
+
+
+def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes], tuple[int, ...]]:
+    """Flat contiguous operands of one common shape."""
+    shape = arrays[0].shape
+    if any(x.shape != shape for x in arrays[1:]):
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, arrays, strict=True))
+            raise ValueError(f"shapes do not broadcast together: {shapes}") from None
+        arrays = [np.broadcast_to(x, shape) for x in arrays]
+    return [np.ascontiguousarray(x).reshape(-1) for x in arrays], shape
+
+
+class Output:
+    """Where a result goes: a fresh array, or the caller's, written directly if nothing it overlaps is read, else at the end."""
+
+    def __init__(self, given: Any, shape: tuple[int, ...], dtype: np.dtype[Any], argument: str, operands: Sequence[Codes]) -> None:
+        self.given, self.shape = given, shape
+        if given is None:
+            self.flat = np.empty(int(np.prod(shape, dtype=np.int64)), dtype)
+            return
+        if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != shape:
+            found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
+            raise ValueError(f"{argument} must be an array of dtype {dtype} and shape {shape}, got {found}")
+        if not given.flags.writeable:
+            raise ValueError(f"{argument} is read-only; accepted: a writeable array of dtype {dtype} and shape {shape}")
+        direct = given.flags.c_contiguous and not any(np.may_share_memory(given, x) for x in operands)
+        self.flat = given.reshape(-1) if direct else np.empty(given.size, dtype)
+
+    def finish(self) -> Any:
+        """The result as the caller sees it: the given array, a new one, or a scalar for operands without dimensions."""
+        if self.given is None:
+            return self.flat.reshape(self.shape)[()]
+        if not np.may_share_memory(self.given, self.flat):
+            self.given[...] = self.flat.reshape(self.shape)
+        return self.given
+
+
+def outputs(out: Any, flags: str, shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[Codes]) -> tuple[Output, Output | None]:
+    """The places for a result and its flags. `out` is an array for the result, or a pair of arrays for both."""
+    if flags not in ("each", "any"):
+        raise ValueError(f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {flags!r}")
+    given, given_flags = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
+    if given_flags is not None and flags == "any":
+        raise ValueError("out holds an array for flags, but flags='any' returns one integer; accepted: flags='each', or an array alone")
+    if given is not None and given_flags is not None and np.may_share_memory(given, given_flags):
+        raise ValueError("out holds two arrays that share memory")
+    result = Output(given, shape, dtype, "out", operands)
+    return result, Output(given_flags, shape, np.dtype(np.uint8), "out[1]", operands) if flags == "each" else None
+
+
+# -- specs ----------------------------------------------------------------------------------------------------------------------
+
+
+def _narrow(numbers: Any) -> Any:
+    """A Source or Target in 32-bit numbers. What no 32-bit code reaches stays out of reach."""
+    limit = 2**31 - 1
+    return type(numbers)(*[np.float32(x) if isinstance(x, float) else np.int32(max(min(x, limit), -limit - 1)) for x in numbers])
+
+
+@lru_cache(maxsize=1024)
+def source(fmt: FormatSpec, carrier: Carrier, daz: bool) -> spec.Source:
+    """What decodes `fmt`; in the narrow carrier's own types where that carries."""
+    numbers = spec.source(fmt, carrier, daz)
+    return _narrow(numbers) if carrier is CARRIER32 else numbers
+
+
+@lru_cache(maxsize=4096)
+def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> spec.Target:
+    """What rounds into `fmt` under `rule`."""
+    numbers = spec.target(fmt, rule, carrier)
+    return _narrow(numbers) if carrier is CARRIER32 else numbers
+
+
+@lru_cache(maxsize=1024)
+def fits_narrow_carrier(fmt: FormatSpec) -> bool:
+    """Whether float32 carries the format's arithmetic: products exact, p + 2 bits to spare, no error term out of range."""
+    lowest = spec.emin(fmt) - fmt.mantissa_bits
+    highest = (fmt.largest >> fmt.mantissa_bits) - fmt.bias + 1
+    return 1 <= fmt.mantissa_bits <= 10 and lowest >= -30 and highest <= 30
+
+
+@lru_cache(maxsize=1024)
+def is_unusual(fmt: FormatSpec) -> bool:
+    """Whether the format lacks subnormals, negative zero, negative values or zero."""
+    return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
+
+
+def rule_for(settings: Environment, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False) -> Rule:
+    """The rule under which results go into `fmt`."""
+    if settings.overflow is Overflow.NAN and not fmt.has_nan:
+        raise ValueError(f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'")
+    return Rule(
+        rounding=settings.rounding,  # type: ignore[arg-type]
+        overflow=settings.overflow,  # type: ignore[arg-type]
+        tininess=settings.tininess,  # type: ignore[arg-type]
+        infinite_input=settings.infinite_input,  # type: ignore[arg-type]
+        daz=settings.daz,
+        ftz=settings.ftz,
+        nan=settings.nan,
+        conversion=conversion,
+        random_width=random_width,
+        handed_bits=handed,
+    )
+
+
+# -- randomness -----------------------------------------------------------------------------------------------------------------
+
+
+class Draw:
+    """The random bits of one call: an address, or an array with `width` bits for each element."""
+
+    def __init__(self, key: int, stream: int, width: int, handed: Codes) -> None:
+        self.key, self.stream, self.width, self.handed = np.uint64(key), np.uint64(stream), width, handed
+
+    def span(self, start: int, stop: int) -> Codes:
+        """The handed bits of some elements."""
+        return self.handed[start:stop] if self.handed.size else self.handed
+
+
+NO_BITS = np.empty(0, np.uint64)
+
+
+@lru_cache(maxsize=256)
+def replica_key(seed: int, replica: int) -> int:
+    """A key of its own for each replica but 0: two words of Philox at the counter (replica, all ones)."""
+    if replica == 0:
+        return seed
+    from softfloat.kernels.prng import philox
+
+    halves = [np.uint64(x) for x in (replica & 0xFFFFFFFF, replica >> 32, 0xFFFFFFFF, 0xFFFFFFFF, seed & 0xFFFFFFFF, seed >> 32)]
+    low, high, _, _ = philox(*halves)
+    return int(low) | int(high) << 32
+
+
+def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, ...]) -> tuple[Codes, int]:
+    """Handed-in bits as flat uint64, and how many of them each rounding uses.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not integers of `sr_bits` bits, or of a shape that does not broadcast.
+    """
+    array = np.asarray(random_bits)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"random_bits must be integers, got dtype {array.dtype}")
+    if sr_bits is None:
+        if array.dtype.kind != "u" or array.dtype.itemsize > 4:
+            raise ValueError(f"random_bits of dtype {array.dtype} need sr_bits (1 to 52); without it, accepted: uint8, uint16, uint32, all bits used")
+        sr_bits = 8 * array.dtype.itemsize
+    if array.dtype.kind == "u" and 8 * array.dtype.itemsize < sr_bits:
+        raise ValueError(f"random_bits are too narrow: {array.dtype} holds fewer than sr_bits={sr_bits} bits")
+    if array.size and (int(array.min()) < 0 or int(array.max()) >> sr_bits):
+        raise ValueError(f"random_bits must be 0 to 2^{sr_bits} - 1 (sr_bits={sr_bits}), got {int(array.min())} to {int(array.max())}")
+    try:
+        array = np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(f"random_bits of shape {array.shape} do not broadcast to the operands' shape {shape}") from None
+    return np.ascontiguousarray(array, dtype=np.uint64).reshape(-1), sr_bits
+
+
+def poplar_state(seed: int, modifier: int, tile: int = 0, worker: int = 0) -> tuple[int, int]:
+    """State of the IPU's generator after poprand's setSeed (poplibs, RandomGen.cpp): four seeded words, fifteen outputs discarded."""
+    from softfloat.kernels.prng import xoroshiro128aox
+
+    high = ((tile << 4 ^ 0xAAAAAAA0) | worker) & 0xFFFFFFFF
+    state = np.uint64(seed), np.uint64(high | ((modifier & 0xFFFFFFFF) ^ 0x55555555) << 32)
+    for _ in range(15):
+        _, *state = xoroshiro128aox(*state)  # type: ignore[assignment]
+    return int(state[0]), int(state[1])
+
+
+def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int, ...]) -> Draw:
+    """Where a call's random bits come from.
+
+    Raises
+    ------
+    ValueError
+        If stochastic rounding has neither a seed nor bits handed in.
+    """
+    if random_bits is not None:
+        handed, width = check_random_bits(random_bits, settings.sr_bits, shape)
+        return Draw(0, 0, width, handed)
+    if settings.seed is None:
+        raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1) or random_bits")
+    width = settings.sr_bits or 52
+    key = replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
+    if settings.generator == "xoroshiro128aox":
+        state = poplar_state(key, stream)
+        outputs_ = np.empty(int(np.prod(shape, dtype=np.int64)), np.uint64)
+        loops().generating()(outputs_, np.uint64(state[0]), np.uint64(state[1]))
+        return Draw(0, 0, width, outputs_ >> np.uint64(64 - width))
+    return Draw(key, stream, width, NO_BITS)
+
+
+# -- running --------------------------------------------------------------------------------------------------------------------
+
+
+def run(
+    operation: str,
+    operands: Sequence[Codes],
+    names: Sequence[str],
+    source_spec: FormatSpec,
+    fmt: Format,
+    settings: Environment,
+    *,
+    out: Any,
+    flags: str,
+    random_bits: Any,
+    stream: int,
+    extra: float = 0.0,
+) -> tuple[Any, Any]:
+    """One elementwise operation from codes of `source_spec` to codes of `fmt`."""
+    flat, shape = broadcast(operands, names)
+    result, raised = outputs(out, flags, shape, fmt.dtype, operands)
+    conversion = operation.startswith("convert")
+    stochastic = settings.rounding is Rounding.STOCHASTIC
+    each = raised is not None
+    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    propagates = bool(spec.NAN_POLICIES[settings.nan].propagate)
+    size = result.flat.size
+    codes = result.flat
+    unusual = is_unusual(fmt.spec)
+    if stochastic:
+        drawn = draw(settings, random_bits, stream, shape)
+        rule = rule_for(settings, fmt, conversion, drawn.width, bool(drawn.handed.size) or size == 0)
+        carrier = CARRIER64
+        loop = loops().elementwise_drawn(operation, unusual, each, propagates)
+        ending: Callable[[int, int], tuple[Any, ...]] = lambda start, stop: (  # noqa: E731
+            drawn.key,
+            drawn.stream,
+            start,
+            drawn.span(start, stop),
+            drawn.width,
+        )
+    else:
+        if random_bits is not None:
+            raise ValueError(f"random_bits are for rounding='stochastic', and rounding is '{settings.rounding.name.lower()}'")  # type: ignore[union-attr]
+        rule = rule_for(settings, fmt, conversion)
+        narrow = fits_narrow_carrier(fmt.spec) and operation != "remainder"
+        narrow = narrow and (fits_narrow_carrier(source_spec) or source_spec == FLOAT32)
+        carrier = CARRIER32 if narrow else CARRIER64
+        way = "nearest" if settings.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+        loop = loops().elementwise(operation, way, unusual, each, propagates)
+        ending = lambda start, stop: ()  # noqa: E731
+    source_numbers = source(source_spec, carrier, settings.daz)
+    target_numbers = target(fmt.spec, rule, carrier)
+    extra = type(target_numbers.zero)(extra)
+    if source_spec is FLOAT64:
+        flat = [x.view(np.int64) for x in flat]
+    elif carrier is CARRIER32 and source_spec == FLOAT32:
+        flat = [x.view(np.int32) for x in flat]
+    a, b, c = flat[0], flat[min(1, len(flat) - 1)], flat[len(flat) - 1]
+
+    def work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        spans = a[span], b[span], c[span], codes[span], bits_flags[span]
+        return loop(*spans, extra, source_numbers, target_numbers, *ending(start, stop))
+
+    seen = share(size, work)
+    return result.finish(), raised.finish() if raised is not None else seen
+
+
+FLOAT32 = Format("float32", exponent_bits=8, mantissa_bits=23).spec

@@ -1,0 +1,717 @@
+"""Pure functions over integer codes: result and flags out, no state and no context. The verification engineer's door.
+
+Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape; operands broadcast.
+Operands are never modified. Results without dimensions come as NumPy scalars.
+
+Options, all keyword-only, with the defaults of `softfloat.Environment`, where each is described:
+
+out : array, or pair of arrays
+    Where to put the result, or the result and its flags.
+flags : {"each", "any"}
+    "each": the second result is a uint8 array, a byte per element. "any": it is one integer, all flags OR-ed together.
+    Bit values: 1 inexact, 2 underflow, 4 overflow, 8 divide-by-zero, 16 invalid (`softfloat.Flags`).
+rounding, overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, generator, seed
+    As in `softfloat.Environment`.
+environment : Environment
+    All of those at once; nothing else of it is used, and nothing in it changes.
+stream : int
+    With `seed`, addresses the random numbers of stochastic rounding: element i takes those of position i. Default 0.
+random_bits : array of integers
+    The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the dtype.
+    A magnitude between two candidates with fraction f goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits.
+
+Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of range.
+
+>>> import softfloat
+>>> from softfloat import bits
+>>> code, flags = bits.add(0x3C00, 0x1000, softfloat.float16)  # 1 + 2^-11: a tie
+>>> hex(code), softfloat.Flags(flags)
+('0x3c00', <Flags.INEXACT: 1>)
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from softfloat import _engine
+from softfloat._engine import check_codes, check_format
+from softfloat.environment import SETTINGS, Environment, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.formats import ROSTER, Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
+
+__all__ = [
+    "CLASSES",
+    "abs",
+    "add",
+    "classify",
+    "convert",
+    "copysign",
+    "decode",
+    "div",
+    "encode",
+    "eq",
+    "fma",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isnormal",
+    "issnan",
+    "issubnormal",
+    "iszero",
+    "le",
+    "lt",
+    "maximum",
+    "maximum_number",
+    "minimum",
+    "minimum_number",
+    "mul",
+    "negative",
+    "next_down",
+    "next_up",
+    "random_bits",
+    "remainder",
+    "round_to_integral",
+    "signbit",
+    "sqrt",
+    "sub",
+    "to_integer",
+]
+
+_abs, Result = abs, tuple[Any, Any]
+
+
+class Options(TypedDict, total=False):
+    """Keyword-only options of every function that returns flags; the module's documentation describes them."""
+
+    out: Any
+    flags: str
+    rounding: Rounding | str
+    overflow: Overflow | str
+    tininess: Tininess | str
+    infinite_input: InfiniteInput | str
+    daz: bool
+    ftz: bool
+    nan: str
+    sr_bits: int | None
+    generator: str
+    seed: int | None
+    environment: Environment | None
+    stream: int
+    random_bits: Any
+
+
+CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits"}
+ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
+
+
+@lru_cache(maxsize=512)
+def _made(settings: tuple[tuple[str, Any], ...]) -> Environment:
+    return Environment(**dict(settings))
+
+
+class _Call:
+    """The options of one call, checked: `settings` for results in a format, and what concerns this call alone."""
+
+    def __init__(self, options: Options, fmt: Format) -> None:
+        unknown = set(options) - set(Options.__annotations__)
+        if unknown:
+            raise TypeError(f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}")
+        given = {name: value for name, value in options.items() if name in ENVIRONMENT_OPTIONS}
+        environment = options.get("environment")
+        if environment is None:
+            try:
+                environment = _made(tuple(sorted(given.items())))
+            except TypeError:
+                environment = Environment(**given)  # type: ignore[arg-type]
+        elif not isinstance(environment, Environment):
+            raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
+        elif given:
+            raise TypeError(f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)")
+        self.settings = environment.for_format(fmt.name)
+        self.out = options.get("out")
+        self.flags = options.get("flags", "each")
+        self.random_bits = options.get("random_bits")
+        self.stream = options.get("stream", 0)
+        if isinstance(self.stream, bool) or not isinstance(self.stream, (int, np.integer)) or not 0 <= self.stream < 2**64:
+            raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {self.stream!r}")
+
+    def run(
+        self, operation: str, operands: list[Any], names: list[str], source: spec.FormatSpec, fmt: Format, extra: float = 0.0
+    ) -> Result:
+        """An elementwise operation of the compiled floor."""
+        return _engine.run(
+            operation,
+            operands,
+            names,
+            source,
+            fmt,
+            self.settings,
+            out=self.out,
+            flags=self.flags,
+            random_bits=self.random_bits,
+            stream=int(self.stream),
+            extra=extra,
+        )
+
+
+def _arithmetic(operation: str, fmt: Format | str, operands: dict[str, Any], options: Options, extra: float = 0.0) -> Result:
+    fmt = check_format(fmt)
+    call = _Call(options, fmt)
+    codes = [check_codes(x, fmt, name) for name, x in operands.items()]
+    return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
+
+
+# -- numbers in, numbers out ----------------------------------------------------------------------------------------------------
+
+
+def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """Numbers to codes, with a single rounding.
+
+    Parameters
+    ----------
+    x : array_like
+        float16, float32, float64, ml_dtypes floats, integers of any type, bool, and Python int, float and Fraction, alone or nested
+        in lists. Python integers and fractions are exact at any size. Nothing else: longdouble and complex are refused.
+    fmt : Format
+        The target.
+
+    Returns
+    -------
+    codes : array of fmt.dtype
+    flags : array of uint8, or int
+        INEXACT, UNDERFLOW, OVERFLOW; INVALID for a signalling NaN, for NaN where the format has none, with `overflow="nan"`, and for
+        what an unsigned format or one without zero cannot hold.
+
+    Source
+    ------
+    IEEE 754-2019 5.4.2 (formatOf-convertFormat, convertFromInt); OCP OFP8 1.0 for saturation.
+
+    >>> encode([0.1, 65519.99, 65520], "float16")
+    (array([11878, 31743, 31744], dtype=uint16), array([1, 1, 5], dtype=uint8))
+    """
+    fmt = check_format(fmt)
+    call = _Call(options, fmt)
+    array, source = _source_codes(x)
+    operation = "convert_wide" if source in (FLOAT64, ROSTER["float32"].spec) else "convert"
+    return call.run(operation, [array], ["x"], source, fmt)
+
+
+def decode(codes: Any, fmt: Format | str) -> Any:
+    """The values of codes, exactly.
+
+    Parameters
+    ----------
+    codes : array_like of int
+    fmt : Format
+
+    Returns
+    -------
+    array of float64
+        Of the shape of `codes`; NaN for every NaN code. No flags: nothing is rounded, and signalling NaNs do not signal.
+
+    >>> decode(0x7BFF, "float16")
+    np.float64(65504.0)
+    """
+    fmt = check_format(fmt)
+    array = check_codes(codes, fmt, "codes")
+    values = np.empty(array.size, np.float64)
+    numbers = _engine.source(fmt.spec, CARRIER64, False)
+    flat = np.ascontiguousarray(array).reshape(-1)
+
+    def work(start: int, stop: int) -> int:
+        _engine.loops().decoding()(flat[start:stop], values[start:stop], numbers)
+        return 0
+
+    _engine.share(array.size, work)
+    return values.reshape(array.shape)[()]
+
+
+def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[Options]) -> Result:
+    """Codes of one format to codes of another, with a single rounding.
+
+    Returns (codes of `dst`, flags). INEXACT, UNDERFLOW, OVERFLOW; INVALID as for `encode`. Infinities follow `infinite_input`.
+    Source: IEEE 754-2019 5.4.2.
+
+    >>> convert(0x7BFF, "float16", "float8_e4m3fn", overflow="saturate")
+    (np.uint8(126), np.uint8(5))
+    """
+    src, dst = check_format(src, "src"), check_format(dst, "dst")
+    call = _Call(options, dst)
+    return call.run("convert_wide" if src.name == "float32" else "convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
+
+
+def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec]:
+    """Numbers as codes of the format they come in."""
+    if not isinstance(x, (np.ndarray, np.generic)):
+        x = _from_python(x)
+    array = np.asarray(x)
+    kind = array.dtype.kind
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype == np.float64:
+        return array.view(np.uint64), FLOAT64
+    if kind in "iu" and array.dtype.name not in ("int2", "int4", "uint1", "uint2", "uint4", "int1"):
+        return _integers_to_odd(array).view(np.uint64), FLOAT64
+    if kind == "b":
+        return array.astype(np.float64).view(np.uint64), FLOAT64
+    if array.dtype == object:
+        return np.asarray(_from_python(array.tolist())).view(np.uint64), FLOAT64
+    if array.dtype.name in ROSTER:
+        fmt = Format.from_dtype(array.dtype)
+        return array.view(fmt.dtype), fmt.spec
+    if array.dtype.name in ("int1", "int2", "int4", "uint1", "uint2", "uint4"):
+        return array.astype(np.float64).view(np.uint64), FLOAT64
+    raise TypeError(f"x must be numbers of at most 64 bits, got dtype {array.dtype}; accepted: float16, float32, float64, ml_dtypes floats, integers, bool")
+
+
+def _from_python(x: Any) -> np.ndarray[Any, Any]:
+    """Python numbers as float64, each rounded to odd if it has more than 53 bits, so that a later rounding is the only one."""
+    array = np.array(x, dtype=object)
+    flat = [_odd_float(value) for value in array.ravel().tolist()] if array.size else []
+    return np.array(flat, np.float64).reshape(array.shape)
+
+
+def _odd_float(x: Any) -> float:
+    if isinstance(x, (float, np.float64)):
+        return float(x)
+    if isinstance(x, np.generic):
+        x = x.item() if x.dtype.kind in "iub" or x.dtype.itemsize <= 4 else x
+        if isinstance(x, float):
+            return x
+    if isinstance(x, (bool, int, Fraction)):
+        exact = Fraction(x)
+        if exact == 0:
+            return 0.0
+        magnitude = _abs(exact)
+        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+        exponent = min(max(exponent, -900), 900)  # beyond, every format rounds alike
+        scaled = magnitude / Fraction(2) ** (exponent - 53)
+        significand = min(max(int(scaled), 1), 1 << 55)
+        shift = max(significand.bit_length() - 53, 0)
+        kept = significand >> shift
+        sticky = Fraction(kept << shift) != scaled
+        odd = float((kept | sticky) << shift) * 2.0 ** (exponent - 53)
+        return -odd if exact < 0 else odd
+    raise TypeError(f"x must be numbers: int, float, Fraction or bool, got {type(x).__name__}")
+
+
+def _integers_to_odd(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Integers as float64; those of more than 53 bits rounded to odd."""
+    if array.dtype.itemsize < 8:
+        return array.astype(np.float64)
+    negative = array < 0
+    unsigned = array.astype(np.uint64)
+    magnitude = np.where(negative, np.uint64(0) - unsigned, unsigned)
+    high, low = magnitude >> np.uint64(11), magnitude & np.uint64(0x7FF)
+    jammed = (high | (low != 0)).astype(np.float64) * 2048.0
+    values = np.where(magnitude < np.uint64(1 << 53), magnitude.astype(np.float64), jammed)
+    return np.asarray(np.where(negative, -values, values))
+
+
+# -- arithmetic -----------------------------------------------------------------------------------------------------------------
+
+
+def add(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """a + b. INEXACT, OVERFLOW; INVALID for infinities of opposite sign and signalling NaNs. Source: IEEE 754-2019 5.4.1.
+
+    Codes in, (codes, flags) out, of the shape the operands broadcast to.
+
+    >>> add([0x3C00, 0x7BFF], 0x7BFF, "float16", flags="any")
+    (array([31743, 31744], dtype=uint16), 5)
+    """
+    return _arithmetic("add", fmt, {"a": a, "b": b}, options)
+
+
+def sub(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """a - b. INEXACT, OVERFLOW; INVALID for infinities of the same sign and signalling NaNs. Source: IEEE 754-2019 5.4.1.
+
+    Codes in, (codes, flags) out, of the shape the operands broadcast to.
+    """
+    return _arithmetic("sub", fmt, {"a": a, "b": b}, options)
+
+
+def mul(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """a * b. INEXACT, UNDERFLOW, OVERFLOW; INVALID for 0 * inf and signalling NaNs. Source: IEEE 754-2019 5.4.1.
+
+    Codes in, (codes, flags) out, of the shape the operands broadcast to.
+    """
+    return _arithmetic("mul", fmt, {"a": a, "b": b}, options)
+
+
+def div(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """a / b. INEXACT, UNDERFLOW, OVERFLOW; DIVBYZERO for a finite a over 0; INVALID for 0/0, inf/inf, signalling NaNs.
+
+    Codes in, (codes, flags) out, of the shape the operands broadcast to. Source: IEEE 754-2019 5.4.1, 7.3.
+
+    >>> div(0x3C00, 0x8000, "float16")
+    (np.uint16(64512), np.uint8(8))
+    """
+    return _arithmetic("div", fmt, {"a": a, "b": b}, options)
+
+
+def remainder(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """a - n*b, n the integer nearest a/b, ties to even: exact. INVALID for infinite a, zero b, signalling NaNs.
+
+    Codes in, (codes, flags) out, of the shape the operands broadcast to. Source: IEEE 754-2019 5.3.1.
+    """
+    return _arithmetic("remainder", fmt, {"a": a, "b": b}, options)
+
+
+def sqrt(a: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The square root. INEXACT; INVALID for negative numbers and signalling NaNs; -0 stays. Source: IEEE 754-2019 5.4.1.
+
+    Codes in, (codes, flags) out, of the shape of `a`.
+    """
+    return _arithmetic("sqrt", fmt, {"a": a}, options)
+
+
+def fma(a: Any, b: Any, c: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """a * b + c, rounded once. INEXACT, UNDERFLOW, OVERFLOW; INVALID for 0 * inf (by the NaN policy also if c is NaN), inf - inf.
+
+    Codes in, (codes, flags) out, of the shape the operands broadcast to. Source: IEEE 754-2019 5.4.1, 7.2.
+
+    >>> fma(0x3C01, 0x3C01, 0xBC02, "float16")  # the residual that mul, then add, loses
+    (np.uint16(16), np.uint8(0))
+    """
+    return _arithmetic("fma", fmt, {"a": a, "b": b, "c": c}, options)
+
+
+def round_to_integral(a: Any, fmt: Format | str, *, exact: bool = True, **options: Unpack[Options]) -> Result:
+    """a rounded to an integer in the same format, by `rounding`; the sign stays. INEXACT if that changes it and `exact`; INVALID for sNaN.
+
+    Codes in, (codes, flags) out, of the shape of `a`. Source: IEEE 754-2019 5.3.1 and 5.9 (roundToIntegralExact).
+    """
+    return _arithmetic("round_to_integral", fmt, {"a": a}, options, extra=float(bool(exact)))
+
+
+def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True, **options: Unpack[Options]) -> Result:
+    """Integers of a NumPy dtype, rounded by `rounding`.
+
+    Parameters
+    ----------
+    codes : array_like of int
+    fmt : Format
+    dtype : NumPy integer dtype
+    exact : bool
+        Raise INEXACT where the value is no integer.
+
+    Returns
+    -------
+    integers : array of `dtype`
+    flags : array of uint8, or int
+        INVALID for NaN and for what does not fit: the result is then the nearest integer the dtype has, and for NaN the largest.
+        Other NaN policies differ: "arm" makes 0 of NaN, "x86" gives -2^(n-1) (unsigned: 2^n - 1) for everything invalid.
+
+    Source
+    ------
+    IEEE 754-2019 5.8, 7.2; the results of invalid conversions are those of SoftFloat's RISC-V, ARM-VFPv2 and 8086-SSE specialisations.
+
+    >>> to_integer([0x4100, 0x7E00], "float16", "int8")
+    (array([  2, 127], dtype=int8), array([ 1, 16], dtype=uint8))
+    """
+    fmt = check_format(fmt)
+    call = _Call(options, fmt)
+    array = check_codes(codes, fmt, "codes")
+    try:
+        info = np.iinfo(dtype)
+    except (ValueError, TypeError):
+        raise TypeError(f"dtype must be a NumPy integer dtype, got {dtype!r}") from None
+    wanted = np.dtype(dtype)
+    result, raised = _engine.outputs(call.out, call.flags, array.shape, wanted, [array])
+    settings = call.settings
+    policy = NAN_POLICIES[settings.nan]
+    indefinite = int(info.min) or int(info.max)
+    nan_result = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}[policy.integer_nan]
+    saturates = policy.integer_nan != spec.INTEGER_INDEFINITE
+    low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
+    drawn = settings.rounding is Rounding.STOCHASTIC
+    uniforms = np.empty(0, np.float64)
+    if drawn:
+        uniforms = _uniforms(_engine.draw(settings, call.random_bits, int(call.stream), array.shape), array.size)
+    wide = np.empty(array.size, np.int64)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    source = _engine.source(fmt.spec, CARRIER64, settings.daz)
+    target = _engine.target(fmt.spec, Rule(rounding=settings.rounding), CARRIER64)  # type: ignore[arg-type]
+    loop = _engine.loops().to_integer(drawn, raised is not None)
+    limits = float(info.min), float(int(info.max) + 1), *(_signed64(x) for x in (nan_result, low_result, high_result)), bool(exact)
+
+    def work(start: int, stop: int) -> int:
+        return loop(flat[start:stop], wide[start:stop], bits_flags[start:stop], uniforms[start:stop], source, target, *limits)
+
+    seen = _engine.share(array.size, work)
+    result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)
+    return result.finish(), raised.finish() if raised is not None else seen
+
+
+def _signed64(x: int) -> int:
+    return x - 2**64 if x >= 2**63 else x
+
+
+def _uniforms(drawn: _engine.Draw, size: int) -> np.ndarray[Any, Any]:
+    """Random numbers in [0, 1), one for each element."""
+    if drawn.handed.size or not size:
+        return drawn.handed.astype(np.float64) / 2.0**drawn.width
+    uniforms = np.empty(size, np.float64)
+    _engine.loops().drawing()(uniforms, drawn.key, drawn.stream, 0, drawn.width)
+    return uniforms
+
+
+def random_bits(shape: int | tuple[int, ...], *, seed: int, stream: int = 0, sr_bits: int = 52, generator: str = "philox4x32") -> Any:
+    """The random bits that stochastic rounding uses at positions 0, 1 ... of a stream: handed in as `random_bits`, they give the same codes.
+
+    Returns an array of uint64 of the given shape, each below 2^sr_bits.
+
+    >>> bits = random_bits(3, seed=1, sr_bits=8)
+    >>> a = encode([0.1, 0.2, 0.3], "float16", rounding="stochastic", seed=1, sr_bits=8)
+    >>> b = encode([0.1, 0.2, 0.3], "float16", rounding="stochastic", random_bits=bits, sr_bits=8)
+    >>> bool((a[0] == b[0]).all())
+    True
+    """
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    settings = Environment(rounding=Rounding.STOCHASTIC, seed=seed, sr_bits=sr_bits, generator=generator)
+    drawn = _engine.draw(settings, None, stream, shape)
+    uniforms = _uniforms(drawn, int(np.prod(shape, dtype=np.int64)))
+    return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)
+
+
+# -- comparisons ----------------------------------------------------------------------------------------------------------------
+
+
+def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
+    fmt = check_format(fmt)
+    call = _Call(options, fmt)
+    operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
+    (x, y), shape = _engine.broadcast(operands, ["a", "b"])
+    result, raised = _engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
+    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    source = _engine.source(fmt.spec, CARRIER64, call.settings.daz)
+    any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
+    loop = _engine.loops().comparison(relation, bool(signalling), raised is not None)
+
+    def work(start: int, stop: int) -> int:
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], source, any_nan)
+
+    seen = _engine.share(x.size, work)
+    return result.finish(), raised.finish() if raised is not None else seen
+
+
+def eq(a: Any, b: Any, fmt: Format | str, *, signalling: bool = False, **options: Unpack[Options]) -> Result:
+    """a == b, as bool; -0 equals +0, NaN equals nothing. INVALID for signalling NaNs, and for any NaN if `signalling`.
+
+    Source: IEEE 754-2019 5.6.1, 5.11 (compareQuietEqual, compareSignalingEqual).
+    """
+    return _compare("eq", a, b, fmt, signalling, options)
+
+
+def lt(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options: Unpack[Options]) -> Result:
+    """a < b, as bool; false for NaN. INVALID for any NaN if `signalling` (the default), else for signalling NaNs.
+
+    Source: IEEE 754-2019 5.6.1, 5.11 (compareSignalingLess, compareQuietLess).
+    """
+    return _compare("lt", a, b, fmt, signalling, options)
+
+
+def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options: Unpack[Options]) -> Result:
+    """a <= b, as bool; false for NaN. INVALID for any NaN if `signalling` (the default), else for signalling NaNs.
+
+    Source: IEEE 754-2019 5.6.1, 5.11 (compareSignalingLessEqual, compareQuietLessEqual).
+    """
+    return _compare("le", a, b, fmt, signalling, options)
+
+
+def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
+    fmt = check_format(fmt)
+    call = _Call(options, fmt)
+    operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
+    (x, y), shape = _engine.broadcast(operands, ["a", "b"])
+    result, raised = _engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
+    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    source = _engine.source(fmt.spec, CARRIER64, call.settings.daz)
+    target = _engine.target(fmt.spec, Rule(nan=call.settings.nan), CARRIER64)
+    loop = _engine.loops().extremum(largest, number, raised is not None)
+
+    def work(start: int, stop: int) -> int:
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], source, target)
+
+    seen = _engine.share(x.size, work)
+    return result.finish(), raised.finish() if raised is not None else seen
+
+
+def minimum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The lesser operand, -0 below +0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(False, False, a, b, fmt, options)
+
+
+def maximum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The greater operand, +0 above -0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(True, False, a, b, fmt, options)
+
+
+def minimum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The lesser operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(False, True, a, b, fmt, options)
+
+
+def maximum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The greater operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(True, True, a, b, fmt, options)
+
+
+# -- codes as they are: no arithmetic, no flags -----------------------------------------------------------------------------------
+
+
+def _split(codes: Any, fmt: Format | str, argument: str = "codes") -> tuple[Format, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """(format, codes, magnitudes)."""
+    fmt = check_format(fmt)
+    array = check_codes(codes, fmt, argument)
+    return fmt, array, array & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+
+
+def isnan(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is a NaN, as bool. No flags, here and in the other questions below (IEEE 754-2019 5.7.2)."""
+    fmt, array, magnitude = _split(codes, fmt)
+    if fmt.spec.lone_nan >= 0:
+        return array == fmt.spec.lone_nan
+    return magnitude >= fmt.spec.nan_first if fmt.has_nan else np.zeros(array.shape, bool)[()]
+
+
+def issnan(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is a signalling NaN. Only formats with IEEE NaNs have them."""
+    fmt, array, magnitude = _split(codes, fmt)
+    if not fmt.spec.quiet:
+        return np.zeros(array.shape, bool)[()]
+    return (magnitude >= fmt.spec.nan_first) & (array & fmt.dtype.type(fmt.spec.quiet) == 0)
+
+
+def isinf(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is an infinity."""
+    fmt, _, magnitude = _split(codes, fmt)
+    return magnitude == fmt.spec.infinity if fmt.infinities else np.zeros(magnitude.shape, bool)[()]
+
+
+def isfinite(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is zero, subnormal or normal."""
+    return ~(isnan(codes, fmt) | isinf(codes, fmt))
+
+
+def iszero(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is a zero. Without subnormals, every code with exponent field 0 is."""
+    fmt, _, magnitude = _split(codes, fmt)
+    if not fmt.zero:
+        return np.zeros(magnitude.shape, bool)[()]
+    lowest = 1 if fmt.subnormals else fmt.smallest_normal_code
+    return (magnitude < lowest) & ~isnan(codes, fmt)
+
+
+def issubnormal(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is a subnormal number."""
+    fmt, _, magnitude = _split(codes, fmt)
+    return (magnitude < fmt.smallest_normal_code) & (magnitude > 0) & fmt.subnormals
+
+
+def isnormal(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code is a normal number."""
+    return isfinite(codes, fmt) & ~iszero(codes, fmt) & ~issubnormal(codes, fmt)
+
+
+def signbit(codes: Any, fmt: Format | str) -> Any:
+    """Whether each code has its sign bit set, NaNs included."""
+    fmt, array, magnitude = _split(codes, fmt)
+    return array != magnitude
+
+
+CLASSES = (
+    "signalingNaN",
+    "quietNaN",
+    "negativeInfinity",
+    "negativeNormal",
+    "negativeSubnormal",
+    "negativeZero",
+    "positiveZero",
+    "positiveSubnormal",
+    "positiveNormal",
+    "positiveInfinity",
+)
+"""Names of the numbers that `classify` returns, in the order of IEEE 754-2019 5.7.2."""
+
+
+def classify(codes: Any, fmt: Format | str) -> Any:
+    """The class of each code, as an index into `CLASSES` (uint8).
+
+    >>> CLASSES[classify(0x8001, "float16")]
+    'negativeSubnormal'
+    """
+    fmt = check_format(fmt)
+    negative = signbit(codes, fmt)
+    distance = np.select([isinf(codes, fmt), isnormal(codes, fmt), issubnormal(codes, fmt)], [3, 2, 1], 0)
+    result = np.where(negative, 5 - distance, 6 + distance)
+    return np.where(isnan(codes, fmt), np.where(issnan(codes, fmt), 0, 1), result).astype(np.uint8)[()]
+
+
+def negative(codes: Any, fmt: Format | str) -> Any:
+    """Codes with the sign flipped, NaNs included (IEEE 754-2019 5.5.1 negate). A zero without a negative twin stays; so does the NaN of fnuz formats.
+
+    Raises TypeError for unsigned formats.
+    """
+    fmt, array, magnitude = _split(codes, fmt)
+    if not fmt.signed:
+        raise TypeError(f"negative needs a signed format, and {fmt} is unsigned")
+    flipped = array ^ fmt.dtype.type(fmt.sign_bit)
+    return np.where((magnitude == 0) & (not fmt.signed_zero), array, flipped)[()]
+
+
+def abs(codes: Any, fmt: Format | str) -> Any:  # noqa: A001 -- the standard's name
+    """Codes with the sign cleared, NaNs included (IEEE 754-2019 5.5.1). The NaN of fnuz formats, which is its sign bit, stays."""
+    fmt, array, magnitude = _split(codes, fmt)
+    return np.where(isnan(codes, fmt), array, magnitude)[()] if fmt.spec.lone_nan >= 0 else magnitude
+
+
+def copysign(a: Any, b: Any, fmt: Format | str) -> Any:
+    """Codes of `a` with the signs of `b` (IEEE 754-2019 5.5.1). A zero without a negative twin stays; so does the NaN of fnuz formats."""
+    fmt, array, magnitude = _split(a, fmt, "a")
+    signs = check_codes(b, fmt, "b") & fmt.dtype.type(fmt.sign_bit)
+    (array, magnitude, signs) = np.broadcast_arrays(array, magnitude, signs)
+    return np.where((magnitude == 0) & (not fmt.signed_zero), array, magnitude | signs)[()]
+
+
+def next_up(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The least number of the format that compares greater. INVALID for signalling NaNs; nothing lies above the greatest value.
+
+    Codes in, (codes, flags) out. Source: IEEE 754-2019 5.3.1 (nextUp): both zeros go to the smallest positive number, NaN stays, quiet.
+    """
+    return _next(codes, fmt, 1, options)
+
+
+def next_down(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The greatest number of the format that compares less. As `next_up`, mirrored."""
+    return _next(codes, fmt, -1, options)
+
+
+def _next(codes: Any, fmt: Format | str, step: int, options: Options) -> Result:
+    fmt, array, magnitude = _split(codes, fmt)
+    call = _Call(options, fmt)
+    first = fmt.smallest_subnormal_code
+    top = fmt.spec.infinity if fmt.infinities else fmt.max_code
+    wide = magnitude.astype(np.int64)
+    zero = iszero(array, fmt)
+    rank = np.where(zero, 0, wide - first + 1)  # ... -1, 0, 1 ...: consecutive numbers, one zero
+    rank = np.where(array != magnitude, -rank, rank) + step
+    last = top - first + 1
+    lowest = -last if fmt.signed else 0 if fmt.zero else 1
+    rank = np.clip(rank, lowest, last)
+    moved = np.where(rank == 0, 0, np.abs(rank) + first - 1)
+    below_zero = (rank < 0) | ((rank == 0) & (step > 0) & fmt.signed_zero)  # nextUp of the least negative number is -0
+    stepped = (moved | np.where(below_zero, fmt.sign_bit, 0)).astype(fmt.dtype)
+    quiet, raised = minimum(array, array, fmt, environment=call.settings, flags="each")
+    result, flags = _engine.outputs(call.out, call.flags, array.shape, fmt.dtype, [array])
+    result.flat[...] = np.where(isnan(array, fmt), quiet, stepped).reshape(-1)
+    if flags is None:
+        return result.finish(), int(np.bitwise_or.reduce(raised, axis=None)) if array.size else 0
+    flags.flat[...] = np.asarray(raised).reshape(-1)
+    return result.finish(), flags.finish()
