@@ -8,8 +8,6 @@ Operands are values of a format: at most 24 significant bits, magnitudes in 2^-4
 (The narrow carrier has operands of at most 11 bits and magnitudes in 2^-30 ... 2^30.)
 """
 
-import math
-
 import numpy as np
 
 from .jit import bits_float, cut, float_bits, kernel
@@ -107,9 +105,10 @@ def fma(x, y, z, target):
 def remainder(x, y, z, target):
     """IEEE remainder x - n*y, n the integer nearest x/y, ties to even: always exact. A zero result has the sign of x."""
     divisor = abs(y)
-    rest = math.fmod(abs(x), divisor + divisor)
-    rest = rest - divisor if rest + rest > divisor else rest
-    rest = rest - divisor if rest + rest >= divisor else rest
+    rest = np.fmod(abs(x), divisor + divisor)
+    above = rest + rest > divisor
+    rest = rest - divisor if above else rest
+    rest = rest - divisor if above & (rest + rest >= divisor) else rest
     rest = abs(x) if abs(y) == target.infinite else rest
     rest = x / y - x / y if (abs(x) == target.infinite) | (y == target.zero) | (x != x) | (y != y) else rest
     magnitude = abs(rest)

@@ -39,7 +39,12 @@ def compiled(function: Callable) -> Callable:
     """Compile a loop: cached on disk, without the interpreter lock, IEEE division."""
     dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     if DISABLED:
-        return function
+
+        def interpreted(*arguments: object) -> object:
+            with np.errstate(all="ignore"):
+                return function(*arguments)
+
+        return interpreted
 
     def call(*arguments: object) -> object:
         before = time.perf_counter()

@@ -364,7 +364,7 @@ def run(
     """One elementwise operation from codes of `source_spec` to codes of `fmt`."""
     flat, shape = broadcast(operands, names)
     result, raised = outputs(out, flags, shape, fmt.dtype, operands)
-    conversion = operation.startswith("convert")
+    conversion = operation == "convert"
     stochastic = settings.rounding is Rounding.STOCHASTIC
     each = raised is not None
     bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
@@ -376,6 +376,7 @@ def run(
         drawn = draw(settings, random_bits, stream, shape)
         rule = rule_for(settings, fmt, conversion, drawn.width, bool(drawn.handed.size) or size == 0)
         carrier = CARRIER64
+        operation = _reading(operation, source_spec, carrier)
         loop = loops().elementwise_drawn(operation, unusual, each, propagates)
         ending: Callable[[int, int], tuple[Any, ...]] = lambda start, stop: (  # noqa: E731
             drawn.key,
@@ -392,6 +393,7 @@ def run(
         narrow = narrow and (fits_narrow_carrier(source_spec) or source_spec == FLOAT32)
         carrier = CARRIER32 if narrow else CARRIER64
         way = "nearest" if settings.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+        operation = _reading(operation, source_spec, carrier)
         loop = loops().elementwise(operation, way, unusual, each, propagates)
         ending = lambda start, stop: ()  # noqa: E731
     source_numbers = source(source_spec, carrier, settings.daz)
@@ -410,6 +412,12 @@ def run(
 
     seen = share(size, work)
     return result.finish(), raised.finish() if raised is not None else seen
+
+
+def _reading(operation: str, source_spec: FormatSpec, carrier: Carrier) -> str:
+    """The way to read a conversion's operand: values of the carrier's own format reach beyond any target's."""
+    wide = operation == "convert" and source_spec == (FLOAT32 if carrier is CARRIER32 else FLOAT64)
+    return "convert_wide" if wide else operation
 
 
 FLOAT32 = Format("float32", exponent_bits=8, mantissa_bits=23).spec

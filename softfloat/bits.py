@@ -197,8 +197,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     fmt = check_format(fmt)
     call = _Call(options, fmt)
     array, source = _source_codes(x)
-    operation = "convert_wide" if source in (FLOAT64, ROSTER["float32"].spec) else "convert"
-    return call.run(operation, [array], ["x"], source, fmt)
+    return call.run("convert", [array], ["x"], source, fmt)
 
 
 def decode(codes: Any, fmt: Format | str) -> Any:
@@ -242,7 +241,7 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     """
     src, dst = check_format(src, "src"), check_format(dst, "dst")
     call = _Call(options, dst)
-    return call.run("convert_wide" if src.name == "float32" else "convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
+    return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 
 
 def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec]:

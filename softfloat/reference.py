@@ -239,7 +239,7 @@ def decode(code: int, fmt: Format) -> Value:
         raise ValueError(f"code must be 0 to 2^{fmt.bits} - 1 in {fmt.name}, got {code}")
     layout = _layout(fmt)
     if fmt.nan == "fnuz" and code == layout.nan:
-        return Value(Kind.NAN, negative=False)  # its sign bit is spent on saying NaN
+        return Value(Kind.NAN, negative=True)  # by its sign bit; ml_dtypes converts it so
     negative = bool(code & fmt.sign_bit)
     magnitude = code & ~fmt.sign_bit
     if magnitude == layout.infinity:
