@@ -289,7 +289,7 @@ def run_trap(row: dict[str, str], nan: str) -> tuple[int, int]:
     return TRAP_ARITHMETIC[row["op"]](*codes, fmt, **options)
 
 
-# SoftFloat-3e's 8086-SSE/s_bf16UIToCommonNaN.c shifts a payload by 56 bits where 7 fraction bits need 57: it halves it, and
+# SoftFloat-3e's 8086-SSE/s_bf16UIToCommonNaN.c shifts a payload by 56 bits where 7 fraction bits need 57: halved,
 # 0x7F81 becomes 0x7FC08000. Top bits kept, the rule of every other conversion, gives 0x7F810000 with the quiet bit.
 HALVED_PAYLOADS = {("nan-24", "x86"): ((0x7FC10000, I), (0x7FC08000, I))}
 
@@ -515,7 +515,8 @@ FACTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], tupl
     ("sliver, stochastic: flushed", ref.encode, (SLIVER, F16), {**SR2, "random_bits": 1, "ftz": True}, (0, U | X)),
     ("float64 subnormal is zero", ref.encode, (-5e-324, F16), {"daz": True, "rounding": "RDN"}, (0x8000, 0)),
     ("flushed remainder", ref.remainder, (0x0401, 0x0400, F16), {"ftz": True}, (0, U | X)),
-    ("e8m0 flushed to its smallest", ref.encode, (Fraction(3, 2**129), E8M0), {"ftz": True}, (0, U | X)),
+    ("e8m0 flushed to its smallest", ref.encode, (Fraction(1, 2**200), E8M0), {"ftz": True}, (0, U | X)),
+    ("a tie that rounds to e8m0's smallest is not tiny", ref.encode, (Fraction(3, 2**129), E8M0), {}, (0, X)),
     ("no subnormals: half way", ref.encode, (2.0**-7, FLAT), {}, (0, U | X)),
     ("no subnormals: above half way", ref.encode, (2.0**-7 * 1.01, FLAT), {}, (8, U | X)),
     ("no subnormals: upward", ref.encode, (1e-9, FLAT), {"rounding": "toward_positive"}, (8, U | X)),

@@ -71,6 +71,11 @@ def test_nan_rules(vectors: Path, architecture: str) -> None:
     assert len(rows) > 40
     for row in rows:
         code, _, flags = row[architecture].partition(":")
+        if (row["id"], architecture) == ("nan-24", "x86"):
+            # SoftFloat-3e widens a bfloat16 payload one place too far down (its bf16UIToCommonNaN shifts by 56, and 57 would be right);
+            # the bits above a bfloat16 are the float32's own: 0x7F81 << 16, quieted.
+            assert code == "0x7FC08000"
+            code = "0x7FC10000"
         assert result_of(row, architecture) == (int(code, 0), flag_bits(flags)), row
 
 
