@@ -526,6 +526,8 @@ FACTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], tupl
     ("-1 unsigned", ref.encode, (-1, UFLOAT), {}, (0x7C, I)),
     ("-0 unsigned", ref.encode, (-0.0, UFLOAT), {}, (0, 0)),
     ("1 - 2 unsigned", ref.sub, (0x38, 0x40, UFLOAT), {}, (0x7C, I)),
+    ("-inf unsigned", ref.encode, (-math.inf, UFLOAT), {"infinite_input": "saturate"}, (0x7C, I)),
+    ("1/4 in e8m0 to integral: 0", ref.round_to_integral, (125, E8M0), {}, (255, I)),
     ("0 in e8m0", ref.encode, (0, E8M0), {}, (255, I)),
     ("2^-200 in e8m0", ref.encode, (Fraction(1, 2**200), E8M0), {}, (0, U | X)),
     ("1 - 1 in e8m0", ref.sub, (127, 127, E8M0), {}, (255, I)),

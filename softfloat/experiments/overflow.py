@@ -1,0 +1,105 @@
+"""Overflow, division by zero and invalid operations, with the status register after each.
+
+>>> for case in overflow_cases():
+...     print(case.environment, case.value, case.status)
+IPU, nanoo=False 65504.0 OFLO 0x1 DIV0 0x0 INV 0x0
+IPU, nanoo=True nan OFLO 0x1 DIV0 0x0 INV 0x1
+IEEE 754 inf OFLO 0x1 DIV0 0x0 INV 0x0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from softfloat import bits
+from softfloat.environment import Environment
+from softfloat.status import Flags, FloatingPointTrap
+
+__all__ = ["ExceptionCase", "exception_cases", "overflow_cases", "traps_that_stop"]
+
+
+@dataclass(frozen=True)
+class ExceptionCase:
+    """One operation in a fresh environment.
+
+    Attributes
+    ----------
+    environment : str
+        Name of the settings.
+    expression : str
+        The operation, in numbers.
+    format : str
+        Of operands and result.
+    code : int
+        The result.
+    value : float
+        Its value.
+    flags : Flags
+        All that was raised.
+    status : str
+        The status register as the IPU prints it.
+    """
+
+    environment: str
+    expression: str
+    format: str
+    code: int
+    value: float
+    flags: Flags
+    status: str
+
+
+ENVIRONMENTS: dict[str, Callable[[], Environment]] = {
+    "IPU, nanoo=False": Environment.ipu,
+    "IPU, nanoo=True": partial(Environment.ipu, nanoo=True),
+    "IEEE 754": Environment,
+}
+"""Settings by name; each call makes an environment with a clear status."""
+
+
+def _case(environment: str, expression: str, fmt: str, operation: str, *operands: float) -> ExceptionCase:
+    settings = ENVIRONMENTS[environment]()
+    codes = [bits.encode(x, fmt)[0] for x in operands]
+    code = settings.evaluate(getattr(bits, operation), *codes, fmt)
+    return ExceptionCase(environment, expression, fmt, int(code), float(bits.decode(code, fmt)), settings.status.flags, str(settings.status))
+
+
+def overflow_cases(x: float = 60000.0, fmt: str = "float16") -> tuple[ExceptionCase, ...]:
+    """x + x, too large for the format, under three settings: saturating, NaN on overflow, and IEEE 754's infinity."""
+    return tuple(_case(name, f"{x:g} + {x:g}", fmt, "add", x, x) for name in ENVIRONMENTS)
+
+
+def exception_cases() -> tuple[ExceptionCase, ...]:
+    """Division by zero and invalid operations in float32, where the IPU divides; and a NaN operand, which only the IPU objects to."""
+    inf, nan = float("inf"), float("nan")
+    rows: list[tuple[Any, ...]] = [
+        ("IPU, nanoo=False", "1 / 0", "float32", "div", 1.0, 0.0),
+        ("IPU, nanoo=False", "0 / 0", "float32", "div", 0.0, 0.0),
+        ("IPU, nanoo=False", "inf - inf", "float32", "sub", inf, inf),
+        ("IPU, nanoo=False", "0 * inf", "float32", "mul", 0.0, inf),
+        ("IPU, nanoo=False", "sqrt(-1)", "float32", "sqrt", -1.0),
+        ("IPU, nanoo=False", "nan + 1", "float32", "add", nan, 1.0),
+        ("IEEE 754", "nan + 1", "float32", "add", nan, 1.0),
+    ]
+    return tuple(_case(*row) for row in rows)
+
+
+def traps_that_stop() -> tuple[str, ...]:
+    """Which of the IPU's traps stop an operation that raises their flag: of "oflo", "div0" and "inv", those that raise FloatingPointTrap."""
+    trials = {
+        "oflo": (bits.add, "float16", 60000.0, 60000.0),
+        "div0": (bits.div, "float32", 1.0, 0.0),
+        "inv": (bits.div, "float32", 0.0, 0.0),
+    }
+    stopped = []
+    for name, (operation, fmt, *operands) in trials.items():
+        settings = Environment.ipu(**{name: True})  # type: ignore[arg-type]
+        codes = [bits.encode(x, fmt)[0] for x in operands]  # type: ignore[arg-type]
+        try:
+            settings.evaluate(operation, *codes, fmt)
+        except FloatingPointTrap:
+            stopped.append(name)
+    return tuple(stopped)

@@ -1,0 +1,303 @@
+"""Swamping: a running sum that stops growing, because each increment is less than half the spacing of the sum's neighbours.
+
+Stochastic rounding keeps the sum growing: each addition is right on average, so the sum is a random walk without drift from the exact one.
+
+>>> result = running_sum("float16")
+>>> float(result.final[0]), result.stalled_after
+(0.25, 2181)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.environment import Environment, Rounding, as_rounding
+from softfloat.experiments import exact
+from softfloat.formats import Format
+from softfloat.status import Flags
+
+__all__ = ["FORMATS", "Moments", "RunningSum", "Spread", "running_sum", "spread", "sums_across", "walk_moments"]
+
+FORMATS = ("float16", "bfloat16", "tfloat32", "float32", "float8_e5m2")
+"""Formats that `sums_across` compares: the pair of the tutorial, the same range with fewer bits, the same bits with more range, and few of both."""
+
+WIDEST_WALK = 20  # bits of a code: the walk holds a table of all positive codes
+
+
+@dataclass(frozen=True, eq=False)
+class RunningSum:
+    """Sums of `count` equal increments from 0, one addition and one rounding after another, in several independent runs.
+
+    Attributes
+    ----------
+    format, rounding : str
+        What the additions round to, and how.
+    requested : float
+        The increment asked for.
+    increment_code : int
+        The increment in the format, rounded to nearest even.
+    increment : float
+        Its value.
+    count, runs : int
+        Additions in a run, and runs.
+    seed : int or None
+        Of stochastic rounding: addition i draws from stream i. None for the deterministic modes.
+    codes : array of shape (count + 1, runs), or None
+        Codes of all sums, the initial 0 first; None if they were not kept.
+    final_codes : array of shape (runs,)
+        Codes of the last sums.
+    stalled_after : int or None
+        How many additions changed the sum before one no longer did; from there on none will. None if all of them changed it, and
+        for stochastic rounding, under which a sum never stalls for good.
+    flags : Flags
+        Everything the additions raised.
+    """
+
+    format: str
+    rounding: str
+    requested: float
+    increment_code: int
+    increment: float
+    count: int
+    runs: int
+    seed: int | None
+    codes: np.ndarray[Any, Any] | None
+    final_codes: np.ndarray[Any, Any]
+    stalled_after: int | None
+    flags: Flags
+
+    @property
+    def trajectory(self) -> np.ndarray[Any, Any]:
+        """Values of all sums: float64, of shape (count + 1, runs)."""
+        if self.codes is None:
+            raise ValueError("the trajectory was not kept; accepted: running_sum(..., keep=True)")
+        return np.asarray(bits.decode(self.codes, self.format))
+
+    @property
+    def final(self) -> np.ndarray[Any, Any]:
+        """Values of the last sums: float64, of shape (runs,)."""
+        return np.asarray(bits.decode(self.final_codes, self.format))
+
+    @property
+    def exact(self) -> Fraction:
+        """The sum without any rounding of sums: count * increment. It is also the expectation under stochastic rounding."""
+        return self.count * Fraction(self.increment)
+
+
+def running_sum(
+    fmt: Format | str = "float16",
+    *,
+    increment: float = 0.0001,
+    count: int = 10_000,
+    rounding: Rounding | str = "nearest_even",
+    runs: int = 1,
+    seed: int = 0,
+    keep: bool = True,
+) -> RunningSum:
+    """Add an increment to 0, `count` times, in the format.
+
+    Parameters
+    ----------
+    fmt : Format
+        A format with a zero.
+    increment : float
+        Not negative; encoded to nearest even before the first addition.
+    count, runs : int
+        Additions in a run, and runs. Deterministic runs are all alike.
+    rounding : Rounding
+        Of the additions.
+    seed : int
+        Of stochastic rounding.
+    keep : bool
+        Keep every sum, not only the last ones.
+    """
+    fmt, mode = Format.from_name(fmt), as_rounding(rounding)
+    if not fmt.zero:
+        raise ValueError(f"fmt must have a zero to start from, and {fmt} has none")
+    if count < 0 or runs < 1:
+        raise ValueError(f"count must be at least 0 and runs at least 1, got count={count}, runs={runs}")
+    stochastic = mode is Rounding.STOCHASTIC
+    environment = Environment(rounding=mode, seed=seed if stochastic else None)
+    step, raised = bits.encode(increment, fmt, flags="any")
+    raised = int(raised)
+    sums = np.zeros(runs, fmt.dtype)
+    codes = np.zeros((count + 1, runs), fmt.dtype) if keep else None
+    stalled = None
+    for stream in range(count):
+        following, flags = bits.add(sums, step, fmt, environment=environment, stream=stream, flags="any")
+        raised |= int(flags)
+        if not stochastic and np.array_equal(following, sums):
+            stalled = stream
+            if codes is not None:
+                codes[stream + 1 :] = following
+            break
+        sums = following
+        if codes is not None:
+            codes[stream + 1] = sums
+    return RunningSum(
+        format=fmt.name,
+        rounding=mode.name.lower(),
+        requested=float(increment),
+        increment_code=int(step),
+        increment=float(bits.decode(step, fmt)),
+        count=count,
+        runs=runs,
+        seed=seed if stochastic else None,
+        codes=codes,
+        final_codes=sums,
+        stalled_after=stalled,
+        flags=Flags(raised),
+    )
+
+
+def sums_across(
+    formats: Iterable[Format | str] = FORMATS,
+    roundings: Iterable[Rounding | str] = tuple(Rounding),
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    increment: float = 0.0001,
+    count: int = 10_000,
+    progress: Callable[[], None] | None = None,
+) -> tuple[RunningSum, ...]:
+    """`running_sum` for each format and rounding mode, formats outermost. Only stochastic rounding takes more than one run.
+
+    `progress`, if given, is called after each.
+    """
+    results = []
+    modes = [as_rounding(mode) for mode in roundings]
+    for fmt in formats:
+        for mode in modes:
+            several = runs if mode is Rounding.STOCHASTIC else 1
+            results.append(running_sum(fmt, increment=increment, count=count, rounding=mode, runs=several, seed=seed, keep=False))
+            if progress is not None:
+                progress()
+    return tuple(results)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of a random variable."""
+
+    mean: float
+    std: float
+
+
+@lru_cache(maxsize=16)
+def walk_moments(fmt: Format | str, increment: float, count: int) -> Moments:
+    """Mean and standard deviation of a stochastically rounded running sum, from theory.
+
+    The sum is a Markov chain on the format's values: from s it goes to one of the two values around s + increment, to the upper one with
+    the probability that keeps the mean. The distribution is carried through `count` steps in float64; nothing is drawn and no kernel is used.
+
+    Parameters
+    ----------
+    fmt : Format
+        Of at most 20 bits.
+    increment : float
+        A positive value of the format.
+    count : int
+        Additions.
+    """
+    fmt = Format.from_name(fmt)
+    if fmt.bits > WIDEST_WALK or not fmt.zero:
+        raise ValueError(f"fmt must have a zero and at most {WIDEST_WALK} bits, got {fmt}")
+    codes = np.arange(fmt.max_code + 1)
+    field, fraction = codes >> fmt.mantissa_bits, codes & ((1 << fmt.mantissa_bits) - 1)
+    significand = np.where(field > 0, fraction + (1 << fmt.mantissa_bits), fraction)
+    values = np.ldexp(significand.astype(float), np.maximum(field, 1) - 1) * float(exact.quantum(fmt))
+    sums = values + increment
+    lower = np.minimum(np.searchsorted(values, sums, side="right") - 1, len(codes) - 2)
+    up = np.clip((sums - values[lower]) / (values[lower + 1] - values[lower]), 0.0, 1.0)
+    first, weights = 0, np.ones(1)
+    for _ in range(count):
+        here = slice(first, first + len(weights))
+        target, rise = lower[here] - lower[first], weights * up[here]
+        moved = np.zeros(int(target[-1]) + 2)
+        np.add.at(moved, target, weights - rise)
+        np.add.at(moved, target + 1, rise)
+        first = int(lower[first])
+        alive = np.flatnonzero(moved > 1e-30)  # what is cut off in all steps together is far below float64's own error
+        first, weights = first + int(alive[0]), moved[alive[0] : alive[-1] + 1]
+    support = values[first : first + len(weights)]
+    mean = float(weights @ support)
+    return Moments(mean, math.sqrt(float(weights @ (support - mean) ** 2)))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Final sums of several stochastic runs beside what theory says of them.
+
+    Attributes
+    ----------
+    runs : int
+        Sample size.
+    mean, std : float
+        Of the sample; `std` with runs - 1 in the denominator.
+    expectation : Fraction
+        Of every sum: stochastic rounding has no bias, so it is count * increment.
+    theoretical_std : float
+        Standard deviation of a single sum, of the walk on the format's values.
+    standard_error : float
+        Standard deviation of the sample mean, theoretical_std / sqrt(runs).
+    mean_bounds, std_bounds : pair of float
+        Where the sample's mean and standard deviation lie for all but about one seed in 16 000 each: `sigmas` (4) normal deviations.
+    """
+
+    runs: int
+    mean: float
+    std: float
+    expectation: Fraction
+    theoretical_std: float
+    standard_error: float
+    mean_bounds: tuple[float, float]
+    std_bounds: tuple[float, float]
+
+    @property
+    def mean_agrees(self) -> bool:
+        """Whether the sample mean lies within its bounds."""
+        return self.mean_bounds[0] < self.mean < self.mean_bounds[1]
+
+    @property
+    def std_agrees(self) -> bool:
+        """Whether the sample standard deviation lies within its bounds."""
+        return self.std_bounds[0] < self.std < self.std_bounds[1]
+
+
+def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
+    """Mean and spread of a stochastic running sum, with the bounds that theory sets.
+
+    Parameters
+    ----------
+    result : RunningSum
+        At least two stochastic runs in a format of at most 20 bits.
+    sigmas : float
+        Width of the bounds. The variance of n normal numbers follows a chi-square distribution of n - 1 degrees of freedom; its quantile
+        is Wilson and Hilferty's. At 20 runs and 2.2 sigmas the bounds of the standard deviation are 0.65 and 1.36 of the theoretical one.
+    """
+    if result.rounding != "stochastic" or result.runs < 2:
+        raise ValueError(f"result must hold at least two stochastic runs, got {result.runs} of {result.rounding!r}")
+    theory = walk_moments(result.format, result.increment, result.count).std
+    final = result.final
+    error = theory / math.sqrt(result.runs)
+    expectation = float(result.exact)
+    freedom = result.runs - 1
+    quantiles = [max(1 - 2 / (9 * freedom) + z * math.sqrt(2 / (9 * freedom)), 0.0) ** 1.5 for z in (-sigmas, sigmas)]
+    return Spread(
+        runs=result.runs,
+        mean=float(final.mean()),
+        std=float(final.std(ddof=1)),
+        expectation=result.exact,
+        theoretical_std=theory,
+        standard_error=error,
+        mean_bounds=(expectation - sigmas * error, expectation + sigmas * error),
+        std_bounds=(theory * quantiles[0], theory * quantiles[1]),
+    )

@@ -1,0 +1,336 @@
+"""Formats against ml_dtypes and NumPy, code by code; user-made ones by construction; every refusal."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softfloat
+from softfloat import ROSTER, Format, bits
+
+WITH_DTYPE = [fmt for fmt in ROSTER.values() if fmt.name != "tfloat32"]
+FINFO_NAMES = (
+    "bits eps epsneg max min tiny smallest_normal smallest_subnormal maxexp minexp nmant nexp iexp machep negep".split()
+)
+by_name = pytest.mark.parametrize("fmt", ROSTER.values(), ids=str)
+by_dtype = pytest.mark.parametrize("fmt", WITH_DTYPE, ids=str)
+
+
+def finfo(fmt: Format) -> Any:
+    return (np.finfo if fmt.name in ("float16", "float32") else ml_dtypes.finfo)(fmt.to_dtype())
+
+
+def all_codes(fmt: Format) -> np.ndarray:
+    """Every code of up to 19 bits; of wider ones a stride, and both ends of every binade."""
+    if fmt.bits <= 19:
+        return np.arange(2**fmt.bits).astype(fmt.dtype)
+    step = np.arange(0, 2**fmt.bits, 65521)
+    ends = (np.arange(2 ** (fmt.bits - fmt.mantissa_bits)) << fmt.mantissa_bits)[:, None] + np.arange(-2, 3)
+    return np.concatenate([step, np.clip(ends.ravel(), 0, 2**fmt.bits - 1)]).astype(fmt.dtype)
+
+
+def assert_same_values(found: np.ndarray, expected: np.ndarray) -> None:
+    """Bit for bit, all NaNs taken for one."""
+    assert found.dtype == expected.dtype == np.float64
+    nan = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), nan)
+    np.testing.assert_array_equal(found.view(np.uint64)[~nan], expected.view(np.uint64)[~nan])
+
+
+# -- against the ecosystem -----------------------------------------------------------------------------------------------
+
+
+def test_roster_is_the_designs() -> None:
+    assert list(ROSTER) == (
+        "float16 bfloat16 float32 tfloat32 float8_e5m2 float8_e4m3 float8_e4m3fn float8_e4m3fnuz float8_e5m2fnuz "
+        "float8_e4m3b11fnuz float8_e3m4 float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn"
+    ).split()
+    for name, fmt in ROSTER.items():
+        assert getattr(softfloat, name) is fmt
+        assert name in softfloat.__all__
+        assert (fmt.name, str(fmt)) == (name, name)
+
+
+@by_dtype
+@pytest.mark.parametrize("name", FINFO_NAMES)
+def test_finfo(fmt: Format, name: str) -> None:
+    """float4 and float6_e2m3 have 1 for smallest normal number: below it the spacing, and so `epsneg`, is that above."""
+    assert float(getattr(fmt, name)) == float(getattr(finfo(fmt), name))
+
+
+@pytest.mark.parametrize("fmt", [softfloat.float16, softfloat.float32], ids=str)
+def test_decimal_digits(fmt: Format) -> None:
+    assert fmt.precision == finfo(fmt).precision
+    assert fmt.resolution == pytest.approx(float(finfo(fmt).resolution))
+
+
+def test_tfloat32_is_float32_without_its_low_bits() -> None:
+    tf32, single = softfloat.tfloat32, np.finfo(np.float32)
+    assert (tf32.bits, tf32.dtype, tf32.nmant, tf32.nexp) == (19, np.uint32, 10, 8)
+    assert (tf32.tiny, tf32.minexp, tf32.maxexp) == (single.tiny, single.minexp, single.maxexp)
+    codes = all_codes(tf32)
+    with np.errstate(invalid="ignore"):
+        assert_same_values(bits.decode(codes, tf32), (codes << 13).view(np.float32).astype(np.float64))
+
+
+@by_dtype
+def test_every_code_decodes_as_elsewhere(fmt: Format) -> None:
+    codes = all_codes(fmt)
+    with np.errstate(invalid="ignore"):
+        expected = codes.view(fmt.to_dtype()).astype(np.float64)
+    assert_same_values(bits.decode(codes, fmt), expected)
+
+
+@by_name
+def test_every_code_survives_a_round_trip(fmt: Format) -> None:
+    codes = all_codes(fmt)
+    nan = bits.isnan(codes, fmt)
+    returned, flags = bits.encode(bits.decode(codes, fmt), fmt)
+    assert returned.dtype == codes.dtype == fmt.dtype
+    np.testing.assert_array_equal(returned[~nan], codes[~nan])
+    assert not flags.any()
+    if nan.any():
+        assert set(returned[nan].tolist()) == {fmt.nan_code}
+
+
+@by_name
+def test_code_constants(fmt: Format) -> None:
+    values = {
+        "max_code": fmt.max,
+        "min_code": fmt.min,
+        "smallest_normal_code": fmt.tiny,
+        "smallest_subnormal_code": fmt.smallest_subnormal,
+        "one_code": 1.0,
+        "inf_code": np.inf,
+        "zero_code": 0.0,
+        "nan_code": np.nan,
+    }
+    missing = {"inf_code": not fmt.infinities, "zero_code": not fmt.zero, "nan_code": not fmt.has_nan}
+    for name, value in values.items():
+        if missing.get(name):
+            with pytest.raises(AttributeError, match=fmt.name):
+                getattr(fmt, name)
+        else:
+            np.testing.assert_array_equal(bits.decode(getattr(fmt, name), fmt), value, err_msg=name)
+    assert fmt.sign_bit == (2 ** (fmt.bits - 1) if fmt.signed else 0)
+
+
+@by_dtype
+def test_dtype_round_trip(fmt: Format) -> None:
+    dtype = fmt.to_dtype()
+    assert Format.from_dtype(dtype) is fmt
+    assert Format.from_dtype(dtype.type) is fmt
+    values = np.array([1, 2, 4], dtype)
+    np.testing.assert_array_equal(bits.encode(values, fmt)[0], values.view(fmt.dtype))
+
+
+def test_dtypes_without_a_format() -> None:
+    for dtype in (np.float64, np.longdouble, np.complex64, np.int8, np.uint16, bool, object, "U3", ml_dtypes.int4):
+        with pytest.raises(TypeError, match="accepted: float16"):
+            Format.from_dtype(dtype)
+    assert Format.from_dtype(">f2") is softfloat.float16
+    twin = Format("float16", exponent_bits=6, mantissa_bits=9)
+    for fmt in (softfloat.tfloat32, twin, Format("e6m9", exponent_bits=6, mantissa_bits=9)):
+        with pytest.raises(TypeError, match=f"{fmt.name} has no NumPy or ml_dtypes dtype"):
+            fmt.to_dtype()
+
+
+# -- names, text, identity -----------------------------------------------------------------------------------------------
+
+ALIASES = {
+    "float16": "half fp16 f16 binary16 e5m10 FP16 Half",
+    "bfloat16": "bf16 BF16 e8m7",
+    "float32": "single fp32 f32 binary32 float e8m23",
+    "tfloat32": "tf32 TF32 e8m10",
+    "float8_e5m2": "e5m2 fp8_e5m2 fp8-e5m2 E5M2",
+    "float8_e4m3fn": "e4m3 e4m3fn fp8_e4m3 fp8_e4m3fn",
+    "float8_e4m3fnuz": "e4m3fnuz",
+    "float8_e5m2fnuz": "e5m2fnuz",
+    "float8_e4m3b11fnuz": "e4m3b11fnuz",
+    "float8_e3m4": "e3m4",
+    "float8_e8m0fnu": "e8m0 e8m0fnu ue8m0",
+    "float6_e2m3fn": "e2m3 e2m3fn fp6_e2m3",
+    "float6_e3m2fn": "e3m2 e3m2fn fp6_e3m2",
+    "float4_e2m1fn": "e2m1 e2m1fn fp4 fp4_e2m1",
+}
+
+
+@pytest.mark.parametrize(("name", "aliases"), ALIASES.items())
+def test_aliases(name: str, aliases: str) -> None:
+    for alias in [name, *aliases.split()]:
+        assert Format.from_name(alias) is ROSTER[name]
+    assert Format.from_name(ROSTER[name]) is ROSTER[name]
+
+
+def test_unknown_names() -> None:
+    for name in ("float64", "double", "fp8", "", "e9m9"):
+        with pytest.raises(ValueError, match=f"unknown format '{name}'; accepted: float16, .*bf16"):
+            Format.from_name(name)
+    for other in (None, 16, np.float16, b"float16"):
+        with pytest.raises(TypeError, match="format must be a softfloat.Format or a name"):
+            Format.from_name(other)  # type: ignore[arg-type]
+
+
+@by_name
+def test_text_and_identity(fmt: Format) -> None:
+    source, _, comment = repr(fmt).partition("#")
+    again = eval(source)
+    assert again == fmt
+    assert hash(again) == hash(fmt)
+    assert fmt.layout in comment
+    assert len(fmt.layout.replace(".", "")) == fmt.bits
+    assert pickle.loads(pickle.dumps(fmt)) == copy.deepcopy(fmt) == fmt
+    assert pickle.loads(pickle.dumps(fmt)).spec == fmt.spec
+    assert sum(fmt == other for other in ROSTER.values()) == 1
+    with pytest.raises(AttributeError):
+        fmt.bias = 3  # type: ignore[misc]
+
+
+def test_one_line_makes_a_format() -> None:
+    """The issue's own line; the largest value is that of 6 exponent and 9 fraction bits with bias 31."""
+    fmt = softfloat.Format("e6m9", exponent_bits=6, mantissa_bits=9, bias=None)
+    assert (fmt.bits, fmt.bias, fmt.max, fmt.dtype) == (16, 31, (2 - 2.0**-9) * 2.0**31, np.uint16)
+    assert fmt == Format("e6m9", exponent_bits=6, mantissa_bits=9, bias=31)
+    assert fmt != Format("other", exponent_bits=6, mantissa_bits=9)
+    assert bits.add(fmt.one_code, fmt.one_code, fmt) == (fmt.one_code + (1 << 9), 0)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------------
+
+REFUSALS: list[tuple[type[Exception], str, dict[str, Any]]] = [
+    (TypeError, "^name must be a non-empty string", {"name": ""}),
+    (TypeError, "^name must be a non-empty string", {"name": None}),
+    (ValueError, "^exponent_bits must be 1 to 8", {"exponent_bits": 0}),
+    (ValueError, "^exponent_bits must be 1 to 8", {"exponent_bits": 9}),
+    (ValueError, "^exponent_bits must be 1 to 8", {"exponent_bits": -1}),
+    (TypeError, "^exponent_bits must be an integer", {"exponent_bits": 5.0}),
+    (TypeError, "^exponent_bits must be an integer", {"exponent_bits": True}),
+    (TypeError, "^exponent_bits must be an integer", {"exponent_bits": "5"}),
+    (ValueError, "^mantissa_bits=24 means 25 bits of precision; accepted: 0 to 23", {"mantissa_bits": 24}),
+    (ValueError, "^mantissa_bits=52 means 53 bits of precision", {"mantissa_bits": 52}),
+    (ValueError, "^mantissa_bits must be 0 to 23", {"mantissa_bits": -1}),
+    (TypeError, "^mantissa_bits must be an integer", {"mantissa_bits": None}),
+    (TypeError, "^mantissa_bits must be an integer", {"mantissa_bits": 24.0}),
+    (TypeError, "^bias must be an integer", {"bias": 15.0}),
+    (TypeError, "^bias must be an integer", {"bias": False}),
+    (TypeError, "^bias must be an integer", {"bias": "15"}),
+    (ValueError, "^bias=1000 .*accepted: biases", {"bias": 1000}),
+    (ValueError, "^bias=-400 .*accepted: biases", {"bias": -400}),
+    (ValueError, "^bias=-1000000000000000000000000 .*accepted: biases", {"bias": -(10**24)}),
+    (ValueError, "^nan must be 'ieee', 'fn', 'fnuz' or 'none'", {"nan": "IEEE"}),
+    (ValueError, "^nan must be 'ieee', 'fn', 'fnuz' or 'none'", {"nan": None}),
+    (TypeError, "^infinities must be True or False", {"nan": "fn", "infinities": 1}),
+    (TypeError, "^subnormals must be True or False", {"subnormals": 1}),
+    (TypeError, "^subnormals must be True or False", {"subnormals": None}),
+    (TypeError, "^signed_zero must be True or False", {"signed_zero": "no"}),
+    (TypeError, "^signed must be True or False", {"signed": "no"}),
+    (TypeError, "^signed must be True or False", {"signed": 0}),
+    (TypeError, "^zero must be True or False", {"zero": 0}),
+    (ValueError, "^nan='ieee' needs infinities=True", {"infinities": False}),
+    (ValueError, "^nan='ieee' needs .*mantissa_bits >= 1", {"mantissa_bits": 0}),
+    (ValueError, "^nan='fnuz' .*signed_zero False", {"nan": "fnuz", "signed_zero": True}),
+    (ValueError, "^nan='fnuz' .*signed must be True", {"nan": "fnuz", "signed": False}),
+    (ValueError, "^signed_zero must be False", {"signed": False, "signed_zero": True}),
+    (ValueError, "^zero=False needs signed=False", {"zero": False}),
+    (ValueError, "^zero=False needs .*subnormals=False", {"zero": False, "signed": False}),
+    (ValueError, "^exponent_bits=1 leaves no normal number", {"exponent_bits": 1}),
+    (ValueError, "^exponent_bits=1 leaves no normal number", {"exponent_bits": 1, "mantissa_bits": 0, "nan": "fn"}),
+    (TypeError, "precision_bits", {"precision_bits": 3}),
+]
+
+
+@pytest.mark.parametrize(("error", "message", "change"), REFUSALS)
+def test_refusals(error: type[Exception], message: str, change: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
+        Format(**{"name": "mine", "exponent_bits": 5, "mantissa_bits": 10, **change})
+
+
+def test_layout_is_keyword_only() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        Format("mine", 5, 10)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="mantissa_bits"):
+        Format("mine", exponent_bits=5)  # type: ignore[call-arg]
+
+
+# -- any format ----------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def formats(draw: st.DrawFn) -> Format:
+    """Every valid combination of parameters, none filtered."""
+    nan = draw(st.sampled_from(["ieee", "fn", "fnuz", "none"]))
+    infinities = nan == "ieee" or draw(st.booleans())
+    exponent_bits = draw(st.integers(2 if nan == "ieee" else 1, 8))
+    top_codes = 1 if nan == "ieee" else (nan == "fn") + infinities
+    mantissa_bits = draw(st.integers(top_codes if exponent_bits == 1 or nan == "ieee" else 0, 23))
+    signed = nan == "fnuz" or draw(st.booleans())
+    signed_zero = signed and nan != "fnuz" and draw(st.booleans())
+    zero = signed or draw(st.booleans())
+    subnormals = zero and draw(st.booleans())
+    bias = draw(st.none() | st.integers(2**exponent_bits - 400, 400 - mantissa_bits))
+    return Format(
+        "drawn",
+        exponent_bits=exponent_bits,
+        mantissa_bits=mantissa_bits,
+        bias=bias,
+        infinities=infinities,
+        nan=nan,
+        subnormals=subnormals,
+        signed_zero=signed_zero,
+        signed=signed,
+        zero=zero,
+    )
+
+
+def exact_value(fmt: Format, magnitude: int) -> Fraction:
+    """The textbook's meaning of a finite magnitude."""
+    field, fraction = divmod(magnitude, 2**fmt.mantissa_bits)
+    if field == 0 and fmt.zero:
+        return fraction * Fraction(2) ** (1 - fmt.bias - fmt.mantissa_bits) * fmt.subnormals
+    return (2**fmt.mantissa_bits + fraction) * Fraction(2) ** (field - fmt.bias - fmt.mantissa_bits)
+
+
+@settings(max_examples=150, deadline=None)
+@given(formats(), st.data())
+def test_any_format(fmt: Format, data: st.DataObject) -> None:
+    assert eval(repr(fmt)) == fmt
+    assert fmt.bits == fmt.signed + fmt.exponent_bits + fmt.mantissa_bits <= 32
+    inside = st.integers(0, fmt.max_code)
+    drawn = data.draw(st.lists(inside, max_size=20))
+    edges = {0, 1, fmt.smallest_normal_code - 1, fmt.smallest_normal_code, fmt.max_code - 1, fmt.max_code, fmt.min_code}
+    magnitudes = sorted({x for x in (*drawn, *edges) if 0 <= x <= fmt.max_code})
+    values = bits.decode(magnitudes, fmt)
+    assert [Fraction(x) for x in values] == [exact_value(fmt, x) for x in magnitudes]
+    assert all(x < y or x == y == 0 for x, y in zip(values, values[1:], strict=False))
+    assert values[-1] == fmt.max == float(exact_value(fmt, fmt.max_code))
+    assert bits.decode(fmt.smallest_normal_code, fmt) == fmt.tiny == 2.0**fmt.minexp
+    assert bits.decode(fmt.smallest_subnormal_code, fmt) == fmt.smallest_subnormal
+    assert bits.decode(fmt.min_code, fmt) == fmt.min
+    assert 2.0 ** (fmt.maxexp - 1) <= fmt.max < 2.0**fmt.maxexp
+
+    signs = [0, fmt.sign_bit] if fmt.signed else [0]
+    codes = np.array([x | sign for sign in signs for x in magnitudes])
+    codes = codes[bits.isfinite(codes, fmt)]
+    number = bits.decode(codes, fmt)
+    lone = codes & ~fmt.sign_bit == 0 if fmt.zero and not fmt.signed_zero else np.zeros(codes.shape, bool)
+    redundant = (number == 0) & (codes & ~fmt.sign_bit != 0) | lone & (codes != 0)
+    returned, flags = bits.encode(number, fmt)
+    np.testing.assert_array_equal(returned[~redundant], codes[~redundant])
+    np.testing.assert_array_equal(bits.decode(returned, fmt), number)
+    assert not flags.any()
+    if fmt.has_nan:
+        assert np.isnan(bits.decode(fmt.nan_code, fmt))
+        assert bits.encode(np.nan, fmt) == (fmt.nan_code, 0)
+    else:
+        assert bits.encode(np.nan, fmt)[1] == softfloat.Flags.INVALID
+    if fmt.infinities:
+        assert bits.decode(fmt.inf_code, fmt) == np.inf
+        assert bits.encode(np.inf, fmt) == (fmt.inf_code, 0)
