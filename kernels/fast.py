@@ -16,7 +16,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import jit
+from .carrier import decode, is_signalling
 from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .prng import TILE, fill_half_words, uniform
+from .rounding import round_drawn
 from .spec import CARRIER32, CARRIER64
 
 
@@ -52,7 +55,8 @@ def half_value(context, code):
 
 
 INFINITE = np.float32(np.inf)
-ZERO = np.float32(0)
+ZERO, ONE = np.float32(0), np.float32(1)
+HALF_WORD = np.float32(2.0**-16)
 NONE, INEXACT, TINY_INEXACT, OVERFLOWED, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 16))
 MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x7FC00000)
 SMALLEST_BITS = np.int32(0x00800000)
@@ -186,21 +190,15 @@ def narrow_scaled(magnitude, limits):
 
 
 @kernel
-def narrow_result(code_a, magnitude, y, n, base, tiny, limits):
-    """(code, flags) once n is chosen."""
+def narrow_finite(code_a, y, n, base, tiny, limits):
+    """(code, flags) of a finite operand once n is chosen."""
     count = cut(float_bits(n + np.float32(2.0**23)) - np.int32(0x4B000000), NONE)
-    code = cut(base + count, NONE)
-    over = code > limits.largest
+    magnitude = cut(base + count, NONE)
+    over = magnitude > limits.largest
     flags = (TINY_INEXACT if tiny else INEXACT) if n != y else NONE
     flags = OVERFLOWED if over else flags
-    code = limits.overflow_positive if over else code
-    code = cut(code | limits.sign, NONE) if code_a < NONE else code
-    code = (limits.overflow_negative if code_a < NONE else code) if over else code
-    special = magnitude >= INFINITE_BITS
-    code = (limits.infinity_negative if code_a < NONE else limits.infinity_positive) if special else code
-    flags = NONE if special else flags
-    code = limits.nan if magnitude > INFINITE_BITS else code
-    flags = INVALID if float_signals(magnitude) else flags
+    code = cut(magnitude | limits.sign, NONE) if code_a < NONE else magnitude
+    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
     return code, flags
 
 
@@ -209,7 +207,129 @@ def narrow_convert(code_a, code_b, code_c, limits):
     """float32 to a narrow format with subnormals and signed zero."""
     magnitude = cut(code_a & MAGNITUDE, NONE)
     y, base = narrow_scaled(magnitude, limits)
-    return narrow_result(code_a, magnitude, y, np.rint(y), base, magnitude < limits.tiny_bits, limits)
+    code, flags = narrow_finite(code_a, y, np.rint(y), base, magnitude < limits.tiny_bits, limits)
+    special = magnitude >= INFINITE_BITS
+    code = (limits.infinity_negative if code_a < NONE else limits.infinity_positive) if special else code
+    flags = NONE if special else flags
+    code = limits.nan if magnitude > INFINITE_BITS else code
+    flags = INVALID if float_signals(magnitude) else flags
+    return code, flags
+
+
+# -- only whether anything happened --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def half_summary(code_a, limits):
+    """(code, bits that rounding changed) of a float32 that is in half's range."""
+    code = half_code(bits_float(code_a, ZERO))
+    return code, cut(float_bits(half_value(code)) ^ code_a, NONE)
+
+
+@kernel
+def bfloat16_summary(code_a, limits):
+    """(code, bits that rounding dropped) of a float32 that is in bfloat16's range."""
+    odd = cut(shift_right(code_a, 16) & INEXACT, NONE)
+    rounded = cut(code_a + cut(odd + np.int32(0x7FFF), NONE), NONE)
+    return shift_right(rounded, 16), cut(code_a & np.int32(0xFFFF), NONE)
+
+
+SUMMARIES = {"half": half_summary, "bfloat16": bfloat16_summary}
+SUMMARY_BLOCK = 1024
+
+
+@lru_cache(maxsize=None)
+def convert_summarised(family):
+    """loop(a, codes, flags, limits) -> flags OR-ed together, of conversions from float32.
+
+    A block whose largest magnitude stays in range can only be inexact or tiny: two OR-ed masks tell. Any other goes element by element.
+    """
+    digest = jit.SOURCE_DIGEST
+    element, summary = OPERATIONS[family, "convert"], SUMMARIES[family]
+
+    def convert_summarised_loop(a, codes, flags, limits):
+        digest  # noqa: B018
+        seen = NONE
+        for first in range(0, codes.size, SUMMARY_BLOCK):
+            operands = a[first : first + SUMMARY_BLOCK]
+            results = codes[first : first + SUMMARY_BLOCK]
+            largest, changed, changed_tiny = NONE, NONE, NONE
+            for i in range(results.size):
+                code, difference = summary(operands[i], limits)
+                results[i] = code
+                magnitude = cut(operands[i] & MAGNITUDE, NONE)
+                largest = max(largest, magnitude)
+                changed = cut(changed | difference, NONE)
+                changed_tiny = cut(changed_tiny | (difference if magnitude < limits.tiny_bits else NONE), NONE)
+            if largest < limits.overflow_bits:
+                seen = cut(seen | (INEXACT if changed != NONE else NONE), NONE)
+                seen = cut(seen | (TINY_INEXACT if changed_tiny != NONE else NONE), NONE)
+            else:
+                for i in range(results.size):
+                    code, raised = element(operands[i], operands[i], operands[i], limits)
+                    results[i] = code
+                    seen = cut(seen | raised, NONE)
+        return seen
+
+    return jit.compiled(convert_summarised_loop)
+
+
+# -- stochastic, with 16 random bits ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def bfloat16_drawn(code_a, half_word, limits):
+    """float32 to bfloat16: 16 dropped bits, 16 random ones. (code, flags, whether that leaves anything open)."""
+    magnitude = cut(code_a & MAGNITUDE, NONE)
+    rounded = cut(magnitude + np.int32(half_word), NONE)
+    sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
+    code = cut(shift_right(rounded, 16) | sign, NONE)
+    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if cut(magnitude & np.int32(0xFFFF), NONE) != NONE else NONE
+    over = rounded >= INFINITE_BITS
+    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
+    flags = OVERFLOWED if over else flags
+    sliver = (magnitude >= limits.tiny_bits) & (magnitude < limits.lowest_bits)
+    return code, flags, INEXACT if sliver | (magnitude >= INFINITE_BITS) else NONE
+
+
+@kernel
+def narrow_drawn(code_a, half_word, limits):
+    """float32 to a narrow format: `narrow_convert` with the threshold drawn. (code, flags, whether that leaves anything open)."""
+    magnitude = cut(code_a & MAGNITUDE, NONE)
+    y, base = narrow_scaled(magnitude, limits)
+    n = np.floor(y)
+    short = (ONE - np.float32(np.int32(half_word)) * HALF_WORD) - (y - n)
+    sliver = (magnitude >= limits.tiny_bits) & (magnitude < limits.lowest_bits)
+    short_unbounded = short + (ONE - (y - n))  # just below the normal range the unbounded exponent's fraction is 2f - 1
+    tiny = (magnitude < limits.tiny_bits) | (sliver & (short_unbounded > ZERO))
+    n = n if short > ZERO else n + ONE
+    code, flags = narrow_finite(code_a, y, n, base, tiny, limits)
+    hangs = (abs(short) <= HALF_WORD) | (sliver & (abs(short_unbounded) <= HALF_WORD))
+    return code, flags, INEXACT if hangs | (magnitude >= INFINITE_BITS) else NONE
+
+
+@kernel
+def below_normal(code_a, limits):
+    """Whether a float32 is not zero and below the target's normal range."""
+    magnitude = cut(code_a & MAGNITUDE, NONE)
+    return (magnitude < limits.lowest_bits) & (magnitude != NONE)
+
+
+@kernel
+def normal_drawn(code_a, half_word, limits):
+    """`narrow_drawn` where the result is normal or zero: random bits are added below the last kept one, and the carry decides."""
+    magnitude = cut(code_a & MAGNITUDE, NONE)
+    random = shift_left(shift_right(np.int32(half_word), limits.random_right), limits.random_left)
+    carried = cut(magnitude + random, NONE)
+    kept = cut(shift_right(carried, limits.dropped_bits) - limits.rebias, NONE)
+    result = max(kept, NONE)
+    flags = INEXACT if cut(magnitude & limits.dropped_mask, NONE) != NONE else NONE
+    over = result > limits.largest
+    code = cut(result | limits.sign, NONE) if code_a < NONE else result
+    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
+    flags = OVERFLOWED if over else flags
+    hangs = cut(carried & limits.dropped_mask, NONE) > limits.hanging
+    return code, flags, INEXACT if hangs | (magnitude >= INFINITE_BITS) else NONE
 
 
 OPERATIONS = {
@@ -240,12 +360,20 @@ class Limits(NamedTuple):
     lowest_exponent: int
     lowest_bits: int
     scale_exponent: int
+    dropped_bits: int
+    dropped_mask: int
+    rebias: int
+    random_right: int  # how far 16 random bits move to end right below the last kept bit
+    random_left: int
+    overflow_bits: int  # no float32 below it overflows
+    hanging: int  # dropped bits above it could still carry, were there more random bits
 
 
 def limits(target):
     """From a `spec.Target` of the wide carrier."""
     tiny = np.float32(target.tiny_positive)
     lowest_exponent = target.lowest_exponent - CARRIER64.bias + CARRIER32.bias
+    dropped = CARRIER32.fraction_bits - target.mantissa_bits
     return Limits(
         tiny,
         *map(
@@ -263,6 +391,13 @@ def limits(target):
                 lowest_exponent,
                 lowest_exponent << CARRIER32.fraction_bits,
                 2 * CARRIER32.bias + target.mantissa_bits,
+                dropped,
+                (1 << dropped) - 1,
+                (lowest_exponent - 1) << target.mantissa_bits,
+                max(16 - dropped, 0),
+                max(dropped - 16, 0),
+                target.largest + ((lowest_exponent - 1) << target.mantissa_bits) << dropped,
+                (1 << dropped) - (1 << max(dropped - 16, 0)),
             ),
         ),
     )
@@ -287,3 +422,83 @@ def elementwise(family, operation, each):
         return seen
 
     return jit.compiled(fast_loop)
+
+
+DRAWN_BLOCK = 8 * TILE
+DRAWN = {"bfloat16": (bfloat16_drawn, bfloat16_drawn), "narrow": (normal_drawn, narrow_drawn)}
+"""Family -> (function for blocks whose results are normal or zero, function for all)."""
+
+
+@lru_cache(maxsize=None)
+def convert_drawn(family, each):
+    """loop(a, codes, flags, limits, source, target, key, stream, start, width) -> flags OR-ed together, 0 where `each`.
+
+    Whole blocks only; `width` is at least 16. What 16 random bits leave open (and infinities, and NaNs) is settled by the plain
+    functions on the wide carrier (`source`, `target`), an element at a time.
+    """
+    digest = jit.SOURCE_DIGEST
+    normal, general = DRAWN[family]
+    two_ways = normal is not general
+
+    @kernel
+    def block(operands, half_words, results, raises, limits, element):
+        seen = NONE
+        open_here = NONE
+        for i in range(DRAWN_BLOCK):
+            code, raised, left_open = element(operands[i], half_words[i], limits)
+            results[i] = code
+            open_here = cut(open_here | left_open, NONE)
+            if each:
+                raises[i] = raised
+            else:
+                seen = cut(seen | (NONE if left_open != NONE else raised), NONE)
+        return seen, open_here
+
+    def convert_drawn_loop(a, codes, flags, limits, source, target, key, stream, start, width):
+        digest  # noqa: B018
+        half_words = np.empty(DRAWN_BLOCK, np.uint16)
+        left = np.empty(DRAWN_BLOCK, np.uint8)
+        eights = left.view(np.uint64)
+        seen = NONE
+        for first in range(0, codes.size, DRAWN_BLOCK):
+            for tile in range(DRAWN_BLOCK // TILE):
+                words = half_words[tile * TILE : (tile + 1) * TILE]
+                fill_half_words((start + first) // TILE + tile, words, key, stream)
+            operands = a[first : first + DRAWN_BLOCK]
+            results = codes[first : first + DRAWN_BLOCK]
+            raises = flags[first : first + DRAWN_BLOCK] if each else flags
+            low = NONE
+            if two_ways:
+                for i in range(DRAWN_BLOCK):
+                    low = cut(low | (INEXACT if below_normal(operands[i], limits) else NONE), NONE)
+            if low != NONE:
+                seen_here, open_here = block(operands, half_words, results, raises, limits, general)
+            else:
+                seen_here, open_here = block(operands, half_words, results, raises, limits, normal)
+            seen = cut(seen | seen_here, NONE)
+            if open_here == NONE:
+                continue
+            for i in range(DRAWN_BLOCK):
+                _, _, left_open = general(operands[i], half_words[i], limits)
+                left[i] = left_open
+            for eight in range(DRAWN_BLOCK // 8):
+                if eights[eight] == 0:
+                    continue
+                for i in range(8 * eight, 8 * eight + 8):
+                    if left[i] != 0:
+                        more = settle(operands[i], half_words[i], results, raises, i, source, target, start + first, key, stream, width)
+                        seen = cut(seen | more, NONE)
+        return seen
+
+    @kernel
+    def settle(operand, half_word, results, raises, i, source, target, base, key, stream, width):
+        wide = np.int64(operand) & 0xFFFFFFFF
+        random = uniform(base + i, half_word, key, stream, width)
+        code, raised = round_drawn(decode(wide, source), random, target)
+        raised = raised | (target.invalid if is_signalling(wide, source) else target.none)
+        results[i] = code
+        if each:
+            raises[i] = raised
+        return target.none if each else raised
+
+    return jit.compiled(convert_drawn_loop)

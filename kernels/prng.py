@@ -69,16 +69,42 @@ def fill_high(tile, uniforms, key, stream):
 
 
 @kernel
-def add_low(tile, uniforms, key, stream):
-    """The low 36 bits of the 128 positions of a tile, added to their top 16."""
-    mask = np.uint64(LOW_WORD)
+def fill_half_words(tile, half_words, key, stream):
+    """The top 16 bits of the 128 positions of a tile, as uint16."""
+    mask, half = np.uint64(LOW_WORD), np.uint64(16)
     k0, k1 = key & mask, key >> np.uint64(32)
     s0, s1 = stream & mask, stream >> np.uint64(32)
+    for lane in range(LANES):
+        block = np.uint64(tile) * np.uint64(LANES) + np.uint64(lane)
+        words = philox(block & mask, block >> np.uint64(32), s0, s1, k0, k1)
+        for word in range(4):
+            half_words[lane + 16 * word] = words[word]
+            half_words[lane + 16 * word + 64] = words[word] >> half
+
+
+@kernel
+def low_bits(position, key, stream):
+    """The low 36 bits of a position."""
+    mask = np.uint64(LOW_WORD)
+    high = (np.uint64(position) >> np.uint64(32)) | np.uint64(LOW_PLANE)
+    s0, s1 = stream & mask, stream >> np.uint64(32)
+    w0, w1, _, _ = philox(np.uint64(position) & mask, high, s0, s1, key & mask, key >> np.uint64(32))
+    return (w0 << np.uint64(4)) | (w1 >> np.uint64(28))
+
+
+@kernel
+def uniform(position, half_word, key, stream, width):
+    """The random number of a position whose top 16 bits are known, cut to its top `width` bits."""
+    fraction = unit_fraction(half_word, 16) + unit_fraction(low_bits(position, key, stream), 52)
+    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+    return np.floor(fraction * scale) / scale
+
+
+@kernel
+def add_low(tile, uniforms, key, stream):
+    """The low 36 bits of the 128 positions of a tile, added to their top 16."""
     for within in range(TILE):
-        position = np.uint64(tile) * np.uint64(TILE) + np.uint64(within)
-        w0, w1, _, _ = philox(position & mask, (position >> np.uint64(32)) | np.uint64(LOW_PLANE), s0, s1, k0, k1)
-        low = (w0 << np.uint64(4)) | (w1 >> np.uint64(28))
-        uniforms[within] += unit_fraction(low, 52)
+        uniforms[within] += unit_fraction(low_bits(np.int64(tile) * TILE + within, key, stream), 52)
 
 
 @kernel

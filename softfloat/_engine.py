@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softfloat.environment import Environment, Rounding
-from softfloat.formats import Format
+from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, Overflow, Rule
+from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, InfiniteInput, Overflow, Rule
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 Codes = np.ndarray[Any, np.dtype[Any]]
+FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
 
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
 SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
@@ -32,6 +33,14 @@ _BYTE_ORDER_NATIVE = "=|"
 def loops() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import loops as module
+
+    return module
+
+
+@lru_cache(maxsize=None)
+def fast() -> ModuleType:
+    """The faster loops."""
+    from softfloat.kernels import fast as module
 
     return module
 
@@ -364,60 +373,187 @@ def run(
     """One elementwise operation from codes of `source_spec` to codes of `fmt`."""
     flat, shape = broadcast(operands, names)
     result, raised = outputs(out, flags, shape, fmt.dtype, operands)
-    conversion = operation == "convert"
-    stochastic = settings.rounding is Rounding.STOCHASTIC
     each = raised is not None
-    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
-    propagates = bool(spec.NAN_POLICIES[settings.nan].propagate)
-    size = result.flat.size
     codes = result.flat
-    unusual = is_unusual(fmt.spec)
-    if stochastic:
+    raises = raised.flat if raised is not None else np.empty(0, np.uint8)
+    drawn = None
+    if settings.rounding is Rounding.STOCHASTIC:
         drawn = draw(settings, random_bits, stream, shape)
-        rule = rule_for(settings, fmt, conversion, drawn.width, bool(drawn.handed.size) or size == 0)
-        carrier = CARRIER64
-        operation = _reading(operation, source_spec, carrier)
-        loop = loops().elementwise_drawn(operation, unusual, each, propagates)
-        ending: Callable[[int, int], tuple[Any, ...]] = lambda start, stop: (  # noqa: E731
-            drawn.key,
-            drawn.stream,
-            start,
-            drawn.span(start, stop),
-            drawn.width,
-        )
+        rule = rule_for(settings, fmt, operation == "convert", drawn.width, bool(drawn.handed.size))
+    elif random_bits is not None:
+        raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {settings.rounding.name.lower()!r}")  # type: ignore[union-attr]
     else:
-        if random_bits is not None:
-            raise ValueError(f"random_bits are for rounding='stochastic', and rounding is '{settings.rounding.name.lower()}'")  # type: ignore[union-attr]
-        rule = rule_for(settings, fmt, conversion)
-        narrow = fits_narrow_carrier(fmt.spec) and operation != "remainder"
-        narrow = narrow and (fits_narrow_carrier(source_spec) or source_spec == FLOAT32)
-        carrier = CARRIER32 if narrow else CARRIER64
-        way = "nearest" if settings.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-        operation = _reading(operation, source_spec, carrier)
-        loop = loops().elementwise(operation, way, unusual, each, propagates)
-        ending = lambda start, stop: ()  # noqa: E731
-    source_numbers = source(source_spec, carrier, settings.daz)
-    target_numbers = target(fmt.spec, rule, carrier)
-    extra = type(target_numbers.zero)(extra)
-    if source_spec is FLOAT64:
-        flat = [x.view(np.int64) for x in flat]
-    elif carrier is CARRIER32 and source_spec == FLOAT32:
-        flat = [x.view(np.int32) for x in flat]
-    a, b, c = flat[0], flat[min(1, len(flat) - 1)], flat[len(flat) - 1]
+        rule = rule_for(settings, fmt, operation == "convert")
+    family = fast_family(operation, source_spec, fmt.spec, rule) if FAST else ""
+    if drawn is None:
+        work = _fast_work if family else _plain_work
+        job = work(operation, family, flat, source_spec, fmt.spec, rule, codes, raises, each, extra)
+    elif family and not drawn.handed.size and drawn.width >= 16:
+        job = _fast_drawn_work(family, flat, source_spec, fmt.spec, rule, codes, raises, each, drawn)
+    else:
+        job = _drawn_work(operation, flat, source_spec, fmt.spec, rule, codes, raises, each, extra, drawn)
+    seen = share(codes.size, job)
+    return result.finish(), raised.finish() if raised is not None else seen
+
+
+Work = Callable[[int, int], int]
+
+
+def _plain_work(
+    operation: str,
+    family: str,
+    flat: list[Codes],
+    source_spec: FormatSpec,
+    fmt: FormatSpec,
+    rule: Rule,
+    codes: Codes,
+    raises: Codes,
+    each: bool,
+    extra: float,
+) -> Work:
+    """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
+    narrow = fits_narrow_carrier(fmt) and operation != "remainder"
+    narrow = narrow and (fits_narrow_carrier(source_spec) or source_spec == FLOAT32)
+    carrier = CARRIER32 if narrow else CARRIER64
+    unusual = is_unusual(fmt)
+    way = "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+    propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
+    loop = loops().elementwise(_reading(operation, source_spec, carrier), way, unusual, each, propagates)
+    numbers = source(source_spec, carrier, rule.daz), target(fmt, rule, carrier)
+    a, b, c = _three(_viewed(flat, source_spec, carrier))
+    number = type(numbers[1].zero)(extra)
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        spans = a[span], b[span], c[span], codes[span], bits_flags[span]
-        return loop(*spans, extra, source_numbers, target_numbers, *ending(start, stop))
+        return loop(a[span], b[span], c[span], codes[span], raises[span], number, *numbers)
 
-    seen = share(size, work)
-    return result.finish(), raised.finish() if raised is not None else seen
+    return work
+
+
+def _drawn_work(
+    operation: str,
+    flat: list[Codes],
+    source_spec: FormatSpec,
+    fmt: FormatSpec,
+    rule: Rule,
+    codes: Codes,
+    raises: Codes,
+    each: bool,
+    extra: float,
+    drawn: Draw,
+) -> Work:
+    """The loop that serves every format under stochastic rounding."""
+    propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
+    loop = loops().elementwise_drawn(_reading(operation, source_spec, CARRIER64), is_unusual(fmt), each, propagates)
+    numbers = source(source_spec, CARRIER64, rule.daz), target(fmt, rule, CARRIER64)
+    a, b, c = _three(_viewed(flat, source_spec, CARRIER64))
+
+    def work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        spans = a[span], b[span], c[span], codes[span], raises[span]
+        return loop(*spans, extra, *numbers, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
+
+    return work
+
+
+def _fast_work(
+    operation: str,
+    family: str,
+    flat: list[Codes],
+    source_spec: FormatSpec,
+    fmt: FormatSpec,
+    rule: Rule,
+    codes: Codes,
+    raises: Codes,
+    each: bool,
+    extra: float,
+) -> Work:
+    """A faster loop to the same bits, nearest even."""
+    limits = fast_limits(fmt, rule)
+    a, b, c = _three(_viewed(flat, source_spec, CARRIER32))
+    if operation == "convert" and not each and family in fast().SUMMARIES:
+        summarised = fast().convert_summarised(family)
+        return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, limits)
+    loop = fast().elementwise(family, operation, each)
+
+    def work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        return loop(a[span], b[span], c[span], codes[span], raises[span], limits)
+
+    return work
+
+
+def _fast_drawn_work(
+    family: str,
+    flat: list[Codes],
+    source_spec: FormatSpec,
+    fmt: FormatSpec,
+    rule: Rule,
+    codes: Codes,
+    raises: Codes,
+    each: bool,
+    drawn: Draw,
+) -> Work:
+    """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block."""
+    loop = fast().convert_drawn(family, each)
+    block = fast().DRAWN_BLOCK
+    numbers = fast_limits(fmt, rule), source(source_spec, CARRIER64, False), target(fmt, rule, CARRIER64)
+    (a,) = _viewed(flat, source_spec, CARRIER32)
+    rest = _drawn_work("convert", flat, source_spec, fmt, rule, codes, raises, each, 0.0, drawn)
+
+    def work(start: int, stop: int) -> int:
+        whole = start + (stop - start) // block * block
+        span = slice(start, whole)
+        seen = 0
+        if whole > start:
+            seen = loop(a[span], codes[span], raises[span], *numbers, drawn.key, drawn.stream, start, drawn.width)
+        return int(seen) | int(rest(whole, stop)) if stop > whole else int(seen)
+
+    return work
+
+
+def _three(flat: list[Codes]) -> tuple[Codes, Codes, Codes]:
+    """Operands a, b, c; those an operation does not take repeat the last."""
+    return flat[0], flat[min(1, len(flat) - 1)], flat[-1]
+
+
+def _viewed(flat: list[Codes], source_spec: FormatSpec, carrier: Carrier) -> list[Codes]:
+    """Codes as wide as the carrier, as the signed integers the carrier's bits are."""
+    if carrier is CARRIER64 and source_spec is FLOAT64:
+        return [x.view(np.int64) for x in flat]
+    if carrier is CARRIER32 and source_spec == FLOAT32:
+        return [x.view(np.int32) for x in flat]
+    return flat
+
+
+FAST = True  # tests turn it off to hold the faster loops against the plain ones
+
+
+@lru_cache(maxsize=1024)
+def fast_limits(fmt: FormatSpec, rule: Rule) -> Any:
+    """What the faster loops know of a format."""
+    return fast().limits(target(fmt, rule, CARRIER64))
+
+
+@lru_cache(maxsize=4096)
+def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: Rule) -> str:
+    """The faster way that serves this case; empty if none does."""
+    stochastic = rule.rounding is Rounding.STOCHASTIC
+    ordinary = (stochastic or rule.rounding is Rounding.NEAREST_EVEN) and rule.nan in ("canonical", "riscv")
+    ordinary = ordinary and rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN
+    if not ordinary or rule.daz or rule.ftz or is_unusual(fmt) or fmt.nan_first == spec.NEVER or fast().jit.DISABLED:
+        return ""
+    half = fmt == FLOAT16 and not stochastic and fast().has_f16c()
+    if operation == "convert" and source_spec == FLOAT32:
+        if half and target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
+            return "half"
+        if fmt == BFLOAT16:
+            return "bfloat16"
+        return "narrow" if fits_narrow_carrier(fmt) else ""
+    return "half" if half and source_spec == fmt and ("half", operation) in fast().OPERATIONS else ""
 
 
 def _reading(operation: str, source_spec: FormatSpec, carrier: Carrier) -> str:
     """The way to read a conversion's operand: values of the carrier's own format reach beyond any target's."""
     wide = operation == "convert" and source_spec == (FLOAT32 if carrier is CARRIER32 else FLOAT64)
     return "convert_wide" if wide else operation
-
-
-FLOAT32 = Format("float32", exponent_bits=8, mantissa_bits=23).spec

@@ -1,0 +1,36 @@
+"""Experiments: functions that compute and return data. The command line, the notebooks and the tests call the same ones.
+
+`swamping` sums small numbers, `overflow` and `underflow` leave the range at either end, `scaling` multiplies by a power of two,
+`variance` sums squares, `claims` puts them beside what tutorials have published about half precision.
+"""
+
+from softfloat.experiments.claims import Claim, Report, Verdict, reproduce
+from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop
+from softfloat.experiments.scaling import Scaling, loss_scaling
+from softfloat.experiments.swamping import RunningSum, Spread, running_sum, spread, sums_across, walk_moments
+from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
+from softfloat.experiments.variance import Variance, variance
+
+__all__ = [
+    "Claim",
+    "ExceptionCase",
+    "Report",
+    "RunningSum",
+    "Scaling",
+    "Spread",
+    "UnderflowCase",
+    "Variance",
+    "Verdict",
+    "exception_cases",
+    "loss_scaling",
+    "overflow_cases",
+    "reproduce",
+    "running_sum",
+    "spread",
+    "sums_across",
+    "traps_that_stop",
+    "underflow_cases",
+    "underflow_threshold",
+    "variance",
+    "walk_moments",
+]

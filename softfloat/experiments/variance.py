@@ -1,7 +1,7 @@
 """Variance in half precision: the mean of squares overflows where the mean of squared differences does not.
 
 >>> variance([296, 298, 302, 304])
-Variance(format='float16', exact=Fraction(10, 1), one_pass=nan, two_pass=10.0, one_pass_flags=<Flags.INVALID|OVERFLOW|INEXACT: 21>, two_pass_flags=<Flags: 0>)
+Variance(format='float16', exact=Fraction(10, 1), one_pass=nan, two_pass=10.0, one_pass_flags=<Flags.INEXACT|OVERFLOW|INVALID: 21>, two_pass_flags=<Flags: 0>)
 """
 
 from __future__ import annotations

@@ -1,0 +1,406 @@
+"""The command line: `softfloat reproduce` and `softfloat inspect`.
+
+Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody reads the output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum, Flag
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import softfloat
+from softfloat.environment import Rounding, as_rounding
+from softfloat.formats import ROSTER, Format
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from softfloat.experiments.claims import Claim, Report, SwampingCell
+
+__all__ = ["main"]
+
+FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
+WIDE = 100  # columns that a table of claims needs; narrower terminals get a list
+VERDICT_STYLES = {"reproduced": "green", "typo": "yellow", "not numeric": "dim", "FAILED": "bold red"}
+
+
+class CommandError(Exception):
+    """Something the user can put right, in one line."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise CommandError(message)
+
+
+def _format(name: str) -> Format:
+    try:
+        return Format.from_name(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _rounding(name: str) -> Rounding:
+    try:
+        return as_rounding(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text, 0)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed < 2**64:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to 2^64 - 1, got {text.strip()!r}")
+    return seed
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    parser = Parser(prog="softfloat", description="Bit-exact software floating point for narrow formats.")
+    parser.add_argument("--version", action="version", version=f"softfloat {softfloat.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="check the numbers that tutorials publish about half precision",
+        description="Runs the numeric claims of public tutorials about half precision on the emulator and compares published, exact and "
+        "emulated values. Exit status 1 if the emulator disagrees with an exact value.",
+    )
+    reproduce.add_argument("--seed", type=_seed, default=0, metavar="N", help="of stochastic rounding, 0 to 2^64 - 1 (default: 0)")
+    reproduce.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    reproduce.add_argument("--plot", metavar="FILE.png", help="draw the running sums; .png, .svg or .pdf (needs matplotlib)")
+    reproduce.set_defaults(run=_reproduce)
+
+    inspect = commands.add_parser(
+        "inspect",
+        help="show the fields, value and neighbours of a code or number",
+        description="Shows sign, exponent, fraction, value, class, neighbours and spacing of codes (0x3c00, 0b0011) or of numbers "
+        "(0.1, 1e-8, 1/3, -0.0, inf, nan, 0x1.8p-3) encoded in a format.",
+        epilog=f"formats: {', '.join(ROSTER)}",
+    )
+    inspect.add_argument("values", nargs="+", metavar="VALUE", help="a code or a number")
+    inspect.add_argument("--format", "-f", type=_format, default="float16", metavar="NAME", help="default: float16")
+    rounding = f"of numbers: {', '.join(mode.name.lower() for mode in Rounding)} (default: nearest_even)"
+    inspect.add_argument("--rounding", "-r", type=_rounding, default="nearest_even", metavar="MODE", help=rounding)
+    inspect.add_argument("--seed", type=_seed, default=0, metavar="N", help="of stochastic rounding, 0 to 2^64 - 1 (default: 0)")
+    inspect.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    inspect.set_defaults(run=_inspect)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; default those of the process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    # argparse takes -1e-8 and -inf for options; it never does so with an argument that has a space in it
+    arguments = [f" {x}" if NEGATIVE_NUMBER.match(x) else x for x in (sys.argv[1:] if argv is None else argv)]
+    try:
+        options = build_parser().parse_args(arguments)
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except CommandError as error:
+        print(f"softfloat: error: {error}", file=sys.stderr)
+        return ERROR
+    except SystemExit as leaving:  # --help and --version
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except BrokenPipeError:
+        with open(os.devnull, "w") as nowhere:  # what the interpreter flushes on its way out must go somewhere
+            try:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+            except OSError:
+                sys.stdout = open(os.devnull, "w")
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+# -- output -----------------------------------------------------------------------------------------------------------------------
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without the multiplication sign still gets its table
+    return Quiet(highlight=False, emoji=False, markup=False)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps(_plain(document), indent=2, allow_nan=False))
+
+
+def _plain(x: Any) -> Any:
+    """Data as JSON can hold it: fractions, infinities and NaN as strings, flags as lists of names, dataclasses as objects."""
+    if isinstance(x, Flag):
+        return [member.name for member in type(x) if member in x]
+    if isinstance(x, Enum):
+        return str(x.value)
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return {field.name: _plain(getattr(x, field.name)) for field in dataclasses.fields(x)}
+    if isinstance(x, dict):
+        return {str(key): _plain(value) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_plain(value) for value in x]
+    if isinstance(x, Fraction):
+        return str(x)
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(x)
+    return x
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None] | None]:
+    """A bar on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("running sums"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
+
+
+# -- softfloat inspect ------------------------------------------------------------------------------------------------------------
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from softfloat.display import inspect_code, inspect_number, parse_value, render_inspection
+
+    found = []
+    for text in options.values:
+        text = text.strip()
+        try:
+            value = parse_value(text)
+            if isinstance(value, int):
+                found.append(inspect_code(value, options.format))
+            else:
+                found.append(inspect_number(text, options.format, options.rounding, options.seed))
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+    if options.json:
+        _print_json({"version": softfloat.__version__, "values": [item.as_dict() for item in found]})
+        return 0
+    console = _console()
+    for index, item in enumerate(found):
+        if index:
+            console.print()
+        console.print(render_inspection(item))
+    return 0
+
+
+# -- softfloat reproduce ----------------------------------------------------------------------------------------------------------
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    if options.plot is not None:
+        _attempt(lambda: _display().check_plot_path(options.plot))
+    from softfloat.experiments import claims
+
+    with _progress(claims.STAGES) as advance:
+        report = claims.reproduce(options.seed, advance)
+    if options.plot is not None:
+        _attempt(lambda: _display().plot_running_sums(report.nearest, report.stochastic, options.plot))
+    if options.json:
+        _print_json(_document(report, options.plot))
+    else:
+        _print_report(report, options.plot)
+    return 0 if report.passed else FAILED
+
+
+def _display() -> Any:
+    from softfloat import display
+
+    return display
+
+
+def _attempt(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except (ValueError, ImportError) as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"cannot write the plot: {error.strerror}: {error.filename}" if error.strerror else str(error)) from None
+
+
+def _document(report: Report, plot: str | None) -> dict[str, Any]:
+    return {
+        "version": softfloat.__version__,
+        "seed": report.seed,
+        "passed": report.passed,
+        "counts": report.counts,
+        "claims": report.claims,
+        "running_sums": {
+            "increment": report.nearest.increment,
+            "count": report.nearest.count,
+            "nearest_even": float(report.nearest.final[0]),
+            "stalled_after": report.nearest.stalled_after,
+            "stochastic": [float(x) for x in report.stochastic.final],
+            "spread": report.spread,
+            "wide_spread": report.wide_spread,
+        },
+        "swamping": report.swamping,
+        "overflow": report.overflow,
+        "exceptions": report.exceptions,
+        "underflow": report.underflow,
+        "plot": plot,
+    }
+
+
+def _print_report(report: Report, plot: str | None) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = _console()
+
+    def section(title: str, body: RenderableType, note: str = "") -> None:
+        console.print(Text(title, "bold"))
+        console.print(body)
+        if note:
+            console.print(Padding(Text(note, "dim"), (0, 0, 0, 1)))
+        console.print()
+
+    for source in dict.fromkeys(claim.source for claim in report.claims):
+        claims = [claim for claim in report.claims if claim.source == source]
+        section(source, _claims_table(claims) if console.width >= WIDE else _claims_list(claims))
+    section(
+        "10 000 × 0.0001, by format and rounding mode",
+        _swamping_table(report.swamping, console.width),
+        "The last sum (the mean of 20, if stochastic), and in brackets how many additions changed it. The exact sum is 1.",
+    )
+    sums = " ".join(f"{x:.4g}" for x in report.stochastic.final)
+    spread = report.spread
+    summary = f"mean {spread.mean:.6f}, standard deviation {spread.std:.4f}; from theory {float(spread.expectation):.6f} and {spread.theoretical_std:.4f}"
+    section(f"Twenty stochastic sums in float16, seed {report.seed}", Padding(Text(sums), (0, 0, 0, 1)), summary)
+    cases = [*report.overflow, *report.exceptions]
+    rows = [[case.expression, case.format, case.environment, f"{case.value:g}", case.status] for case in cases]
+    section("The status register after one operation", _table(["operation", "format", "settings", "result", "status"], rows, console.width))
+    rows = [[case.description, f"{case.number:.9g}", f"0x{case.code:04x}", f"{case.value:.6g}", str(case.flags)] for case in report.underflow]
+    section("Underflow from float32 to float16", _table(["number", "float32", "code", "value", "flags"], rows, console.width))
+    if plot is not None:
+        console.print(f"Plot written to {plot}", soft_wrap=True)
+    line = Text()
+    for verdict, count in report.counts.items():
+        line.append(", " if line else "").append(f"{count} {verdict}", VERDICT_STYLES[verdict] if count else "")
+    failed = sum(cell.verdict.value == "FAILED" for cell in report.swamping)
+    if failed:
+        line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
+    console.print(line)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
+    """A plain table; below 80 columns a paragraph for each row."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if width < 80:
+        return Text("\n".join(" " + ", ".join(row) for row in rows))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, header_style="dim")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _claims_table(claims: Sequence[Claim]) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="dim")
+    table.add_column("", no_wrap=True, style="dim")
+    for heading in ("claim", "published", "exact", "emulated"):
+        table.add_column(heading, overflow="fold", ratio=2 if heading == "claim" else None)
+    table.add_column("verdict", no_wrap=True)
+    for claim in claims:
+        statement = Text(claim.statement)
+        if claim.note:
+            statement.append(f"\n{claim.note}", "dim")
+        verdict = Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value])
+        table.add_row(claim.id, statement, claim.published, claim.exact, claim.emulated, verdict)
+    return table
+
+
+def _claims_list(claims: Sequence[Claim]) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    blocks: list[RenderableType] = []
+    for claim in claims:
+        head = Table.grid(padding=(0, 1), expand=True)
+        head.add_column(width=4, style="dim")
+        head.add_column(ratio=1)
+        head.add_column(justify="right", no_wrap=True)
+        head.add_row(f" {claim.id}", claim.statement, Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value]))
+        values = Text()
+        for name in ("published", "exact", "emulated"):
+            values.append("  " if values else "").append(f"{name} ", "dim").append(getattr(claim, name))
+        head.add_row("", values, "")
+        if claim.note:
+            head.add_row("", Text(claim.note, "dim"), "")
+        blocks.append(head)
+    return Group(*blocks)
+
+
+def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    formats = list(dict.fromkeys(cell.format for cell in cells))
+    roundings = list(dict.fromkeys(cell.rounding for cell in cells))
+    found = {(cell.format, cell.rounding): cell for cell in cells}
+
+    def shown(cell: SwampingCell) -> Text:
+        stalled = "" if cell.stalled_after is None else f" ({cell.stalled_after})"
+        text = Text(f"{cell.final:.5g}{stalled}")
+        if cell.verdict.value == "FAILED":
+            text.append(" FAILED", VERDICT_STYLES["FAILED"])
+        return text
+
+    if width < 80:
+        lines = [Text(f" {cell.format} {cell.rounding}: ").append_text(shown(cell)) for cell in cells]
+        return Text("\n").join(lines)
+    table = Table(box=box.SIMPLE_HEAD, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column("")
+    for name in formats:
+        table.add_column(name, overflow="fold")
+    for mode in roundings:
+        table.add_row(mode.replace("_", " "), *(shown(found[name, mode]) for name in formats))
+    return table
