@@ -64,8 +64,14 @@ def _element(operation, way, unusual, payloads):
         if arity > 2:
             signals = signals | is_signalling(code_c, source)
         if payloads:
-            if not number and raised == target.none:
+            kept = raised == target.none
+            if arity > 2 and target.addend_first != target.none:
+                if not number and (kept or is_signalling(code_c, source)):
+                    code = propagated(code_c, code_a, code_b, source, target)
+            elif not number and kept:
                 code = propagated(code_a, code_b, code_c, source, target)
+        if unusual and rounded == target.invalid:
+            raised = target.none
         invalid = target.invalid if (value != value) & (number | signals) else target.none
         unordered = target.none if number else target.any_nan_signals
         raised = cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
@@ -211,7 +217,9 @@ def extremum(largest, number, each):
                 first = (first & (not nan_a)) | nan_b
             chosen = code_a if first else code_b
             value = x if first else y
-            code = chosen & ~source.magnitude_mask if value == 0.0 else chosen
+            if value == 0.0:
+                chosen = target.zero_sign if float_bits(value) < 0 else target.none
+            code = chosen
             if (nan_a & nan_b) if number else (nan_a | nan_b):
                 code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
             signals = is_signalling(code_a, source) | is_signalling(code_b, source)

@@ -70,6 +70,7 @@ class NanPolicy(NamedTuple):
     propagate: int  # which NaN operand's payload survives
     any_nan_signals: bool  # a quiet operand raises INVALID too
     product_invalid: bool  # inf*0 + quiet NaN is an invalid operation
+    addend_first: bool  # whose payload an fma looks at first
     integer_nan: int  # what NaN converts to; INDEFINITE also replaces saturation
     source: str
 
@@ -77,12 +78,12 @@ class NanPolicy(NamedTuple):
 NAN_POLICIES = {
     row.name: row
     for row in (
-        NanPolicy("canonical", False, PROPAGATE_NONE, False, True, INTEGER_MAXIMUM, "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload"),
-        NanPolicy("riscv", False, PROPAGATE_NONE, False, True, INTEGER_MAXIMUM, "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf"),
-        NanPolicy("x86", True, PROPAGATE_FIRST, False, True, INTEGER_INDEFINITE, "Berkeley SoftFloat-3e, 8086-SSE specialisation"),
-        NanPolicy("x86_fma3", True, PROPAGATE_FIRST, False, False, INTEGER_INDEFINITE, "as x86; VFMADD returns the quiet NaN of inf*0 + NaN without a flag"),
-        NanPolicy("arm", False, PROPAGATE_SIGNALLING_FIRST, False, True, INTEGER_ZERO, "Arm ARM, FPProcessNaNs with FPCR.DN = 0; FCVT saturates, NaN to 0"),
-        NanPolicy("ipu", False, PROPAGATE_NONE, True, True, INTEGER_MAXIMUM, "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV"),
+        NanPolicy("canonical", False, PROPAGATE_NONE, False, True, False, INTEGER_MAXIMUM, "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload"),
+        NanPolicy("riscv", False, PROPAGATE_NONE, False, True, False, INTEGER_MAXIMUM, "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf"),
+        NanPolicy("x86", True, PROPAGATE_FIRST, False, True, False, INTEGER_INDEFINITE, "Berkeley SoftFloat-3e, 8086-SSE specialisation"),
+        NanPolicy("x86_fma3", True, PROPAGATE_FIRST, False, False, False, INTEGER_INDEFINITE, "as x86; VFMADD returns the quiet NaN of inf*0 + NaN without a flag"),
+        NanPolicy("arm", False, PROPAGATE_SIGNALLING_FIRST, False, True, True, INTEGER_ZERO, "Arm ARM, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.DN = 0; FCVT saturates, NaN to 0"),
+        NanPolicy("ipu", False, PROPAGATE_NONE, True, True, False, INTEGER_MAXIMUM, "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV"),
     )
 }
 
@@ -247,6 +248,7 @@ class Target(NamedTuple):
     any_nan_signals: int
     product_invalid: int
     propagate: int
+    addend_first: int
     nan_base: int  # what a propagated payload is put onto
     nan_sign: int  # the sign bit if NaNs have one
     payload: int  # fraction bits that hold a payload; 0 where the format has a single NaN
@@ -387,6 +389,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         any_nan_signals=INVALID if policy.any_nan_signals else 0,
         product_invalid=INVALID if policy.product_invalid else 0,
         propagate=policy.propagate,
+        addend_first=int(policy.addend_first),
         nan_base=fmt.infinity if fmt.quiet else fmt.nan,
         nan_sign=sign if two_nans else 0,
         payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,

@@ -1,21 +1,23 @@
 """The command line: `softfloat reproduce` and `softfloat inspect`.
 
-Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody reads the output.
+Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody
+reads the output.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, Flag
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import softfloat
@@ -24,6 +26,7 @@ from softfloat.formats import ROSTER, Format
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
 
     from softfloat.experiments.claims import Claim, Report, SwampingCell
 
@@ -31,7 +34,8 @@ __all__ = ["main"]
 
 FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
-WIDE = 100  # columns that a table of claims needs; narrower terminals get a list
+SEED_HELP = "of stochastic rounding, 0 to 2^64 - 1 (default: 0)"
+WIDE = 120  # columns that a table of claims needs; narrower terminals get a list
 VERDICT_STYLES = {"reproduced": "green", "typo": "yellow", "not numeric": "dim", "FAILED": "bold red"}
 
 
@@ -80,26 +84,27 @@ def build_parser() -> argparse.ArgumentParser:
     reproduce = commands.add_parser(
         "reproduce",
         help="check the numbers that tutorials publish about half precision",
-        description="Runs the numeric claims of public tutorials about half precision on the emulator and compares published, exact and "
-        "emulated values. Exit status 1 if the emulator disagrees with an exact value.",
+        description="Runs the numeric claims of public tutorials about half precision on the emulator and compares "
+        "published, exact and emulated values. Exit status 1 if the emulator disagrees with an exact value.",
     )
-    reproduce.add_argument("--seed", type=_seed, default=0, metavar="N", help="of stochastic rounding, 0 to 2^64 - 1 (default: 0)")
+    reproduce.add_argument("--seed", type=_seed, default=0, metavar="N", help=SEED_HELP)
     reproduce.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
-    reproduce.add_argument("--plot", metavar="FILE.png", help="draw the running sums; .png, .svg or .pdf (needs matplotlib)")
+    plot_help = "draw the running sums; .png, .svg or .pdf (needs matplotlib)"
+    reproduce.add_argument("--plot", metavar="FILE.png", help=plot_help)
     reproduce.set_defaults(run=_reproduce)
 
     inspect = commands.add_parser(
         "inspect",
         help="show the fields, value and neighbours of a code or number",
-        description="Shows sign, exponent, fraction, value, class, neighbours and spacing of codes (0x3c00, 0b0011) or of numbers "
-        "(0.1, 1e-8, 1/3, -0.0, inf, nan, 0x1.8p-3) encoded in a format.",
+        description="Shows sign, exponent, fraction, value, class, neighbours and spacing of codes (0x3c00, 0b0011) "
+        "or of numbers (0.1, 1e-8, 1/3, -0.0, inf, nan, 0x1.8p-3) encoded in a format.",
         epilog=f"formats: {', '.join(ROSTER)}",
     )
     inspect.add_argument("values", nargs="+", metavar="VALUE", help="a code or a number")
     inspect.add_argument("--format", "-f", type=_format, default="float16", metavar="NAME", help="default: float16")
     rounding = f"of numbers: {', '.join(mode.name.lower() for mode in Rounding)} (default: nearest_even)"
     inspect.add_argument("--rounding", "-r", type=_rounding, default="nearest_even", metavar="MODE", help=rounding)
-    inspect.add_argument("--seed", type=_seed, default=0, metavar="N", help="of stochastic rounding, 0 to 2^64 - 1 (default: 0)")
+    inspect.add_argument("--seed", type=_seed, default=0, metavar="N", help=SEED_HELP)
     inspect.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     inspect.set_defaults(run=_inspect)
     return parser
@@ -131,17 +136,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:  # --help and --version
         return leaving.code if isinstance(leaving.code, int) else 0
     except BrokenPipeError:
-        with open(os.devnull, "w") as nowhere:  # what the interpreter flushes on its way out must go somewhere
-            try:
-                os.dup2(nowhere.fileno(), sys.stdout.fileno())
-            except OSError:
-                sys.stdout = open(os.devnull, "w")
+        with contextlib.suppress(OSError):  # what the interpreter flushes on its way out must go somewhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-# -- output -----------------------------------------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------------------
 
 
 def _console() -> Console:
@@ -161,7 +163,7 @@ def _print_json(document: dict[str, Any]) -> None:
 
 
 def _plain(x: Any) -> Any:
-    """Data as JSON can hold it: fractions, infinities and NaN as strings, flags as lists of names, dataclasses as objects."""
+    """Data as JSON can hold it: fractions, infinities and NaN as strings, flags as lists of names."""
     if isinstance(x, Flag):
         return [member.name for member in type(x) if member in x]
     if isinstance(x, Enum):
@@ -179,7 +181,7 @@ def _plain(x: Any) -> Any:
     return x
 
 
-@contextmanager
+@contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[], None] | None]:
     """A bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
@@ -194,7 +196,7 @@ def _progress(total: int) -> Iterator[Callable[[], None] | None]:
         yield lambda: bar.advance(task)
 
 
-# -- softfloat inspect ------------------------------------------------------------------------------------------------------------
+# -- softfloat inspect ------------------------------------------------------------------------------------------
 
 
 def _inspect(options: argparse.Namespace) -> int:
@@ -222,7 +224,7 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-# -- softfloat reproduce ----------------------------------------------------------------------------------------------------------
+# -- softfloat reproduce ----------------------------------------------------------------------------------------
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -253,7 +255,9 @@ def _attempt(action: Callable[[], object]) -> None:
     except (ValueError, ImportError) as error:
         raise CommandError(str(error)) from None
     except OSError as error:
-        raise CommandError(f"cannot write the plot: {error.strerror}: {error.filename}" if error.strerror else str(error)) from None
+        raise CommandError(
+            f"cannot write the plot: {error.strerror}: {error.filename}" if error.strerror else str(error)
+        ) from None
 
 
 def _document(report: Report, plot: str | None) -> dict[str, Any]:
@@ -295,92 +299,141 @@ def _print_report(report: Report, plot: str | None) -> None:
 
     for source in dict.fromkeys(claim.source for claim in report.claims):
         claims = [claim for claim in report.claims if claim.source == source]
-        section(source, _claims_table(claims) if console.width >= WIDE else _claims_list(claims))
+        section(source, _claims_table(claims) if console.width >= WIDE else _claims_list(claims, console.width))
+    count = f"{report.nearest.count:_}".replace("_", " ")
     section(
-        "10 000 × 0.0001, by format and rounding mode",
+        f"{count} × {report.nearest.requested:g}, by format and rounding mode",
         _swamping_table(report.swamping, console.width),
-        "The last sum (the mean of 20, if stochastic), and in brackets how many additions changed it. The exact sum is 1.",
+        "The last sum (the mean of 20, if stochastic), and in brackets how many additions changed it. "
+        "The increment is rounded to nearest even first; without other rounding the sum would be 1.",
     )
     sums = " ".join(f"{x:.4g}" for x in report.stochastic.final)
     spread = report.spread
-    summary = f"mean {spread.mean:.6f}, standard deviation {spread.std:.4f}; from theory {float(spread.expectation):.6f} and {spread.theoretical_std:.4f}"
-    section(f"Twenty stochastic sums in float16, seed {report.seed}", Padding(Text(sums), (0, 0, 0, 1)), summary)
+    section(
+        f"Twenty stochastic sums in float16, seed {report.seed}",
+        Padding(Text(sums), (0, 0, 0, 1)),
+        f"Mean {spread.mean:.6f}, standard deviation {spread.std:.4f}; "
+        f"from theory {float(spread.expectation):.6f} and {spread.theoretical_std:.4f}.",
+    )
     cases = [*report.overflow, *report.exceptions]
     rows = [[case.expression, case.format, case.environment, f"{case.value:g}", case.status] for case in cases]
-    section("The status register after one operation", _table(["operation", "format", "settings", "result", "status"], rows, console.width))
-    rows = [[case.description, f"{case.number:.9g}", f"0x{case.code:04x}", f"{case.value:.6g}", str(case.flags)] for case in report.underflow]
-    section("Underflow from float32 to float16", _table(["number", "float32", "code", "value", "flags"], rows, console.width))
+    headings = ["operation", "format", "settings", "result", "status"]
+    section("The status register after one operation", _table(headings, rows, console.width))
+    rows = [
+        [case.description, f"{case.number:.9g}", f"0x{case.code:04x}", f"{case.value:.6g}", str(case.flags)]
+        for case in report.underflow
+    ]
+    headings = ["number", "float32", "code", "value", "flags"]
+    section("Underflow from float32 to float16", _table(headings, rows, console.width))
     if plot is not None:
         console.print(f"Plot written to {plot}", soft_wrap=True)
     line = Text()
-    for verdict, count in report.counts.items():
-        line.append(", " if line else "").append(f"{count} {verdict}", VERDICT_STYLES[verdict] if count else "")
+    for verdict, number in report.counts.items():
+        words = f"{number} {verdict}" + "s" * (verdict == "typo" and number != 1)
+        line.append(", " if line else "").append(words, VERDICT_STYLES[verdict] if number else "")
     failed = sum(cell.verdict.value == "FAILED" for cell in report.swamping)
     if failed:
         line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
     console.print(line)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
-    """A plain table; below 80 columns a paragraph for each row."""
+def _grid(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    whole: Sequence[int] = (),
+    least: Mapping[int, int] = MappingProxyType({}),
+    gap: int = 2,
+) -> RenderableType:
+    """A plain table. Columns named in `whole` do not wrap; those in `least` have a minimum width."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
-    if width < 80:
-        return Text("\n".join(" " + ", ".join(row) for row in rows))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, header_style="dim")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
+    for index, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=index in whole, min_width=least.get(index))
     for row in rows:
         table.add_row(*row)
     return table
 
 
-def _claims_table(claims: Sequence[Claim]) -> RenderableType:
-    from rich import box
-    from rich.table import Table
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
+    """A table whose last column does not wrap; below 80 columns a line for each row."""
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="dim")
-    table.add_column("", no_wrap=True, style="dim")
-    for heading in ("claim", "published", "exact", "emulated"):
-        table.add_column(heading, overflow="fold", ratio=2 if heading == "claim" else None)
-    table.add_column("verdict", no_wrap=True)
-    for claim in claims:
-        statement = Text(claim.statement)
-        if claim.note:
-            statement.append(f"\n{claim.note}", "dim")
-        verdict = Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value])
-        table.add_row(claim.id, statement, claim.published, claim.exact, claim.emulated, verdict)
-    return table
+    if width < 80:
+        return Text("\n".join(" " + ", ".join(row) for row in rows))
+    return _grid(headings, rows, whole=[len(headings) - 1])
 
 
-def _claims_list(claims: Sequence[Claim]) -> RenderableType:
+def _verdict(claim: Claim) -> Text:
+    from rich.text import Text
+
+    return Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value])
+
+
+def _claims_table(claims: Sequence[Claim]) -> RenderableType:
+    """A row for each claim, then the notes."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    blocks: list[RenderableType] = []
+    rows: list[list[str | Text]] = [
+        [claim.id, claim.statement, claim.published, claim.exact, claim.emulated, _verdict(claim)] for claim in claims
+    ]
+    notes = Table.grid(padding=(0, 2, 0, 0))
     for claim in claims:
-        head = Table.grid(padding=(0, 1), expand=True)
-        head.add_column(width=4, style="dim")
-        head.add_column(ratio=1)
-        head.add_column(justify="right", no_wrap=True)
-        head.add_row(f" {claim.id}", claim.statement, Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value]))
-        values = Text()
-        for name in ("published", "exact", "emulated"):
-            values.append("  " if values else "").append(f"{name} ", "dim").append(getattr(claim, name))
-        head.add_row("", values, "")
         if claim.note:
-            head.add_row("", Text(claim.note, "dim"), "")
+            notes.add_row(Text(claim.id, "dim"), Text(claim.note, "dim"))
+    headings = ["", "claim", "published", "exact", "emulated", "verdict"]
+    return Group(_grid(headings, rows, whole=[0, 5], least={1: 32, 3: 25, 4: 25}), Text(), notes)
+
+
+def _claims_list(claims: Sequence[Claim], width: int) -> RenderableType:
+    """The statement on a line of its own, the three values in columns below it; in lines below 60 columns."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    names = ("published", "exact", "emulated")
+    blocks: list[RenderableType] = []
+    stacked = width < 60
+    wide = max((width - 28) // 2, (width - 7) // 3)  # a status register takes 25 columns
+    widths = (width - 7 - 2 * wide, wide, wide)
+    if not stacked:
+        head = Table.grid(padding=(0, 1, 0, 0))
+        for column in (4, *widths):
+            head.add_column(width=column, style="dim")
+        head.add_row("", *names)
         blocks.append(head)
+    for claim in claims:
+        first = Table.grid(padding=(0, 1, 0, 0), expand=True)
+        first.add_column(width=4, style="dim")
+        first.add_column(ratio=1)
+        first.add_column(no_wrap=True)
+        first.add_row(claim.id, claim.statement, _verdict(claim))
+        blocks.append(first)
+        values = Table.grid(padding=(0, 1, 0, 0))
+        values.add_column(width=4)
+        if stacked:
+            values.add_column(width=9, style="dim")
+            values.add_column(overflow="fold")
+            for name in names:
+                values.add_row("", name, getattr(claim, name))
+        else:
+            for column in widths:
+                values.add_column(width=column, overflow="fold")
+            values.add_row("", *(getattr(claim, name) for name in names))
+        blocks.append(values)
+        if claim.note:
+            note = Table.grid(padding=(0, 1, 0, 0))
+            note.add_column(width=4)
+            note.add_row("", Text(claim.note, "dim"))
+            blocks.append(note)
     return Group(*blocks)
 
 
 def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     formats = list(dict.fromkeys(cell.format for cell in cells))
@@ -389,18 +442,17 @@ def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType
 
     def shown(cell: SwampingCell) -> Text:
         stalled = "" if cell.stalled_after is None else f" ({cell.stalled_after})"
-        text = Text(f"{cell.final:.5g}{stalled}")
+        brief = f"{cell.final:.5g}"
+        if len(brief) > 6:
+            brief = f"{cell.final:.4g}"
+        text = Text(f"{brief}{stalled}")
         if cell.verdict.value == "FAILED":
             text.append(" FAILED", VERDICT_STYLES["FAILED"])
         return text
 
     if width < 80:
-        lines = [Text(f" {cell.format} {cell.rounding}: ").append_text(shown(cell)) for cell in cells]
-        return Text("\n").join(lines)
-    table = Table(box=box.SIMPLE_HEAD, header_style="dim", padding=(0, 1, 0, 0))
-    table.add_column("")
-    for name in formats:
-        table.add_column(name, overflow="fold")
-    for mode in roundings:
-        table.add_row(mode.replace("_", " "), *(shown(found[name, mode]) for name in formats))
-    return table
+        return Text("\n").join([Text(f" {cell.format} {cell.rounding}: ").append_text(shown(cell)) for cell in cells])
+    rows: list[list[str | Text]] = [
+        [mode.replace("_", " "), *(shown(found[name, mode]) for name in formats)] for mode in roundings
+    ]
+    return _grid(["", *formats], rows, whole=[0], gap=1)

@@ -1,4 +1,6 @@
-"""What a code looks like: its fields, its value, its neighbours. Functions return data; the renderers turn them into text and pictures.
+"""What a code looks like: its fields, its value, its neighbours.
+
+Functions return data; renderers turn it into text and pictures.
 
 >>> found = inspect_code(0x3C00, "float16")
 >>> found.pattern, found.value, found.above.spacing
@@ -49,7 +51,7 @@ LONGEST_NEIGHBOUR = 26  # characters; longer values are written in hexadecimal
 FIELD_STYLES = {"sign": "red", "exponent": "green", "fraction": "blue"}
 
 
-# -- numbers as text --------------------------------------------------------------------------------------------------------------
+# -- numbers as text ---------------------------------------------------------------------------------------------------
 
 
 def exact_decimal(x: Fraction | int, plain_digits: int = 20) -> str:
@@ -98,8 +100,8 @@ def parse_value(text: str) -> int | float | Fraction:
     Parameters
     ----------
     text : str
-        "0x3c00", "0b1" and "0o17" are codes. "0.1", "1e-8", "1/3", "-0.0", "inf", "nan" and "0x1.8p-3" (a hexadecimal number has a point or a p)
-        are numbers.
+        "0x3c00", "0b1" and "0o17" are codes. "0.1", "1e-8", "1/3", "-0.0", "inf", "nan" and "0x1.8p-3" (a hexadecimal
+        number has a point or a p) are numbers.
 
     Returns
     -------
@@ -144,11 +146,13 @@ def parse_value(text: str) -> int | float | Fraction:
 
 def _bounded(exponent: str, text: str) -> int:
     if len(exponent) > 10 or abs(int(exponent)) > LARGEST_EXPONENT:
-        raise ValueError(f"the exponent of {text!r} is out of range; accepted: -{LARGEST_EXPONENT} to {LARGEST_EXPONENT}")
+        raise ValueError(
+            f"the exponent of {text!r} is out of range; accepted: -{LARGEST_EXPONENT} to {LARGEST_EXPONENT}"
+        )
     return int(exponent)
 
 
-# -- inspection -------------------------------------------------------------------------------------------------------------------
+# -- inspection --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -238,16 +242,25 @@ class Inspection:
         if self.exponent is None:
             return None
         sign = "-" if self.sign_field else ""
-        fraction = f" × ({self.hidden_bit} + {self.fraction_field}/{1 << self.format.mantissa_bits})" if self.format.mantissa_bits else ""
+        fraction = (
+            f" × ({self.hidden_bit} + {self.fraction_field}/{1 << self.format.mantissa_bits})"
+            if self.format.mantissa_bits
+            else ""
+        )
         return f"{sign}2^{self.exponent}{fraction}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for JSON: exact decimals as strings, codes as hexadecimal strings, and None where something does not exist."""
+        """The same for JSON: exact decimals and hexadecimal codes as strings, None where something does not exist."""
+
         def side(neighbour: Neighbour | None) -> dict[str, Any] | None:
             if neighbour is None:
                 return None
             spacing = None if neighbour.spacing is None else exact_decimal(neighbour.spacing)
-            return {"code": self.code_text(neighbour.code), "value": _text(neighbour.value, lambda x: exact_decimal(Fraction(x))), "spacing": spacing}
+            return {
+                "code": self.code_text(neighbour.code),
+                "value": _text(neighbour.value, lambda x: exact_decimal(Fraction(x))),
+                "spacing": spacing,
+            }
 
         result: dict[str, Any] = {
             "format": self.format.name,
@@ -335,7 +348,9 @@ def inspect_code(code: int, fmt: Format | str) -> Inspection:
     )
 
 
-def inspect_number(number: str | float | Fraction, fmt: Format | str, rounding: Rounding | str = "nearest_even", seed: int = 0) -> Inspection:
+def inspect_number(
+    number: str | float | Fraction, fmt: Format | str, rounding: Rounding | str = "nearest_even", seed: int = 0
+) -> Inspection:
     """Encode a number, with a single rounding, and take the code apart; say what the rounding cost.
 
     Parameters
@@ -358,7 +373,16 @@ def inspect_number(number: str | float | Fraction, fmt: Format | str, rounding: 
         error = Fraction(found.value) - Fraction(exact)
         ulps = float(error / _ulp(abs(Fraction(exact)), fmt))
     fields = {name: getattr(found, name) for name in found.__dataclass_fields__}
-    return Inspection(**fields | {"given": typed.strip(), "rounding": mode.name.lower(), "flags": Flags(int(flags)), "error": error, "error_ulps": ulps})
+    return Inspection(
+        **fields
+        | {
+            "given": typed.strip(),
+            "rounding": mode.name.lower(),
+            "flags": Flags(int(flags)),
+            "error": error,
+            "error_ulps": ulps,
+        }
+    )
 
 
 def _ulp(magnitude: Fraction, fmt: Format) -> Fraction:
@@ -376,7 +400,11 @@ def render_inspection(found: Inspection) -> RenderableType:
 
     fmt = found.format
     bits_shown = Text()
-    names = [name for name, width in (("sign", fmt.signed), ("exponent", fmt.exponent_bits), ("fraction", fmt.mantissa_bits)) if width]
+    names = [
+        name
+        for name, width in (("sign", fmt.signed), ("exponent", fmt.exponent_bits), ("fraction", fmt.mantissa_bits))
+        if width
+    ]
     for name, part in zip(names, found.pattern.split("."), strict=True):
         bits_shown.append(" " if bits_shown else "").append(part, FIELD_STYLES[name])
 
@@ -395,7 +423,9 @@ def render_inspection(found: Inspection) -> RenderableType:
     if found.sign_field is not None:
         rows.append(("sign", Text("1 (negative)" if found.sign_field else "0 (positive)", FIELD_STYLES["sign"])))
     unbiased = "" if found.exponent is None else f", 2^{found.exponent}"
-    rows.append(("exponent", Text(f"field {found.exponent_field}{unbiased} (bias {fmt.bias})", FIELD_STYLES["exponent"])))
+    rows.append(
+        ("exponent", Text(f"field {found.exponent_field}{unbiased} (bias {fmt.bias})", FIELD_STYLES["exponent"]))
+    )
     if fmt.mantissa_bits:
         rows.append(("fraction", Text(f"{found.fraction_field} of {1 << fmt.mantissa_bits}", FIELD_STYLES["fraction"])))
     rows += [("value", found.decimal), ("hexadecimal", found.hexadecimal)]
@@ -408,7 +438,14 @@ def render_inspection(found: Inspection) -> RenderableType:
         rows.append(("flags", str(found.flags)))
         if found.error_ulps is not None:
             rows.append(("error", f"{found.error_ulps:+.6g} ulp" if found.error else "0, exact"))
-    table = Table(title=f"{fmt.name} {fmt.layout}", title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
+    table = Table(
+        title=f"{fmt.name} {fmt.layout}",
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=None,
+        pad_edge=False,
+    )
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
@@ -423,12 +460,13 @@ def _away(spacing: Fraction | None) -> str:
     return f", {'2^' + str(power) if power is not None else exact_decimal(spacing)} away"
 
 
-# -- plots ------------------------------------------------------------------------------------------------------------------------
+# -- plots -------------------------------------------------------------------------------------------------------------
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 """File types that plots are written as."""
 
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#4D4D4D"  # Okabe and Ito's palette, told apart with every kind of colour vision
+# Okabe and Ito's palette: told apart with every kind of colour vision
+BLUE, SKY, ORANGE, BLACK = "#0072B2", "#56B4E9", "#D55E00", "#000000"
 
 
 def check_plot_path(path: str | os.PathLike[str]) -> Path:
@@ -445,7 +483,9 @@ def check_plot_path(path: str | os.PathLike[str]) -> Path:
     """
     path = Path(path)
     if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise ValueError(f"cannot write a plot as {path.suffix or 'a file without suffix'!r}; accepted: {', '.join(PLOT_SUFFIXES)}")
+        raise ValueError(
+            f"cannot write a plot as {path.suffix or 'a file without suffix'!r}; accepted: {', '.join(PLOT_SUFFIXES)}"
+        )
     if path.is_dir():
         raise IsADirectoryError(f"cannot write the plot to {path}: it is a folder")
     if not path.parent.is_dir():
@@ -462,6 +502,8 @@ def check_plot_path(path: str | os.PathLike[str]) -> Path:
 def plot_running_sums(nearest: RunningSum, stochastic: RunningSum, path: str | os.PathLike[str]) -> Path:
     """Draw running sums against the number of additions: one to nearest even, several stochastic ones with their mean.
 
+    The lower panel shows how far the stochastic sums are from the exact one.
+
     Parameters
     ----------
     nearest, stochastic : RunningSum
@@ -472,36 +514,45 @@ def plot_running_sums(nearest: RunningSum, stochastic: RunningSum, path: str | o
     path = check_plot_path(path)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(8, 5), dpi=150, layout="constrained")
+    figure = Figure(figsize=(8, 7), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    steps = np.arange(nearest.count + 1)
-    shown = np.linspace(0, nearest.count, min(nearest.count + 1, 2001), dtype=int)
-    paths = stochastic.trajectory
-    axes.plot(shown, paths[shown], color=BLUE, linewidth=0.5, alpha=0.35)
-    axes.plot([], [], color=BLUE, linewidth=0.8, alpha=0.6, label=f"stochastic, {stochastic.runs} runs")
-    axes.plot(steps[shown], paths.mean(axis=1)[shown], color=BLUE, linewidth=2, label=f"their mean: {paths[-1].mean():.4f} at the end")
-    expected = float(stochastic.exact)
-    axes.plot([0, stochastic.count], [0, expected], color=GREY, linewidth=1.2, linestyle="--", label=f"expectation: {expected:.6f} at the end")
-    label = f"nearest even: {float(nearest.final[0]):g} at the end"
-    axes.plot(shown, nearest.trajectory[shown, 0], color=ORANGE, linewidth=2, label=label)
+    axes, errors = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    shown = np.unique(np.linspace(0, nearest.count, 2001, dtype=int))
+    straight = shown * float(stochastic.exact) / stochastic.count
+    runs, flat = stochastic.trajectory[shown], nearest.trajectory[shown, 0]
+    mean, last = runs.mean(axis=1), float(nearest.final[0])
+    for panel, base in ((axes, 0 * straight), (errors, straight)):
+        panel.plot(shown, runs - base[:, None], color=SKY, linewidth=0.6, alpha=0.7, zorder=2)
+        panel.plot(shown, mean - base, color=BLUE, linewidth=1.8, zorder=3)
+        panel.plot(shown, straight - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
+        panel.set_xlim(0, nearest.count)
+        panel.grid(True, color="#E0E0E0", linewidth=0.6)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right"]].set_visible(False)
+    axes.plot(shown, flat, color=ORANGE, linewidth=1.8, zorder=5)
     if nearest.stalled_after is not None:
-        at = (nearest.stalled_after, float(nearest.final[0]))
-        axes.plot(*at, "o", color=ORANGE, markersize=6)
-        axes.annotate(
-            f"stalls after {nearest.stalled_after} additions", at, xytext=(10, -16), textcoords="offset points", color=ORANGE, va="top"
-        )
-    axes.set_xlabel("additions")
+        at = (nearest.stalled_after, last)
+        axes.plot(*at, "o", color=ORANGE, markersize=6, zorder=6)
+        text = f"stalls at {last:g} after {nearest.stalled_after} additions"
+        axes.annotate(text, at, xytext=(12, -10), textcoords="offset points", color=ORANGE, va="top")
+    entries: dict[str, dict[str, Any]] = {
+        f"nearest even: {last:g} at the end": {"color": ORANGE, "linewidth": 1.8},
+        f"stochastic, {stochastic.runs} runs": {"color": SKY, "linewidth": 0.9},
+        f"their mean: {mean[-1]:.4f} at the end": {"color": BLUE, "linewidth": 1.8},
+        f"expectation: {float(stochastic.exact):.6f} at the end": {
+            "color": BLACK,
+            "linewidth": 1,
+            "linestyle": (0, (5, 4)),
+        },
+    }
+    axes.legend([Line2D([], [], **style) for style in entries.values()], list(entries), loc="upper left", frameon=False)
+    axes.set_title(f"{nearest.count} × {nearest.requested:g} added up in {nearest.format}")
     axes.set_ylabel("running sum")
-    axes.set_title(f"{nearest.count} × {nearest.requested:g} in {nearest.format}: rounding to nearest even swamps, stochastic rounding does not")
-    axes.title.set_fontsize(11)
-    axes.set_xlim(0, nearest.count)
     axes.set_ylim(bottom=0)
-    axes.grid(True, color="#DDDDDD", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", frameon=False)
+    errors.set_ylabel("stochastic sum less exact sum")
+    errors.set_xlabel("additions")
     _save(figure, path)
     return path
 

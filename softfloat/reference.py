@@ -669,12 +669,16 @@ def fma(a: int, b: int, c: int, fmt: Format, **options: Any) -> Result:
 
     Flags: INVALID for inf * 0, inf - inf and signalling NaNs; for inf * 0 + NaN the policy says whether that is an
     invalid operation, with the default NaN as its result, or a NaN propagated (IEEE 754-2019 7.2 c leaves it open);
-    those of `round_exact`. Errors as `round_exact`.
+    those of `round_exact`. Where the policy looks at the addend first (Arm's FPMulAdd), that decides among NaN
+    operands, and a signalling addend goes before inf * 0. Errors as `round_exact`.
     """
     rules = _rules(fmt, options)
-    x, y = _operand(a, fmt, rules), _operand(b, fmt, rules)
+    x, y, z = (_operand(code, fmt, rules) for code in (a, b, c))
     if rules.policy.product_invalid and ((x.is_infinite and y.is_zero) or (x.is_zero and y.is_infinite)):
-        return _invalid(fmt, rules)
+        if not (rules.policy.addend_first and z.is_nan and z.signalling):
+            return _invalid(fmt, rules)
+    if rules.policy.addend_first and z.is_nan:
+        return _propagate([z, x, y], fmt, rules)
     return _arithmetic(_fused, (a, b, c), fmt, options)
 
 

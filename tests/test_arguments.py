@@ -1,4 +1,4 @@
-"""Every public function of `bits` under odd and bad arguments: the answer of the plain call, or an error that names the argument."""
+"""Every public function of `bits` under odd arguments gives the plain call's answer, under bad ones an error that names them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = (2, 3, 4)
 
 
 class Function(NamedTuple):
-    """How to call one public function: names of the arguments that are codes, what follows the format, and whether it has options."""
+    """How to call a public function: the arguments that are codes, whether it has options, what follows the format."""
 
     operands: tuple[str, ...]
     options: bool = True
@@ -44,7 +44,10 @@ FUNCTIONS = {
     **dict.fromkeys(["minimum", "maximum", "minimum_number", "maximum_number"], Function(BINARY)),
     **dict.fromkeys(["next_up", "next_down"], Function(CODES)),
     "decode": Function(CODES, False, result=np.float64),
-    **dict.fromkeys(["isnan", "issnan", "isinf", "isfinite", "iszero", "issubnormal", "isnormal", "signbit"], Function(CODES, False, result=np.bool_)),
+    **dict.fromkeys(
+        ["isnan", "issnan", "isinf", "isfinite", "iszero", "issubnormal", "isnormal", "signbit"],
+        Function(CODES, False, result=np.bool_),
+    ),
     "classify": Function(CODES, False, result=np.uint8),
     **dict.fromkeys(["negative", "abs"], Function(CODES, False)),
     "copysign": Function(BINARY, False),
@@ -90,7 +93,7 @@ def test_the_table_is_complete() -> None:
         assert ("options" in parameters) == function.options
 
 
-# -- good odd input ------------------------------------------------------------------------------------------------------
+# -- good odd input ----------------------------------------------------------------------------------------------------
 
 
 def shifted(x: np.ndarray) -> np.ndarray:
@@ -203,7 +206,7 @@ def test_flags_together(name: str) -> None:
     np.testing.assert_array_equal(together[0], codes)
 
 
-# -- out -----------------------------------------------------------------------------------------------------------------
+# -- out ---------------------------------------------------------------------------------------------------------------
 
 
 @every_with_options
@@ -284,7 +287,11 @@ def test_bad_out(name: str) -> None:
     wrong_dtype = np.empty(codes.shape, np.float64)
     bad: list[tuple[Any, type[Exception], str]] = [
         (wrong_dtype, ValueError, f"^out must be an array of dtype {codes.dtype}"),
-        (codes.astype(codes.dtype.newbyteorder(">")) if codes.itemsize > 1 else wrong_dtype, ValueError, "^out must be"),
+        (
+            codes.astype(codes.dtype.newbyteorder(">")) if codes.itemsize > 1 else wrong_dtype,
+            ValueError,
+            "^out must be",
+        ),
         (np.empty((2, 3), codes.dtype), ValueError, r"^out must be .* shape \(2, 3, 4\)"),
         (codes.tolist(), ValueError, "^out must be an array"),
         ("out", ValueError, "^out must be an array"),
@@ -297,14 +304,14 @@ def test_bad_out(name: str) -> None:
     for out, error, message in bad:
         with pytest.raises(error, match=message):
             call(name, operands, HALF, out=out)
-    with pytest.raises(ValueError, match="^out holds an array for flags"):
+    with pytest.raises(ValueError, match=r"^out holds an array for flags"):
         call(name, operands, HALF, out=(codes, flags), flags="any")
     memory = np.empty(codes.nbytes, np.uint8)
-    with pytest.raises(ValueError, match="^out holds two arrays that share memory"):
+    with pytest.raises(ValueError, match=r"^out holds two arrays that share memory"):
         call(name, operands, HALF, out=(memory.view(codes.dtype).reshape(SHAPE), memory[:24].reshape(SHAPE)))
 
 
-# -- bad input -----------------------------------------------------------------------------------------------------------
+# -- bad input ---------------------------------------------------------------------------------------------------------
 
 NOT_CODES: list[Any] = [
     1.0,
@@ -339,7 +346,7 @@ def test_not_codes(name: str) -> None:
     good = [0x3C00] * len(FUNCTIONS[name].operands)
     for place, argument in enumerate(FUNCTIONS[name].operands):
         for bad in NOT_CODES:
-            with pytest.raises(TypeError, match=f"^{argument} must be codes of float16: integers from 0 to 0xffff"):
+            with pytest.raises(TypeError, match=rf"^{argument} must be codes of float16: integers from 0 to 0xffff"):
                 call(name, [*good[:place], bad, *good[place + 1 :]], HALF)
 
 
@@ -349,7 +356,9 @@ def test_codes_out_of_range(name: str, fmt: Format) -> None:
     good = [fmt.one_code] * len(FUNCTIONS[name].operands)
     for place, argument in enumerate(FUNCTIONS[name].operands):
         for bad in OUTSIDE[fmt]:
-            with pytest.raises(ValueError, match=f"^{argument} holds .*code.* of {fmt}; accepted: 0 to {2**fmt.bits - 1:#x}"):
+            with pytest.raises(
+                ValueError, match=rf"^{argument} holds .*code.* of {fmt}; accepted: 0 to {2**fmt.bits - 1:#x}"
+            ):
                 call(name, [*good[:place], bad, *good[place + 1 :]], fmt)
 
 
@@ -359,7 +368,7 @@ def test_bad_format(name: str) -> None:
     tail = FUNCTIONS[name].tail
     argument = "src" if name == "convert" else "fmt"
     for bad in (None, 16, np.float16, np.dtype(np.float16), HALF.spec):
-        with pytest.raises(TypeError, match=f"^{argument} must be a softfloat.Format"):
+        with pytest.raises(TypeError, match=rf"^{argument} must be a softfloat.Format"):
             getattr(bits, name)(*operands, bad, *tail)
     for unknown in ("float64", "binary128", ""):
         with pytest.raises(ValueError, match=f"unknown format '{unknown}'; accepted: float16"):
@@ -369,19 +378,22 @@ def test_bad_format(name: str) -> None:
 
 def test_bad_targets() -> None:
     for bad in (None, 1.0, np.float16):
-        with pytest.raises(TypeError, match="^dst must be"):
+        with pytest.raises(TypeError, match=r"^dst must be"):
             bits.convert(0, HALF, bad)
-        with pytest.raises(TypeError, match="^fmt must be"):
+        with pytest.raises(TypeError, match=r"^fmt must be"):
             bits.encode(0.0, bad)
     for dtype in (np.float32, float, bool, "nonsense", object, "M8[s]", ml_dtypes.bfloat16, ml_dtypes.int4, [1]):
-        with pytest.raises(TypeError, match="^dtype must be a NumPy integer dtype"):
+        with pytest.raises(TypeError, match=r"^dtype must be a NumPy integer dtype"):
             bits.to_integer(0x3C00, HALF, dtype)
     with pytest.raises(TypeError, match="negative needs a signed format"):
         bits.negative(127, softfloat.float8_e8m0fnu)
 
 
 BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    *(({"rounding": x}, ValueError, "^rounding must be one of 'nearest_even'") for x in ("up", "", 0, 6, None, [], b"RNE", softfloat.Overflow.NAN)),
+    *(
+        ({"rounding": x}, ValueError, "^rounding must be one of 'nearest_even'")
+        for x in ("up", "", 0, 6, None, [], b"RNE", softfloat.Overflow.NAN)
+    ),
     *(({"overflow": x}, ValueError, "^overflow must be one of 'infinity'") for x in ("clip", 1, None, True)),
     *(({"tininess": x}, ValueError, "^tininess must be one of 'after'") for x in ("during", 0, None)),
     *(({"infinite_input": x}, ValueError, "^infinite_input must be one of 'default'") for x in ("inf", 1, None)),
@@ -422,10 +434,12 @@ def test_bad_options(name: str) -> None:
         ({"rounding": softfloat.Rounding.NEAREST_AWAY}, {"rounding": softfloat.Overflow.SATURATE}, ValueError),
     ],
 )
-def test_a_good_option_does_not_excuse_its_equal(good: dict[str, Any], bad: dict[str, Any], error: type[Exception]) -> None:
+def test_a_good_option_does_not_excuse_its_equal(
+    good: dict[str, Any], bad: dict[str, Any], error: type[Exception]
+) -> None:
     """Settings are looked up by value, and 1 == True == 1.0."""
     assert bits.add(0x3C00, 0x3C00, HALF, **good) == (0x4000, 0)
-    with pytest.raises(error, match=f"^{next(iter(bad))} must be"):
+    with pytest.raises(error, match=rf"^{next(iter(bad))} must be"):
         bits.add(0x3C00, 0x3C00, HALF, **bad)
 
 
@@ -453,7 +467,7 @@ def test_bad_random_bits(name: str) -> None:
     for options, error, message in bad:
         with pytest.raises(error, match=message):
             call(name, operands, HALF, rounding="stochastic", **options)
-    with pytest.raises(ValueError, match="^random_bits are for rounding='stochastic', and rounding is 'nearest_even'"):
+    with pytest.raises(ValueError, match=r"^random_bits are for rounding='stochastic', and rounding is 'nearest_even'"):
         call(name, operands, HALF, random_bits=ones)
 
 
@@ -480,12 +494,15 @@ def test_bad_addresses(arguments: dict[str, Any], message: str) -> None:
 
 def test_overflow_to_a_nan_that_is_not_there() -> None:
     for fmt in (softfloat.float6_e2m3fn, softfloat.float6_e3m2fn, softfloat.float4_e2m1fn):
-        for attempt in (lambda fmt: bits.encode(1.0, fmt, overflow="nan"), lambda fmt: bits.add(0, 0, fmt, overflow="nan")):
-            with pytest.raises(ValueError, match=f"^overflow='nan' needs a format with a NaN, and {fmt} has none"):
+        for attempt in (
+            lambda fmt: bits.encode(1.0, fmt, overflow="nan"),
+            lambda fmt: bits.add(0, 0, fmt, overflow="nan"),
+        ):
+            with pytest.raises(ValueError, match=rf"^overflow='nan' needs a format with a NaN, and {fmt} has none"):
                 attempt(fmt)
 
 
-# -- numbers -------------------------------------------------------------------------------------------------------------
+# -- numbers -----------------------------------------------------------------------------------------------------------
 
 MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd"]
 TARGETS = [softfloat.float16, softfloat.float32, softfloat.float8_e8m0fnu]
@@ -503,8 +520,15 @@ def edge_integers(dtype: Any) -> list[int]:
     """Extremes, powers of two and their midpoints on either side, where a rounding through float64 would go wrong."""
     info = np.iinfo(dtype)
     steps = (0, 1, -1, 2**39, 2**39 + 1, 2**39 - 1, 2**40 + 2**39 + 1, 2**10 + 1)
-    wide = [sign * 2**k + d for k in (10, 11, 24, 25, 53, 54, 62, 63, 64) for d in (*steps, *(-x for x in steps)) for sign in (1, -1)]
-    return sorted({info.min, info.max, info.min + 1, info.max - 1, 0, 1, *(x for x in wide if info.min <= x <= info.max)})
+    wide = [
+        sign * 2**k + d
+        for k in (10, 11, 24, 25, 53, 54, 62, 63, 64)
+        for d in (*steps, *(-x for x in steps))
+        for sign in (1, -1)
+    ]
+    return sorted(
+        {info.min, info.max, info.min + 1, info.max - 1, 0, 1, *(x for x in wide if info.min <= x <= info.max)}
+    )
 
 
 @pytest.mark.parametrize("rounding", MODES)
@@ -525,8 +549,20 @@ def test_python_numbers_round_once(fmt: Format, rounding: str) -> None:
     exact = [
         *(10**400, -(10**400), 2**100 + 1, 2**2000, 65520, 65519, -65520, 2**128 - 2**103, 2**128 - 2**103 - 1),
         *(Fraction(1, 3), Fraction(-1, 3), Fraction(1, 10**400), Fraction(-1, 10**400), Fraction(10**400 + 1, 10**400)),
-        *(tie, tie + Fraction(1, 10**60), tie - Fraction(1, 10**60), Fraction(1, 2**25), Fraction(1, 2**25) + Fraction(1, 10**99)),
-        *(Fraction(1, 2**149), Fraction(1, 2**150), Fraction(3, 2**151), Fraction(10**400, 3), Fraction(65520) - Fraction(1, 10**30)),
+        *(
+            tie,
+            tie + Fraction(1, 10**60),
+            tie - Fraction(1, 10**60),
+            Fraction(1, 2**25),
+            Fraction(1, 2**25) + Fraction(1, 10**99),
+        ),
+        *(
+            Fraction(1, 2**149),
+            Fraction(1, 2**150),
+            Fraction(3, 2**151),
+            Fraction(10**400, 3),
+            Fraction(65520) - Fraction(1, 10**30),
+        ),
         *(0, 0.1, -0.0, 5e-324, 1.7976931348623157e308, True, False),
     ]
     assert_encodes(exact, exact, fmt, rounding)
@@ -548,7 +584,17 @@ def test_subclasses_and_scalars() -> None:
 
     assert bits.encode(np.array(3), HALF) == bits.encode(3, HALF)
     one, two, three = (bits.encode(x, HALF)[0] for x in (1.0, 2.0, 3.0))
-    for x in (Metres(3), Count(3), Colour.RED, np.float64(3), np.float32(3), np.float16(3), np.uint64(3), np.int8(3), Fraction(3)):
+    for x in (
+        Metres(3),
+        Count(3),
+        Colour.RED,
+        np.float64(3),
+        np.float32(3),
+        np.float16(3),
+        np.uint64(3),
+        np.int8(3),
+        Fraction(3),
+    ):
         assert bits.encode(x, HALF) == (three, 0)
         assert bits.encode([[x]], HALF)[0] == [[three]]
     mixed = [True, np.True_, Metres(2), np.float16(2), np.uint8(3), Fraction(3), 1]
@@ -614,7 +660,7 @@ NOT_NUMBERS: list[Any] = [
 
 @pytest.mark.parametrize("x", NOT_NUMBERS, ids=repr)
 def test_not_numbers(x: Any) -> None:
-    with pytest.raises(TypeError, match="^x must be numbers"):
+    with pytest.raises(TypeError, match=r"^x must be numbers"):
         bits.encode(x, HALF)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
@@ -17,9 +18,23 @@ import softfloat
 from softfloat import ROSTER, Format, bits
 
 WITH_DTYPE = [fmt for fmt in ROSTER.values() if fmt.name != "tfloat32"]
-FINFO_NAMES = (
-    "bits eps epsneg max min tiny smallest_normal smallest_subnormal maxexp minexp nmant nexp iexp machep negep".split()
-)
+FINFO_NAMES = [
+    "bits",
+    "eps",
+    "epsneg",
+    "max",
+    "min",
+    "tiny",
+    "smallest_normal",
+    "smallest_subnormal",
+    "maxexp",
+    "minexp",
+    "nmant",
+    "nexp",
+    "iexp",
+    "machep",
+    "negep",
+]
 by_name = pytest.mark.parametrize("fmt", ROSTER.values(), ids=str)
 by_dtype = pytest.mark.parametrize("fmt", WITH_DTYPE, ids=str)
 
@@ -45,14 +60,27 @@ def assert_same_values(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(found.view(np.uint64)[~nan], expected.view(np.uint64)[~nan])
 
 
-# -- against the ecosystem -----------------------------------------------------------------------------------------------
+# -- against the ecosystem ---------------------------------------------------------------------------------------------
 
 
 def test_roster_is_the_designs() -> None:
-    assert list(ROSTER) == (
-        "float16 bfloat16 float32 tfloat32 float8_e5m2 float8_e4m3 float8_e4m3fn float8_e4m3fnuz float8_e5m2fnuz "
-        "float8_e4m3b11fnuz float8_e3m4 float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn"
-    ).split()
+    assert list(ROSTER) == [
+        "float16",
+        "bfloat16",
+        "float32",
+        "tfloat32",
+        "float8_e5m2",
+        "float8_e4m3",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2fnuz",
+        "float8_e4m3b11fnuz",
+        "float8_e3m4",
+        "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
+        "float4_e2m1fn",
+    ]
     for name, fmt in ROSTER.items():
         assert getattr(softfloat, name) is fmt
         assert name in softfloat.__all__
@@ -102,6 +130,16 @@ def test_every_code_survives_a_round_trip(fmt: Format) -> None:
 
 
 @by_name
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero"])
+def test_a_format_converts_to_itself(fmt: Format, rounding: str) -> None:
+    codes = all_codes(fmt)
+    codes = codes[~bits.isnan(codes, fmt)]
+    returned, flags = bits.convert(codes, fmt, fmt, rounding=rounding)
+    np.testing.assert_array_equal(returned, codes)
+    assert not flags.any()
+
+
+@by_name
 def test_code_constants(fmt: Format) -> None:
     values = {
         "max_code": fmt.max,
@@ -143,7 +181,7 @@ def test_dtypes_without_a_format() -> None:
             fmt.to_dtype()
 
 
-# -- names, text, identity -----------------------------------------------------------------------------------------------
+# -- names, text, identity ---------------------------------------------------------------------------------------------
 
 ALIASES = {
     "float16": "half fp16 f16 binary16 e5m10 FP16 Half",
@@ -175,7 +213,7 @@ def test_unknown_names() -> None:
         with pytest.raises(ValueError, match=f"unknown format '{name}'; accepted: float16, .*bf16"):
             Format.from_name(name)
     for other in (None, 16, np.float16, b"float16"):
-        with pytest.raises(TypeError, match="format must be a softfloat.Format or a name"):
+        with pytest.raises(TypeError, match=r"format must be a softfloat.Format or a name"):
             Format.from_name(other)  # type: ignore[arg-type]
 
 
@@ -203,7 +241,7 @@ def test_one_line_makes_a_format() -> None:
     assert bits.add(fmt.one_code, fmt.one_code, fmt) == (fmt.one_code + (1 << 9), 0)
 
 
-# -- refusals ------------------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 REFUSALS: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (TypeError, "^name must be a non-empty string", {"name": ""}),
@@ -260,7 +298,7 @@ def test_layout_is_keyword_only() -> None:
         Format("mine", exponent_bits=5)  # type: ignore[call-arg]
 
 
-# -- any format ----------------------------------------------------------------------------------------------------------
+# -- any format --------------------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -309,7 +347,7 @@ def test_any_format(fmt: Format, data: st.DataObject) -> None:
     magnitudes = sorted({x for x in (*drawn, *edges) if 0 <= x <= fmt.max_code})
     values = bits.decode(magnitudes, fmt)
     assert [Fraction(x) for x in values] == [exact_value(fmt, x) for x in magnitudes]
-    assert all(x < y or x == y == 0 for x, y in zip(values, values[1:], strict=False))
+    assert all(x < y or x == y == 0 for x, y in pairwise(values))
     assert values[-1] == fmt.max == float(exact_value(fmt, fmt.max_code))
     assert bits.decode(fmt.smallest_normal_code, fmt) == fmt.tiny == 2.0**fmt.minexp
     assert bits.decode(fmt.smallest_subnormal_code, fmt) == fmt.smallest_subnormal

@@ -1,4 +1,4 @@
-"""Random words: published answers, the documented address of every bit, and the IPU's generator with Poplar's seeding."""
+"""Random words: published answers, the documented address of every bit, the IPU's generator and Poplar's seeding."""
 
 from __future__ import annotations
 
@@ -115,7 +115,18 @@ def test_shape_and_count_do_not_matter(generator: str) -> None:
 def test_addresses_differ(generator: str) -> None:
     """Neighbouring seeds and streams, and those that differ in a high word alone. A stream that cannot be used is refused."""
     seen = {}
-    for seed, stream in [(0, 0), (1, 0), (2**32, 0), (2**63, 0), (0, 1), (0, 2), (1, 1), (0, 2**31), (0, 2**32), (0, 2**63)]:
+    for seed, stream in [
+        (0, 0),
+        (1, 0),
+        (2**32, 0),
+        (2**63, 0),
+        (0, 1),
+        (0, 2),
+        (1, 1),
+        (0, 2**31),
+        (0, 2**32),
+        (0, 2**63),
+    ]:
         try:
             found = bits.random_bits(20, seed=seed, stream=stream, generator=generator)
         except ValueError as error:
@@ -135,7 +146,7 @@ def test_bits_are_fair() -> None:
         assert np.all(np.abs(equal - (words.size - distance) / 2) < deviation)
 
 
-# -- the IPU's generator -------------------------------------------------------------------------------------------------
+# -- the IPU's generator -----------------------------------------------------------------------------------------------
 
 XOROSHIRO: list[tuple[int, int, list[int]]] = [
     (1, 2, [0x3, 0x8000300000C003, 0x13840E038000363, 0xA080FED030C4C36E, 0x1AC0684F18388404, 0x310283837B21945]),
@@ -161,7 +172,9 @@ def test_xoroshiro(function: Callable[..., tuple], s0: int, s1: int, outputs: li
 
 def test_poplar_seeding() -> None:
     assert poplar_state(42, 0) == (0xAB66CCCABEEB1317, 0x3E935F2786A596EC)
-    states = {poplar_state(*address) for address in [(42, 0), (43, 0), (42, 1), (42, 0, 1), (42, 0, 0, 1), (42 + 2**32, 0)]}
+    states = {
+        poplar_state(*address) for address in [(42, 0), (43, 0), (42, 1), (42, 0, 1), (42, 0, 0, 1), (42 + 2**32, 0)]
+    }
     assert len(states) == 6
 
 

@@ -1,4 +1,4 @@
-"""Stochastic rounding: the probability of going up, the law of each single rounding, and what its random bits depend on."""
+"""Stochastic rounding: the probability of going up, the law of each rounding, and what its random bits depend on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from softfloat import Environment, Format, StochasticRounding, bits, reference
 FORMATS = [softfloat.float16, softfloat.bfloat16, softfloat.float8_e4m3fn]
 PRECISE = Fraction(1, 2**200)
 CHI_SQUARE_48 = 93.22
-"""A chi-square of 48 degrees of freedom exceeds it with probability 1e-4. Seeds are fixed: a test that passes once always does."""
+"""A chi-square of 48 degrees of freedom exceeds it with probability 1e-4. Seeds are fixed."""
 
 
 def exponent_of(magnitude: Fraction) -> int:
@@ -25,7 +25,7 @@ def exponent_of(magnitude: Fraction) -> int:
 
 
 def neighbours(exact: Fraction, fmt: Format) -> tuple[int, int, Fraction]:
-    """(code below in magnitude, code above, distance from the lower in units of their difference), beyond the largest too."""
+    """(code below in magnitude, code above, distance from the lower as a part of their difference)."""
     magnitude = abs(exact)
     e = max(exponent_of(magnitude), fmt.minexp) if magnitude else fmt.minexp
     y = magnitude / Fraction(2) ** (e - fmt.mantissa_bits)
@@ -112,13 +112,14 @@ def test_probability_of_encoding_up(fmt: Format, region: str, overflow: str) -> 
         assert chi_square(carried, exact, fmt) < CHI_SQUARE_48
 
 
-@pytest.mark.parametrize("region", ["any", "subnormal"])
-@pytest.mark.parametrize("name", OPERATIONS)
+ARITHMETIC_REGIONS = [*((name, "any") for name in OPERATIONS), *((name, "subnormal") for name in ("mul", "div", "fma"))]
+"""Of subnormals, the others' results are exact or no subnormals."""
+
+
+@pytest.mark.parametrize(("name", "region"), ARITHMETIC_REGIONS)
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_probability_of_arithmetic_up(fmt: Format, name: str, region: str) -> None:
     arity, operation = OPERATIONS[name]
-    if region == "subnormal" and name in ("add", "sub", "sqrt"):
-        pytest.skip("its results are exact there, or never subnormal")
     draw = np.random.default_rng(arity)
     one, half = fmt.one_code, 1 << fmt.mantissa_bits
     operands = draw.integers(one - 2 * half, one + 2 * half, (arity, 48))
@@ -130,8 +131,8 @@ def test_probability_of_arithmetic_up(fmt: Format, name: str, region: str) -> No
     numbers = [[value(code, fmt) for code in row] for row in operands]
     exact = [operation(*column) for column in zip(*numbers, strict=True)]
     if region == "subnormal":
-        assert sum(abs(x) < fmt.tiny for x in exact) > 24
-    assert sum(neighbours(x, fmt)[2] != 0 for x in exact) > 16
+        assert sum(abs(x) < fmt.tiny for x in exact) > 16
+    assert sum(neighbours(x, fmt)[2] != 0 for x in exact) > 9
     codes, _ = getattr(bits, name)(*np.repeat(operands[:, :, None], 2048, axis=2), fmt, rounding="stochastic", seed=3)
     assert chi_square(codes, exact, fmt) < CHI_SQUARE_48
 
@@ -147,7 +148,7 @@ def test_expectation_is_the_value(fmt: Format) -> None:
         assert abs(bits.decode(codes, fmt).mean() - number) < 5 * deviation
 
 
-# -- the law of one rounding ---------------------------------------------------------------------------------------------
+# -- the law of one rounding -------------------------------------------------------------------------------------------
 
 
 def law(exact: Fraction, random: int, width: int, fmt: Format) -> int:
@@ -221,12 +222,23 @@ def test_all_handed_bits_are_used(dtype: Any, width: int) -> None:
     codes, _ = bits.encode(x, "float16", rounding="stochastic", random_bits=random)
     assert codes.tolist() == [0x3C00, 0x3C00, 0x3C01]
     assert_equal = np.testing.assert_array_equal
-    assert_equal(bits.encode(x, "float16", rounding="stochastic", random_bits=random.astype(np.int64), sr_bits=width)[0], codes)
+    assert_equal(
+        bits.encode(x, "float16", rounding="stochastic", random_bits=random.astype(np.int64), sr_bits=width)[0], codes
+    )
 
 
-# -- addressed bits ------------------------------------------------------------------------------------------------------
+# -- addressed bits ----------------------------------------------------------------------------------------------------
 
-HANDED: dict[str, int] = {"encode": 1, "add": 2, "div": 2, "fma": 3, "sqrt": 1, "round_to_integral": 1, "convert": 1, "to_integer": 1}
+HANDED: dict[str, int] = {
+    "encode": 1,
+    "add": 2,
+    "div": 2,
+    "fma": 3,
+    "sqrt": 1,
+    "round_to_integral": 1,
+    "convert": 1,
+    "to_integer": 1,
+}
 
 
 def run(name: str, fmt: Format, count: int = 300, **options: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -336,7 +348,7 @@ def test_replicas() -> None:
     assert codes(True, 1) == codes(StochasticRounding.ON, 1)
 
 
-# -- what stays ----------------------------------------------------------------------------------------------------------
+# -- what stays --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fmt", [*FORMATS, softfloat.float8_e8m0fnu, softfloat.float4_e2m1fn], ids=str)

@@ -1,7 +1,7 @@
-"""Experiments: functions that compute and return data. The command line, the notebooks and the tests call the same ones.
+"""Experiments: functions that compute and return data, for the command line, notebooks and tests alike.
 
-`swamping` sums small numbers, `overflow` and `underflow` leave the range at either end, `scaling` multiplies by a power of two,
-`variance` sums squares, `claims` puts them beside what tutorials have published about half precision.
+`swamping` sums small numbers, `overflow` and `underflow` leave the range at either end, `scaling` multiplies by a power
+of two, `squares` computes a variance, `claims` puts them beside what tutorials have published about half precision.
 """
 
 from softfloat.experiments.claims import Claim, Report, Verdict, reproduce
@@ -9,7 +9,7 @@ from softfloat.experiments.overflow import ExceptionCase, exception_cases, overf
 from softfloat.experiments.scaling import Scaling, loss_scaling
 from softfloat.experiments.swamping import RunningSum, Spread, running_sum, spread, sums_across, walk_moments
 from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
-from softfloat.experiments.variance import Variance, variance
+from softfloat.experiments.squares import Variance, variance
 
 __all__ = [
     "Claim",

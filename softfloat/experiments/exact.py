@@ -1,7 +1,7 @@
 """Exact values to hold the emulator against: Python integers and fractions, nothing compiled.
 
-Every finite value of a format is an integer number of its smallest quantum, 2^(emin - p + 1). In that unit a sum of two values is a sum of
-two integers, and rounding drops bits of an integer.
+Every finite value of a format is an integer number of its smallest quantum, 2^(emin - p + 1). In that unit a sum of two
+values is a sum of two integers, and rounding drops bits of an integer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def walk(fmt: Format, increment: Fraction, count: int, rounding: Rounding) -> tu
     final : Fraction or None
         The last sum; None if a sum lies beyond the largest finite value.
     stalled_after : int or None
-        How many additions changed the sum, if a later one no longer did; None if all of them did. 0 if the first did not.
+        How many additions changed the sum, if a later one no longer did; None if all of them did.
     """
     unit = quantum(fmt)
     step, top = increment / unit, Fraction(fmt.max) / unit

@@ -64,7 +64,8 @@ def _case(environment: str, expression: str, fmt: str, operation: str, *operands
     settings = ENVIRONMENTS[environment]()
     codes = [bits.encode(x, fmt)[0] for x in operands]
     code = settings.evaluate(getattr(bits, operation), *codes, fmt)
-    return ExceptionCase(environment, expression, fmt, int(code), float(bits.decode(code, fmt)), settings.status.flags, str(settings.status))
+    value, status = float(bits.decode(code, fmt)), settings.status
+    return ExceptionCase(environment, expression, fmt, int(code), value, status.flags, str(status))
 
 
 def overflow_cases(x: float = 60000.0, fmt: str = "float16") -> tuple[ExceptionCase, ...]:
@@ -73,7 +74,10 @@ def overflow_cases(x: float = 60000.0, fmt: str = "float16") -> tuple[ExceptionC
 
 
 def exception_cases() -> tuple[ExceptionCase, ...]:
-    """Division by zero and invalid operations in float32, where the IPU divides; and a NaN operand, which only the IPU objects to."""
+    """Division by zero and invalid operations in float32, where the IPU divides; and a NaN operand.
+
+    The IPU's documentation names any NaN operand as invalid; IEEE 754 only a signalling one.
+    """
     inf, nan = float("inf"), float("nan")
     rows: list[tuple[Any, ...]] = [
         ("IPU, nanoo=False", "1 / 0", "float32", "div", 1.0, 0.0),
@@ -88,16 +92,19 @@ def exception_cases() -> tuple[ExceptionCase, ...]:
 
 
 def traps_that_stop() -> tuple[str, ...]:
-    """Which of the IPU's traps stop an operation that raises their flag: of "oflo", "div0" and "inv", those that raise FloatingPointTrap."""
-    trials = {
+    """Which of the IPU's traps stop an operation that raises their flag.
+
+    Of "oflo", "div0" and "inv", those that raise FloatingPointTrap.
+    """
+    trials: dict[str, tuple[Any, ...]] = {
         "oflo": (bits.add, "float16", 60000.0, 60000.0),
         "div0": (bits.div, "float32", 1.0, 0.0),
         "inv": (bits.div, "float32", 0.0, 0.0),
     }
     stopped = []
     for name, (operation, fmt, *operands) in trials.items():
-        settings = Environment.ipu(**{name: True})  # type: ignore[arg-type]
-        codes = [bits.encode(x, fmt)[0] for x in operands]  # type: ignore[arg-type]
+        settings = Environment.ipu(**{name: True})
+        codes = [bits.encode(x, fmt)[0] for x in operands]
         try:
             settings.evaluate(operation, *codes, fmt)
         except FloatingPointTrap:

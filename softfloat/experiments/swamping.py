@@ -1,6 +1,7 @@
-"""Swamping: a running sum that stops growing, because each increment is less than half the spacing of the sum's neighbours.
+"""Swamping: a running sum stops growing once each increment is less than half the spacing of the sum's neighbours.
 
-Stochastic rounding keeps the sum growing: each addition is right on average, so the sum is a random walk without drift from the exact one.
+Stochastic rounding keeps the sum growing: each addition is right on average, so the sum is a random walk without drift
+from the exact one.
 
 >>> result = running_sum("float16")
 >>> float(result.final[0]), result.stalled_after
@@ -27,14 +28,14 @@ from softfloat.status import Flags
 __all__ = ["FORMATS", "Moments", "RunningSum", "Spread", "running_sum", "spread", "sums_across", "walk_moments"]
 
 FORMATS = ("float16", "bfloat16", "tfloat32", "float32", "float8_e5m2")
-"""Formats that `sums_across` compares: the pair of the tutorial, the same range with fewer bits, the same bits with more range, and few of both."""
+"""Formats `sums_across` compares: half and single, float32's range in fewer bits, half's range in 8 bits."""
 
 WIDEST_WALK = 20  # bits of a code: the walk holds a table of all positive codes
 
 
 @dataclass(frozen=True, eq=False)
 class RunningSum:
-    """Sums of `count` equal increments from 0, one addition and one rounding after another, in several independent runs.
+    """Sums of `count` equal increments from 0, one addition and one rounding after another, in independent runs.
 
     Attributes
     ----------
@@ -55,8 +56,8 @@ class RunningSum:
     final_codes : array of shape (runs,)
         Codes of the last sums.
     stalled_after : int or None
-        How many additions changed the sum before one no longer did; from there on none will. None if all of them changed it, and
-        for stochastic rounding, under which a sum never stalls for good.
+        How many additions changed the sum before one no longer did; from there on none will. None if all of them
+        changed it, and for stochastic rounding, under which a sum never stalls for good.
     flags : Flags
         Everything the additions raised.
     """
@@ -88,7 +89,7 @@ class RunningSum:
 
     @property
     def exact(self) -> Fraction:
-        """The sum without any rounding of sums: count * increment. It is also the expectation under stochastic rounding."""
+        """The sum without any rounding of sums: count * increment. Also the expectation under stochastic rounding."""
         return self.count * Fraction(self.increment)
 
 
@@ -168,16 +169,19 @@ def sums_across(
     count: int = 10_000,
     progress: Callable[[], None] | None = None,
 ) -> tuple[RunningSum, ...]:
-    """`running_sum` for each format and rounding mode, formats outermost. Only stochastic rounding takes more than one run.
+    """`running_sum` for each format and rounding mode, formats outermost.
 
-    `progress`, if given, is called after each.
+    Only stochastic rounding takes more than one run. `progress`, if given, is called after each sum.
     """
     results = []
     modes = [as_rounding(mode) for mode in roundings]
     for fmt in formats:
         for mode in modes:
             several = runs if mode is Rounding.STOCHASTIC else 1
-            results.append(running_sum(fmt, increment=increment, count=count, rounding=mode, runs=several, seed=seed, keep=False))
+            result = running_sum(
+                fmt, increment=increment, count=count, rounding=mode, runs=several, seed=seed, keep=False
+            )
+            results.append(result)
             if progress is not None:
                 progress()
     return tuple(results)
@@ -195,8 +199,9 @@ class Moments:
 def walk_moments(fmt: Format | str, increment: float, count: int) -> Moments:
     """Mean and standard deviation of a stochastically rounded running sum, from theory.
 
-    The sum is a Markov chain on the format's values: from s it goes to one of the two values around s + increment, to the upper one with
-    the probability that keeps the mean. The distribution is carried through `count` steps in float64; nothing is drawn and no kernel is used.
+    The sum is a Markov chain on the format's values: from s it goes to one of the two values around s + increment, to
+    the upper one with the probability that keeps the mean. The distribution is carried through `count` steps in
+    float64; nothing is drawn and no kernel is used.
 
     Parameters
     ----------
@@ -249,7 +254,8 @@ class Spread:
     standard_error : float
         Standard deviation of the sample mean, theoretical_std / sqrt(runs).
     mean_bounds, std_bounds : pair of float
-        Where the sample's mean and standard deviation lie for all but about one seed in 16 000 each: `sigmas` (4) normal deviations.
+        Where the sample's mean and standard deviation lie: `sigmas` normal deviations to each side. At 4, a sound
+        emulator leaves either for about one seed in 16 000.
     """
 
     runs: int
@@ -280,8 +286,9 @@ def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
     result : RunningSum
         At least two stochastic runs in a format of at most 20 bits.
     sigmas : float
-        Width of the bounds. The variance of n normal numbers follows a chi-square distribution of n - 1 degrees of freedom; its quantile
-        is Wilson and Hilferty's. At 20 runs and 2.2 sigmas the bounds of the standard deviation are 0.65 and 1.36 of the theoretical one.
+        Width of the bounds. The variance of n normal numbers follows a chi-square distribution of n - 1 degrees of
+        freedom; its quantile is Wilson and Hilferty's. At 20 runs and 2.2 sigmas the bounds of the standard deviation
+        are 0.65 and 1.36 of the theoretical one.
     """
     if result.rounding != "stochastic" or result.runs < 2:
         raise ValueError(f"result must hold at least two stochastic runs, got {result.runs} of {result.rounding!r}")
@@ -290,7 +297,8 @@ def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
     error = theory / math.sqrt(result.runs)
     expectation = float(result.exact)
     freedom = result.runs - 1
-    quantiles = [max(1 - 2 / (9 * freedom) + z * math.sqrt(2 / (9 * freedom)), 0.0) ** 1.5 for z in (-sigmas, sigmas)]
+    skew = 2 / (9 * freedom)
+    quantiles = [max(1 - skew + z * math.sqrt(skew), 0.0) ** 1.5 for z in (-sigmas, sigmas)]
     return Spread(
         runs=result.runs,
         mean=float(final.mean()),

@@ -51,27 +51,42 @@ class UnderflowCase:
 def underflow_cases(fmt: Format | str = "float16") -> tuple[UnderflowCase, ...]:
     """Numbers around the threshold of half precision, and the usual epsilon of the Adam optimiser."""
     fmt = Format.from_name(fmt)
-    tie = int(bits.encode(2.0**-25, "float32")[0])
     rows = {
-        "2^-24, the smallest half": int(bits.encode(2.0**-24, "float32")[0]),
-        "next float32 above 2^-25": int(bits.next_up(tie, "float32")[0]),
-        "3e-8": int(bits.encode(3e-8, "float32")[0]),
-        "2^-25, half of it: a tie": tie,
-        "1e-8, epsilon of Adam": int(bits.encode(1e-8, "float32")[0]),
+        "2^-24, the smallest half": _single(2.0**-24),
+        "next float32 above 2^-25": _single(2.0**-25) + 1,
+        "3e-8": _single(3e-8),
+        "2^-25, half of it: a tie": _single(2.0**-25),
+        "1e-8, epsilon of Adam": _single(1e-8),
     }
     sources = np.array(list(rows.values()), np.uint32)
     codes, flags = bits.convert(sources, "float32", fmt)
     numbers, values = bits.decode(sources, "float32"), bits.decode(codes, fmt)
     return tuple(
-        UnderflowCase(name, int(sources[i]), float(numbers[i]), fmt.name, int(codes[i]), float(values[i]), Flags(int(flags[i])))
+        UnderflowCase(
+            description=name,
+            source_code=int(sources[i]),
+            number=float(numbers[i]),
+            format=fmt.name,
+            code=int(codes[i]),
+            value=float(values[i]),
+            flags=Flags(int(flags[i])),
+        )
         for i, name in enumerate(rows)
     )
 
 
+def _single(x: float) -> int:
+    """The float32 code of a number, from the machine."""
+    return int(np.float32(x).view(np.uint32))
+
+
 def underflow_threshold(fmt: Format | str = "float16") -> float:
-    """The greatest float32 that becomes zero in the format, rounding to nearest even; found by bisection over float32 codes."""
+    """The greatest float32 that becomes zero in the format, rounding to nearest even.
+
+    Found by bisection over float32 codes.
+    """
     fmt = Format.from_name(fmt)
-    low, high = 0, int(bits.encode(fmt.tiny, "float32")[0])
+    low, high = 0, _single(fmt.tiny)
     while high - low > 1:
         middle = (low + high) // 2
         code, _ = bits.convert(middle, "float32", fmt)

@@ -1,0 +1,558 @@
+"""The command line: output, exit status, and errors of one line."""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import io
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import softfloat
+from softfloat import ROSTER, bits, cli, display
+from softfloat.experiments import claims
+from softfloat.experiments.claims import Verdict
+
+
+class Run:
+    """What a command printed, and its exit status."""
+
+    def __init__(self, *arguments: str) -> None:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            self.status = cli.main(list(arguments))
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+    @property
+    def document(self) -> dict:
+        return json.loads(self.out)
+
+    def assert_error(self, *words: str) -> None:
+        assert self.status == 2
+        assert self.out == ""
+        assert re.fullmatch(r"softfloat: error: [^\n]+\n", self.err), self.err
+        for word in words:
+            assert word in self.err
+
+
+@dataclasses.dataclass
+class Full:
+    run: Run
+    report: claims.Report
+    plot: Path
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory) -> Full:
+    """One complete run of `reproduce --json --plot`."""
+    plot = tmp_path_factory.mktemp("plots") / "sums.png"
+    reports = []
+    reproduce = claims.reproduce
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "reproduce", lambda *a: reports.append(reproduce(*a)) or reports[-1])
+        run = Run("reproduce", "--json", "--plot", str(plot))
+    return Full(run, reports[0], plot)
+
+
+@pytest.fixture
+def ready(monkeypatch, full) -> Full:
+    """`reproduce` answers at once, with the report of the complete run."""
+    monkeypatch.setattr(claims, "reproduce", lambda *_: full.report)
+    return full
+
+
+# -- reproduce --------------------------------------------------------------------------------------------------------
+
+
+def test_reproduce_prints_one_json_document(full):
+    assert full.run.status == 0
+    assert full.run.err == ""
+    document = full.run.document
+    assert document["passed"] is True
+    assert document["seed"] == 0
+    assert document["version"] == softfloat.__version__
+    assert document["counts"]["FAILED"] == 0
+    assert sum(document["counts"].values()) == len(document["claims"])
+    by_id = {claim["id"]: claim for claim in document["claims"]}
+    assert set(by_id["6"]) == {"id", "source", "statement", "published", "exact", "emulated", "verdict", "note"}
+    assert (by_id["6"]["published"], by_id["6"]["emulated"], by_id["6"]["verdict"]) == (
+        "0.0004833",
+        "0.00048828125",
+        "typo",
+    )
+    assert by_id["12"]["verdict"] == "not numeric"
+    sums = document["running_sums"]
+    assert (sums["nearest_even"], sums["stalled_after"], sums["count"]) == (0.25, 2181, 10_000)
+    assert len(sums["stochastic"]) == 20
+    assert sums["spread"]["mean"] == pytest.approx(np.mean(sums["stochastic"]))
+    assert Fraction(sums["spread"]["expectation"]) == Fraction(16_780_000, 2**24)
+    assert document["overflow"][1]["value"] == "nan"
+    assert document["overflow"][1]["flags"] == ["INEXACT", "OVERFLOW", "INVALID"]
+    assert document["underflow"][0]["code"] == 1
+    assert document["plot"] == str(full.plot)
+
+
+def test_the_grid_of_sums_covers_formats_and_modes(full):
+    cells = {(cell["format"], cell["rounding"]): cell for cell in full.run.document["swamping"]}
+    assert len(cells) == 5 * 7
+    assert cells["float16", "nearest_even"]["stalled_after"] == 2181
+    assert cells["tfloat32", "nearest_even"]["stalled_after"] == 2181  # as many bits of precision as half
+    assert cells["bfloat16", "nearest_even"]["final"] == 0.03125
+    assert cells["float32", "nearest_even"]["stalled_after"] is None
+    assert cells["float8_e5m2", "toward_positive"]["final"] == "inf"
+    assert {cell["verdict"] for cell in cells.values()} == {"reproduced"}
+
+
+def test_the_plot_is_a_picture(full):
+    from matplotlib.image import imread
+
+    pixels = imread(full.plot)
+    assert pixels.shape == (1050, 1200, 4)
+    colours = {
+        tuple(colour) for colour in np.unique((pixels[..., :3] * 255).round().astype(int).reshape(-1, 3), axis=0)
+    }
+    assert {(0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2), (0, 0, 0), (255, 255, 255)} <= colours
+    assert [path.name for path in full.plot.parent.iterdir()] == ["sums.png"]
+
+
+@pytest.mark.parametrize("width", [40, 80, 130])
+def test_the_report_fits_the_terminal(monkeypatch, ready, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = Run("reproduce")
+    assert run.status == 0
+    assert run.err == ""
+    assert "\x1b" not in run.out
+    assert max(map(len, run.out.splitlines())) <= width
+    for text in ("0.0004833", "0.00048828125", "66504", "2181", "1.000166", "typo", "not numeric"):
+        assert text in run.out
+    assert (
+        run.out.splitlines()[-1].startswith("38 reproduced, 8 typos, 2 not numeric, 0 FAILED"[:width].rsplit(" ", 1)[0])
+        or width < 50
+    )
+    assert "MindSpore" in run.out
+    if width >= 80:
+        assert "OFLO 0x1 DIV0 0x0 INV 0x1" in run.out
+
+
+def test_the_seed_reaches_the_experiments(monkeypatch, full):
+    seeds = []
+    monkeypatch.setattr(claims, "reproduce", lambda seed, _: seeds.append(seed) or full.report)
+    assert Run("reproduce", "--seed", "0x11", "--json").status == 0
+    assert Run("reproduce", "--json").status == 0
+    assert seeds == [17, 0]
+
+
+def test_a_failed_claim_is_exit_status_1(monkeypatch, full):
+    broken = dataclasses.replace(full.report.claims[0], verdict=Verdict.FAILED)
+    report = dataclasses.replace(full.report, claims=(broken, *full.report.claims[1:]))
+    monkeypatch.setattr(claims, "reproduce", lambda *_: report)
+    run = Run("reproduce")
+    assert run.status == 1
+    assert "1 FAILED" in run.out
+    run = Run("reproduce", "--json")
+    assert run.status == 1
+    assert run.document["passed"] is False
+
+
+def test_a_failed_running_sum_is_exit_status_1(monkeypatch, full):
+    cell = dataclasses.replace(full.report.swamping[0], verdict=Verdict.FAILED)
+    report = dataclasses.replace(full.report, swamping=(cell, *full.report.swamping[1:]))
+    monkeypatch.setattr(claims, "reproduce", lambda *_: report)
+    run = Run("reproduce")
+    assert run.status == 1
+    assert "1 running sums FAILED" in run.out
+
+
+def test_a_wrong_subtraction_is_exit_status_1(monkeypatch, full):
+    subtract = bits.sub
+
+    def sub(*operands, **options):
+        codes, flags = subtract(*operands, **options)
+        return codes ^ codes.dtype.type(1), flags
+
+    sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
+    monkeypatch.setattr(bits, "sub", sub)
+    monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
+    monkeypatch.setattr(claims, "sums_across", lambda **_: ())
+    run = Run("reproduce", "--json")
+    assert run.status == 1
+    failed = {claim["id"] for claim in run.document["claims"] if claim["verdict"] == "FAILED"}
+    assert {"6", "8a", "8b", "8c", "8d", "9", "16b"} <= failed
+    assert failed.isdisjoint({"1", "2", "10a", "10b", "17a"})
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".PNG"])
+def test_other_kinds_of_plot(ready, tmp_path, suffix):
+    path = tmp_path / f"sums{suffix}"
+    assert Run("reproduce", "--json", "--plot", str(path)).status == 0
+    starts = {".svg": b"<?xml", ".pdf": b"%PDF", ".PNG": b"\x89PNG"}
+    assert path.read_bytes().startswith(starts[suffix])
+    assert path.stat().st_size > 10_000
+
+
+def test_a_plot_replaces_a_file_only_when_complete(monkeypatch, ready, tmp_path):
+    path = tmp_path / "sums.png"
+    path.write_text("old")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        Run("reproduce", "--plot", str(path)).assert_error("cannot write the plot", "Permission denied", "sums.png")
+    assert path.read_text() == "old"
+    assert [x.name for x in tmp_path.iterdir()] == ["sums.png"]
+    assert Run("reproduce", "--plot", str(path)).status == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def never(*_):
+    raise AssertionError("the experiments ran before the plot's path was checked")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sums.gif", [".gif", ".png, .svg, .pdf"]),
+        ("sums", ["without suffix", ".png, .svg, .pdf"]),
+        ("missing/sums.png", ["no folder", "missing"]),
+        ("folder.png", ["is a folder"]),
+    ],
+)
+def test_plots_that_cannot_be_written(monkeypatch, tmp_path, name, words):
+    monkeypatch.setattr(claims, "reproduce", never)
+    (tmp_path / "folder.png").mkdir()
+    Run("reproduce", "--plot", str(tmp_path / name)).assert_error(*words)
+
+
+def test_a_folder_without_permission(monkeypatch, tmp_path):
+    monkeypatch.setattr(claims, "reproduce", never)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    Run("reproduce", "--plot", str(tmp_path / "sums.png")).assert_error("not writable")
+
+
+def test_without_matplotlib(monkeypatch, tmp_path):
+    monkeypatch.setattr(claims, "reproduce", never)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    Run("reproduce", "--plot", str(tmp_path / "sums.png")).assert_error('pip install "numba-softfloat[plot]"')
+
+
+def test_a_bar_only_on_a_terminal(monkeypatch, full):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def reproduce(seed, advance):
+        for _ in range(claims.STAGES):
+            advance()
+        return full.report
+
+    monkeypatch.setattr(claims, "reproduce", reproduce)
+    monkeypatch.setenv("TERM", "xterm")
+    out, err = io.StringIO(), Terminal()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        assert cli.main(["reproduce", "--json"]) == 0
+    assert "running sums" in err.getvalue()
+    assert json.loads(out.getvalue())["passed"] is True
+
+
+def test_progress_is_reported_for_every_stage(monkeypatch, full):
+    calls = []
+    sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
+    monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
+    monkeypatch.setattr("softfloat.experiments.swamping.running_sum", lambda *_, rounding, **__: full.report.nearest)
+    claims.reproduce(0, lambda: calls.append(1))
+    assert len(calls) == claims.STAGES
+
+
+# -- inspect ----------------------------------------------------------------------------------------------------------
+
+
+def inspected(*arguments: str) -> dict:
+    run = Run("inspect", "--json", *arguments)
+    assert run.status == 0, run.err
+    assert run.err == ""
+    (value,) = run.document["values"]
+    return value
+
+
+def test_inspect_one():
+    one = inspected("0x3c00", "--format", "float16")
+    assert one == {
+        "format": "float16",
+        "code": "0x3c00",
+        "pattern": "0.01111.0000000000",
+        "sign": 0,
+        "exponent_field": 15,
+        "exponent": 0,
+        "fraction": 0,
+        "value": "1",
+        "hex": "0x1p+0",
+        "class": "positiveNormal",
+        "below": {"code": "0x3bff", "value": "0.99951171875", "spacing": "0.00048828125"},
+        "above": {"code": "0x3c01", "value": "1.0009765625", "spacing": "0.0009765625"},
+    }
+
+
+def test_inspect_a_number_says_what_rounding_cost():
+    found = inspected("0.1")
+    assert (found["code"], found["given"], found["flags"]) == ("0x2e66", "0.1", ["INEXACT"])
+    assert found["error_ulps"] == pytest.approx(-0.4)
+    up = inspected("0.1", "--rounding", "toward_positive")
+    assert (up["code"], up["error_ulps"]) == ("0x2e67", pytest.approx(0.6))
+    stochastic = {inspected("0.1", "-r", "SR", "--seed", str(seed))["code"] for seed in range(20)}
+    assert stochastic == {"0x2e66", "0x2e67"}
+
+
+def test_inspect_rounds_once():
+    assert (
+        inspected("0x1.0020000000000000000001p0")["code"] == "0x3c01"
+    )  # a tie, and a little more than 53 bits can say
+    assert inspected("0x1.002p0")["code"] == "0x3c00"
+    assert inspected("1.00048828125000000000000000000001")["code"] == "0x3c01"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "flags"),
+    [
+        ("-0.0", "0x8000", []),
+        ("-1e-8", "0x8000", ["INEXACT", "UNDERFLOW"]),
+        ("1e-8", "0x0000", ["INEXACT", "UNDERFLOW"]),
+        ("-.5", "0xb800", []),
+        ("inf", "0x7c00", []),
+        ("-inf", "0xfc00", []),
+        ("65520", "0x7c00", ["INEXACT", "OVERFLOW"]),
+        ("1e400", "0x7c00", ["INEXACT", "OVERFLOW"]),
+        ("1/3", "0x3555", ["INEXACT"]),
+        ("-0x1.8p1", "0xc200", []),
+        ("0X.8P1", "0x3c00", []),
+        ("6e-8", "0x0001", ["INEXACT", "UNDERFLOW"]),
+    ],
+)
+def test_inspect_numbers(text, code, flags):
+    found = inspected(text)
+    assert (found["code"], found["flags"]) == (code, flags)
+
+
+def test_inspect_nan():
+    found = inspected("nan")
+    assert (found["class"], found["value"], found["below"], found["above"], found["error_ulps"]) == (
+        "quietNaN",
+        "nan",
+        None,
+        None,
+        None,
+    )
+    assert inspected("0x7c01")["class"] == "signalingNaN"
+
+
+def test_inspect_at_the_ends():
+    greatest = inspected("0x7bff")
+    assert greatest["above"] == {"code": "0x7c00", "value": "inf", "spacing": None}
+    assert inspected("0x7c00")["above"] is None
+    assert inspected("0xfc00")["below"] is None
+    assert inspected("0x7e", "-f", "float8_e4m3fn")["above"] is None  # 448, and no infinity
+    assert inspected("0x7", "-f", "fp4")["value"] == "6"
+    scale = inspected("0", "-f", "float8_e8m0fnu") if False else inspected("0b0", "-f", "float8_e8m0fnu")
+    assert (scale["sign"], scale["exponent"], scale["below"], scale["pattern"]) == (None, -127, None, "00000000")
+    assert Fraction(scale["value"]) == Fraction(1, 2**127)
+    assert inspected("0x80", "-f", "float8_e4m3fnuz")["class"] == "quietNaN"
+    assert inspected("0x0", "-f", "float8_e4m3fnuz")["below"]["code"] == "0x81"
+    smallest = inspected("0x8001")
+    assert (smallest["exponent"], smallest["class"], smallest["above"]["code"]) == (-14, "negativeSubnormal", "0x8000")
+
+
+NARROW = [fmt for fmt in ROSTER.values() if fmt.bits <= 8]
+
+
+@pytest.mark.parametrize("fmt", NARROW, ids=str)
+def test_every_narrow_code_against_ml_dtypes(fmt):
+    codes = np.arange(1 << fmt.bits, dtype=np.uint8)
+    values = codes.view(getattr(ml_dtypes, fmt.name)).astype(np.float64)
+    ordered = sorted({x for x in values.tolist() if not math.isnan(x)})
+    for code, value in zip(codes.tolist(), values.tolist(), strict=True):
+        found = display.inspect_code(code, fmt)
+        assert int(found.pattern.replace(".", ""), 2) == code
+        if math.isnan(value):
+            assert found.kind in ("quietNaN", "signalingNaN")
+            assert (found.below, found.above, found.exponent) == (None, None, None)
+            continue
+        assert float(found.value) == value
+        assert math.copysign(1, found.value) == math.copysign(1, value)
+        place = ordered.index(value)
+        for neighbour, at in ((found.below, place - 1), (found.above, place + 1)):
+            if not 0 <= at < len(ordered):
+                assert neighbour is None
+                continue
+            assert float(neighbour.value) == ordered[at]
+            assert values[neighbour.code] == ordered[at]
+            if math.isinf(ordered[at]) or math.isinf(value):
+                assert neighbour.spacing is None
+            else:
+                assert neighbour.spacing == abs(Fraction(ordered[at]) - Fraction(value))
+        if found.exponent is not None:
+            fraction = Fraction(found.fraction_field, 1 << fmt.mantissa_bits)
+            significand = found.hidden_bit + fraction
+            sign = -1 if found.sign_field else 1
+            assert sign * significand * Fraction(2) ** found.exponent == Fraction(value)
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "bfloat16"])
+def test_wide_codes_against_numpy(name):
+    fmt = ROSTER[name]
+    dtype = np.dtype(getattr(ml_dtypes, name, None) or name)
+    rng = np.random.default_rng(3)
+    edges = [0, 1, fmt.smallest_normal_code - 1, fmt.smallest_normal_code, fmt.one_code, fmt.max_code, fmt.inf_code]
+    codes = np.array([*edges, *rng.integers(0, fmt.max_code, 100)]).astype(fmt.dtype)
+    for code, value in zip(codes.tolist(), codes.view(dtype).astype(float).tolist(), strict=True):
+        found = display.inspect_code(code, fmt)
+        assert float(found.value) == value
+        if math.isfinite(value):
+            assert Fraction(found.decimal) == Fraction(value)
+            assert float.fromhex(found.hexadecimal) == value
+        if 0 < code < fmt.inf_code:
+            assert (found.below.code, found.above.code) == (code - 1, code + 1)
+
+
+@pytest.mark.parametrize("name", [*ROSTER, "half", "bf16"])
+@pytest.mark.parametrize("width", [40, 80])
+def test_inspect_prints_a_table_for_every_format(monkeypatch, name, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = Run("inspect", "0x1", "1.1", "--format", name)
+    assert run.status == 0
+    assert run.err == ""
+    assert "\x1b" not in run.out
+    assert max(map(len, run.out.splitlines())) <= width
+    assert run.out.count("class") == 2
+    assert run.out.count("ulp") == 1
+    assert softfloat.Format.from_name(name).layout in run.out
+
+
+def test_inspect_in_text():
+    run = Run("inspect", "0.1")
+    lines = [line.rstrip() for line in run.out.splitlines()]
+    assert "bits         0 01011 1001100110" in lines
+    assert "below        0x2e65 = 0.09991455078125, 2^-14 away" in lines
+    assert "flags        INEXACT" in lines
+    assert "error        -0.4 ulp" in lines
+    assert "error        0, exact" in Run("inspect", "0.5").out
+
+
+def test_fields_are_coloured_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[32m01111" in Run("inspect", "0x3c00").out
+    assert "\x1b" not in Run("inspect", "0x3c00", "--json").out
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["inspect", "1", "--format", "float12"], ["float12", "float16", "float8_e4m3fn"]),
+        (["inspect", "one"], ["'one'", "0x3c00", "1e-8"]),
+        (["inspect", ""], ["neither a code nor a number"]),
+        (["inspect", "0xzz"], ["0xzz"]),
+        (["inspect", "0b12"], ["0b12"]),
+        (["inspect", "1/0"], ["1/0"]),
+        (["inspect", "0x10000"], ["0x10000", "0xffff"]),
+        (["inspect", "0x10", "-f", "fp4"], ["float4_e2m1fn", "0xf"]),
+        (["inspect", "1e99999999999"], ["exponent", "5000"]),
+        (["inspect", "0x1p-99999"], ["exponent", "5000"]),
+        (["inspect", "1", "--rounding", "up"], ["'up'", "toward_positive"]),
+        (["inspect", "1", "--seed", "-1"], ["--seed", "2^64", "'-1'"]),
+        (["inspect"], ["VALUE"]),
+        (["reproduce", "--seed", "x"], ["--seed", "'x'"]),
+        (["reproduce", "--seed", str(2**64)], ["--seed"]),
+        (["reproduce", "--plot"], ["--plot"]),
+        (["reproduce", "extra"], ["extra"]),
+        (["multiply"], ["multiply", "reproduce", "inspect"]),
+        ([], ["COMMAND"]),
+    ],
+)
+def test_errors_are_one_line(arguments, words):
+    Run(*arguments).assert_error(*words)
+
+
+def test_version_and_help():
+    run = Run("--version")
+    assert (run.status, run.out, run.err) == (0, f"softfloat {softfloat.__version__}\n", "")
+    for arguments in (["--help"], ["reproduce", "--help"], ["inspect", "--help"]):
+        run = Run(*arguments)
+        assert run.status == 0
+        assert run.out.startswith("usage: softfloat")
+        assert run.err == ""
+
+
+def test_interruption(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(claims, "reproduce", interrupted)
+    run = Run("reproduce")
+    assert (run.status, run.out, run.err) == (130, "", "")
+
+
+@pytest.mark.parametrize("arguments", [["inspect", "1"], ["inspect", "1", "--json"]])
+def test_output_that_nobody_reads(arguments):
+    class Closed(io.StringIO):
+        def write(self, _):
+            raise BrokenPipeError
+
+        flush = close = lambda self: None
+
+    err = io.StringIO()
+    with contextlib.redirect_stdout(Closed()), contextlib.redirect_stderr(err):
+        assert cli.main(arguments) == 141
+    assert err.getvalue() == ""
+
+
+# -- as a program -----------------------------------------------------------------------------------------------------
+
+
+def python(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, **options)
+
+
+def test_as_a_module():
+    done = python("-m", "softfloat", "inspect", "-1e-8", "0x3c00")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "positiveNormal" in done.stdout
+    assert "negativeZero" in done.stdout
+    done = python("-m", "softfloat", "inspect", "one", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 2
+    assert done.stderr.startswith("softfloat: error: ")
+    assert done.stdout == ""
+
+
+def test_a_terminal_without_the_multiplication_sign():
+    done = python("-m", "softfloat", "inspect", "0x3c00", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "2^0 ? (1 + 0/1024)" in done.stdout
+
+
+def test_the_command_line_is_light_until_it_works():
+    heavy = ["numba", "rich", "matplotlib", "mpmath"]
+    script = (
+        f"import sys, softfloat.cli; softfloat.cli.main(['--version']); print([x for x in {heavy} if x in sys.modules])"
+    )
+    assert python("-c", script).stdout.splitlines()[-1] == "[]"
+
+
+def test_the_installed_command_is_main():
+    (entry,) = importlib.metadata.entry_points(group="console_scripts", name="softfloat")
+    assert entry.load() is cli.main

@@ -1,0 +1,173 @@
+"""Compiled code against the oracle: every operation, every format, every mode, every rule; codes and flags."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from operands import CUSTOM, operands
+
+from softfloat import ROSTER, Format, bits, reference
+from softfloat.kernels.spec import NAN_POLICIES
+
+FORMATS = [*ROSTER.values(), *CUSTOM]
+ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "div": 2, "remainder": 2, "sqrt": 1, "fma": 3, "round_to_integral": 1}
+SELECTIONS = ("minimum", "maximum", "minimum_number", "maximum_number")
+MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+COUNT = 60
+
+
+def options_of(seed: int, fmt: Format, mode: str) -> dict[str, object]:
+    """One combination of everything else; with the cases' seeds, all are met."""
+    random = np.random.default_rng(seed)
+    overflows = ["infinity", "saturate", "nan"] if fmt.has_nan else ["infinity", "saturate"]
+    options: dict[str, object] = {
+        "rounding": mode,
+        "overflow": str(random.choice(overflows)),
+        "tininess": str(random.choice(["after", "before"])),
+        "infinite_input": str(random.choice(["default", "keep", "saturate", "nan"])),
+        "daz": bool(random.random() < 0.2),
+        "ftz": bool(random.random() < 0.2),
+        "nan": str(random.choice(list(NAN_POLICIES))),
+    }
+    if mode == "stochastic":
+        options["sr_bits"] = int(random.choice([1, 3, 8, 13, 16, 24, 32, 52]))
+    return options
+
+
+def drawn(options: dict[str, object], seed: int) -> np.ndarray | None:
+    if options["rounding"] != "stochastic":
+        return None
+    return np.random.default_rng(seed).integers(0, 2 ** int(options["sr_bits"]), COUNT, dtype=np.uint64)
+
+
+def agree(name: str, ours, theirs, columns: list[np.ndarray], options: dict[str, object], random: np.ndarray | None) -> None:
+    """`ours` is what the compiled function gives for whole columns, `theirs` what the oracle gives for one row."""
+    codes, flags = ours(options if random is None else {**options, "random_bits": random})
+    for i in range(len(columns[0])):
+        row = [int(column[i]) for column in columns]
+        extra = {} if random is None else {"random_bits": int(random[i])}
+        expected = theirs(*row, {**options, **extra})
+        found = (int(codes[i]), int(flags[i]))
+        assert found == expected, f"{name}({', '.join(map(hex, row))}) {options} {extra}: {found}, oracle {expected}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_arithmetic(fmt: Format, mode: str) -> None:
+    for case, (name, arity) in enumerate(ARITHMETIC.items()):
+        seed = 1000 * FORMATS.index(fmt) + 10 * MODES.index(mode) + case
+        columns = operands(fmt, COUNT, arity, seed)
+        options = options_of(seed, fmt, mode)
+        compiled, oracle = getattr(bits, name), getattr(reference, name)
+        agree(name, lambda o, f=compiled, c=columns: f(*c, fmt, **o), lambda *row_o, f=oracle: f(*row_o[:-1], fmt, **row_o[-1]), columns, options, drawn(options, seed))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dst", FORMATS, ids=str)
+def test_convert(dst: Format, mode: str) -> None:
+    for src in FORMATS:
+        seed = 100_000 + 1000 * FORMATS.index(dst) + 10 * FORMATS.index(src) + MODES.index(mode)
+        columns = operands(src, COUNT, 1, seed)
+        options = options_of(seed, dst, mode)
+        agree(
+            f"{src} to {dst}",
+            lambda o, c=columns, s=src: bits.convert(*c, s, dst, **o),
+            lambda code, o, s=src: reference.convert(code, s, dst, **o),
+            columns,
+            options,
+            drawn(options, seed),
+        )
+
+
+def doubles(seed: int) -> np.ndarray:
+    """float64 of all sizes, with the neighbours of halfway points of short significands."""
+    random = np.random.default_rng(seed)
+    exponent = np.where(random.random(COUNT) < 0.5, random.integers(-30, 30, COUNT), random.integers(-1074, 1024, COUNT))
+    short = random.integers(0, 2**9, COUNT) | 1
+    with np.errstate(all="ignore"):
+        x = np.ldexp(1 + short / 512 + random.integers(-2, 3, COUNT) * 2.0**-52, exponent) * random.choice([1, -1], COUNT)
+    specials = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1.7976931348623157e308]
+    x[: len(specials)] = specials
+    return x
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_encode_float64(fmt: Format, mode: str) -> None:
+    seed = 200_000 + 1000 * FORMATS.index(fmt) + MODES.index(mode)
+    x = doubles(seed)
+    options = options_of(seed, fmt, mode)
+    random = drawn(options, seed)
+    codes, flags = bits.encode(x, fmt, **options, random_bits=random)
+    for i in range(COUNT):
+        extra = {} if random is None else {"random_bits": int(random[i])}
+        expected = reference.encode(float(x[i]), fmt, **options, **extra)
+        assert (int(codes[i]), int(flags[i])) == expected, (float(x[i]).hex(), options, extra)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_encode_integers(fmt: Format) -> None:
+    random = np.random.default_rng(7)
+    signed = (random.integers(-(2**63), 2**63 - 1, COUNT) >> random.integers(0, 63, COUNT)).astype(np.int64)
+    unsigned = (random.integers(0, 2**64 - 1, COUNT, dtype=np.uint64) >> random.integers(0, 63, COUNT).astype(np.uint64)) | np.uint64(1)
+    signed[:3], unsigned[:2] = [-(2**63), 2**63 - 1, 0], [2**64 - 1, 2**53 + 1]
+    for values, mode in itertools.product((signed, unsigned), MODES[:-1]):
+        codes, flags = bits.encode(values, fmt, rounding=mode)
+        for i in range(COUNT):
+            assert (int(codes[i]), int(flags[i])) == reference.encode(int(values[i]), fmt, rounding=mode), (values[i], mode)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_to_integer(fmt: Format) -> None:
+    for case, (dtype, mode) in enumerate(itertools.product((np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64), MODES)):
+        seed = 300_000 + 100 * FORMATS.index(fmt) + case
+        columns = operands(fmt, COUNT, 1, seed)
+        options = {key: value for key, value in options_of(seed, fmt, mode).items() if key in ("rounding", "daz", "nan", "sr_bits")}
+        info = np.iinfo(dtype)
+        exact = bool(seed % 2)
+        agree(
+            f"to {np.dtype(dtype)}",
+            lambda o, c=columns, d=dtype, e=exact: bits.to_integer(*c, fmt, d, exact=e, **o),
+            lambda code, o, n=info, e=exact: reference.to_integer(code, fmt, n.bits, n.min < 0, exact=e, **o),
+            columns,
+            options,
+            drawn(options, seed),
+        )
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_comparisons_and_selections(fmt: Format) -> None:
+    for case, (name, policy, daz) in enumerate(itertools.product((*SELECTIONS, "eq", "lt", "le"), NAN_POLICIES, (False, True))):
+        columns = operands(fmt, COUNT, 2, 400_000 + 1000 * FORMATS.index(fmt) + case)
+        options = {"nan": policy, "daz": daz}
+        if name in SELECTIONS:
+            compiled, oracle = getattr(bits, name), getattr(reference, name)
+            agree(name, lambda o, f=compiled, c=columns: f(*c, fmt, **o), lambda a, b, o, f=oracle: f(a, b, fmt, **o), columns, options, None)
+            continue
+        for signalling in (False, True):
+            compiled, oracle = getattr(bits, name), getattr(reference, name + "_signalling" * signalling)
+            agree(
+                name,
+                lambda o, f=compiled, c=columns, s=signalling: f(*c, fmt, signalling=s, **o),
+                lambda a, b, o, f=oracle: f(a, b, fmt, **o),
+                columns,
+                options,
+                None,
+            )
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_decode_and_classify(fmt: Format) -> None:
+    codes = operands(fmt, 500, 1, 5)[0] if fmt.bits > 10 else np.arange(2**fmt.bits, dtype=fmt.dtype)
+    values, classes = bits.decode(codes, fmt), bits.classify(codes, fmt)
+    for code, value, number in zip(codes.tolist(), values.tolist(), classes.tolist(), strict=True):
+        exact = reference.decode(code, fmt)
+        name = reference.classify(code, fmt).replace("_", "")
+        assert bits.CLASSES[number].lower().replace("signalingnan", "signallingnan") == name.lower().replace("signaling", "signalling"), hex(code)
+        if exact.is_nan:
+            assert value != value
+        else:
+            assert value == exact.real
+            assert np.signbit(value) == exact.negative
