@@ -203,7 +203,7 @@ class Inspection:
     flags : Flags or None
         What encoding it raised.
     error : Fraction or None
-        The value less the number that was given, if both are finite.
+        The value less the number that was given, if both are finite and nothing overflowed.
     error_ulps : float or None
         The same in units in the last place: the format's spacing at the given number.
     """
@@ -369,7 +369,8 @@ def inspect_number(
     code, flags = bits.encode(exact, fmt, rounding=mode, **options)
     found = inspect_code(int(code), fmt)
     error = ulps = None
-    if math.isfinite(exact) and math.isfinite(found.value):
+    finite = not isinstance(exact, float) or math.isfinite(exact)
+    if finite and math.isfinite(found.value) and not flags & Flags.OVERFLOW:
         error = Fraction(found.value) - Fraction(exact)
         ulps = float(error / _ulp(abs(Fraction(exact)), fmt))
     fields = {name: getattr(found, name) for name in found.__dataclass_fields__}

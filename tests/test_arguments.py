@@ -1,4 +1,4 @@
-"""Every public function of `bits` under odd arguments gives the plain call's answer, under bad ones an error that names them."""
+"""Every public function of `bits` gives odd arguments the plain call's answer, bad ones an error that names them."""
 
 from __future__ import annotations
 

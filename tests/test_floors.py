@@ -173,7 +173,8 @@ from softfloat import reference, Format, environment
 fmt = Format("e6m9", exponent_bits=6, mantissa_bits=9)
 with environment(rounding="RTZ", traps="INV") as env:
     env.status.raise_flags(env.traps)
-print(reference.add(fmt.one_code, fmt.one_code, fmt), hex(reference.encode(0.1, softfloat.float16)[0]), fmt.max, env.status)
+code, _ = reference.encode(0.1, softfloat.float16)
+print(reference.add(fmt.one_code, fmt.one_code, fmt), hex(code), fmt.max, env.status)
 print(softfloat.bits.isnan(0x7E00, "float16"), softfloat.bits.negative(0x3C00, "float16"))
 """
     assert python(script).splitlines() == ["(16384, 0) 0x2e66 4290772992.0 OFLO 0x0 DIV0 0x0 INV 0x1", "True 48128"]

@@ -90,7 +90,7 @@ def test_roster_is_the_designs() -> None:
 @by_dtype
 @pytest.mark.parametrize("name", FINFO_NAMES)
 def test_finfo(fmt: Format, name: str) -> None:
-    """float4 and float6_e2m3 have 1 for smallest normal number: below it the spacing, and so `epsneg`, is that above."""
+    """float4 and float6_e2m3 have 1 for smallest normal number: the spacing below it, `epsneg`, is that above."""
     assert float(getattr(fmt, name)) == float(getattr(finfo(fmt), name))
 
 

@@ -113,7 +113,7 @@ def test_shape_and_count_do_not_matter(generator: str) -> None:
 
 @pytest.mark.parametrize("generator", ["philox4x32", "xoroshiro128aox"])
 def test_addresses_differ(generator: str) -> None:
-    """Neighbouring seeds and streams, and those that differ in a high word alone. A stream that cannot be used is refused."""
+    """Neighbouring seeds and streams, and those that differ in a high word alone. An unusable stream is refused."""
     seen = {}
     for seed, stream in [
         (0, 0),
@@ -155,7 +155,7 @@ XOROSHIRO: list[tuple[int, int, list[int]]] = [
     (0xFFFFFFD50000002A, 0xFFFAA00000055FFF, [0xFFFA9FD500055F2A, 0x42C5DD7BBCC59D65, 0xF1635C16FDFBA20D]),
     (0xAB66CCCABEEB1317, 0x3E935F2786A596EC, [0x69F82BE22788E9E3, 0xFD828E505A80EF4D, 0x37A61E3B4F130B53]),
 ]
-"""Initial state and outputs: IPU.md 4.4. The fourth is the state of $PRNG_SEED = 42, the last that of setSeed({42, 0})."""
+"""State and outputs: IPU.md 4.4. The fourth is the state of $PRNG_SEED = 42, the last that of setSeed({42, 0})."""
 
 
 @pytest.mark.parametrize("function", [xoroshiro128aox, xoroshiro_compiled], ids=["plain", "compiled"])

@@ -160,7 +160,7 @@ def law(exact: Fraction, random: int, width: int, fmt: Format) -> int:
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 15, 16, 17, 24, 32, 51, 52])
 @pytest.mark.parametrize("fmt", [*FORMATS, softfloat.float32], ids=str)
 def test_law_of_encoding(fmt: Format, width: int) -> None:
-    """Random numbers, and those one below, at and above the step, in normals and subnormals: floor(f * 2^r) + R >= 2^r."""
+    """Random numbers, and those one below, at and above the step: floor(f * 2^r) + R >= 2^r, in subnormals too."""
     draw = np.random.default_rng(width)
     scales = np.array([1.0, fmt.tiny, fmt.smallest_subnormal, fmt.max / 4])
     numbers = (scales * draw.uniform(-1.9, 1.9, (60, 4))).ravel()

@@ -7,9 +7,9 @@ of two, `squares` computes a variance, `claims` puts them beside what tutorials 
 from softfloat.experiments.claims import Claim, Report, Verdict, reproduce
 from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop
 from softfloat.experiments.scaling import Scaling, loss_scaling
+from softfloat.experiments.squares import Variance, variance
 from softfloat.experiments.swamping import RunningSum, Spread, running_sum, spread, sums_across, walk_moments
 from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
-from softfloat.experiments.squares import Variance, variance
 
 __all__ = [
     "Claim",

@@ -21,9 +21,9 @@ from softfloat.environment import Rounding
 from softfloat.experiments import exact
 from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop
 from softfloat.experiments.scaling import loss_scaling
+from softfloat.experiments.squares import variance
 from softfloat.experiments.swamping import FORMATS, RunningSum, Spread, running_sum, spread, sums_across, walk_moments
 from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
-from softfloat.experiments.squares import variance
 from softfloat.formats import Format, float16, float32
 from softfloat.status import Flags
 

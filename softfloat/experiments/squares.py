@@ -1,4 +1,4 @@
-"""Sums of squares in half precision: in a variance, the mean of squares overflows where the mean of squared differences does not.
+"""Variance in half precision: the mean of squares overflows where the mean of squared differences does not.
 
 >>> variance([296, 298, 302, 304])  # doctest: +ELLIPSIS
 Variance(format='float16', exact=Fraction(10, 1), one_pass=nan, two_pass=10.0, one_pass_flags=..., two_pass_flags=...)
