@@ -345,7 +345,10 @@ def _grid(
     least: Mapping[int, int] = MappingProxyType({}),
     gap: int = 2,
 ) -> RenderableType:
-    """A plain table. Columns named in `whole` do not wrap; those in `least` have a minimum width."""
+    """A plain table. Columns named in `whole` do not wrap; those in `least` have a minimum width.
+
+    The box puts one more space than `gap` between columns.
+    """
     from rich import box
     from rich.table import Table
 
@@ -386,7 +389,7 @@ def _claims_table(claims: Sequence[Claim]) -> RenderableType:
         if claim.note:
             notes.add_row(Text(claim.id, "dim"), Text(claim.note, "dim"))
     headings = ["", "claim", "published", "exact", "emulated", "verdict"]
-    return Group(_grid(headings, rows, whole=[0, 5], least={1: 32, 3: 25, 4: 25}), Text(), notes)
+    return Group(_grid(headings, rows, whole=[0, 5], least={1: 28, 3: 25, 4: 25, 5: 11}, gap=1), Text(), notes)
 
 
 def _claims_list(claims: Sequence[Claim], width: int) -> RenderableType:
@@ -455,4 +458,4 @@ def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType
     rows: list[list[str | Text]] = [
         [mode.replace("_", " "), *(shown(found[name, mode]) for name in formats)] for mode in roundings
     ]
-    return _grid(["", *formats], rows, whole=[0], gap=1)
+    return _grid(["", *formats], rows, whole=[0], gap=0)

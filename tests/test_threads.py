@@ -1,4 +1,4 @@
-"""Results do not depend on how many threads share an array or call at once, on Numba's layer, or on the calling task."""
+"""Results do not depend on how many threads share an array or call at once, on Numba's layer, or on the task."""
 
 from __future__ import annotations
 

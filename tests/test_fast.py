@@ -1,0 +1,92 @@
+"""The faster loops against the plain ones: same codes, same flags, on random bits, on numbers, at every threshold."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from operands import CUSTOM, operands
+
+from softfloat import ROSTER, Format, _engine, bits
+from softfloat.kernels import fast
+
+TARGETS = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.has_nan]
+RULES = [{"tininess": tininess, "overflow": overflow} for tininess, overflow in itertools.product(("after", "before"), ("infinity", "saturate"))]
+SIZE = 1 << 15
+
+
+def singles(fmt: Format, seed: int) -> np.ndarray:
+    """float32: all random bits; numbers of the format's size; and every neighbourhood of its values and midpoints."""
+    random = np.random.default_rng(seed)
+    anything = random.integers(0, 2**32, SIZE, dtype=np.uint32).view(np.float32)
+    with np.errstate(over="ignore"):
+        sized = (random.standard_normal(SIZE) * fmt.tiny * 2.0 ** random.integers(-12, 24, SIZE)).astype(np.float32)
+    values = bits.decode(operands(fmt, SIZE // 8, 1, seed)[0], fmt)
+    values = values[np.isfinite(values)]
+    ladder = np.sort(np.unique(values))
+    middle = (ladder[1:] + ladder[:-1]) / 2
+    borders = [fmt.max + (fmt.max - fmt.max / 2) * fmt.eps, fmt.tiny * (1 - fmt.eps / 4)]
+    with np.errstate(over="ignore"):
+        centres = np.concatenate([values, middle, borders]).astype(np.float32)
+    steps = random.integers(-2, 3, centres.size).astype(np.int32)
+    near = (centres.view(np.int32) + steps).view(np.float32)
+    return np.concatenate([anything, sized, centres, near])
+
+
+def both(monkeypatch: pytest.MonkeyPatch, call) -> tuple:
+    """(fast, plain) results."""
+    results = []
+    for switch in (True, False):
+        monkeypatch.setattr(_engine, "FAST", switch)
+        results.append(call())
+    return tuple(results)
+
+
+def same(pair: tuple) -> None:
+    (codes, flags), (plain_codes, plain_flags) = pair
+    wrong = np.flatnonzero((codes != plain_codes) | (flags != plain_flags))
+    assert not wrong.size, (wrong[:5], codes[wrong[:5]], plain_codes[wrong[:5]], flags[wrong[:5]], plain_flags[wrong[:5]])
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
+@pytest.mark.parametrize("fmt", TARGETS, ids=str)
+def test_convert(monkeypatch: pytest.MonkeyPatch, fmt: Format, mode: str) -> None:
+    x = singles(fmt, 1)
+    for rule in RULES:
+        options = {"rounding": mode, **rule}
+        if mode == "stochastic":
+            options |= {"seed": 5, "stream": 2, "sr_bits": 24 if rule["tininess"] == "after" else None}
+        same(both(monkeypatch, lambda o=options: bits.encode(x, fmt, **o)))
+        together, plain = both(monkeypatch, lambda o=options: bits.encode(x, fmt, flags="any", **o))
+        assert np.array_equal(together[0], plain[0])
+        assert together[1] == plain[1]
+        for part in np.array_split(np.sort(np.abs(x)), 40):  # flags of parts that raise only some
+            together, plain = both(monkeypatch, lambda o=options, p=part: bits.encode(p, fmt, flags="any", **o))
+            assert together[1] == plain[1], (part[0], part[-1], options)
+
+
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "div", "fma"])
+def test_half_arithmetic(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    fmt = ROSTER["float16"]
+    arity = 3 if operation == "fma" else 2
+    for seed, rule in enumerate(RULES):
+        columns = operands(fmt, 8 * SIZE, arity, seed)
+        same(both(monkeypatch, lambda c=columns, r=rule: getattr(bits, operation)(*c, fmt, **r)))
+        together, plain = both(monkeypatch, lambda c=columns, r=rule: getattr(bits, operation)(*(x[:9] for x in c), fmt, flags="any", **r))
+        assert together[1] == plain[1]
+
+
+def test_the_faster_loops_are_chosen() -> None:
+    """Where they serve; elsewhere this would compare the plain loops with themselves."""
+    def family(operation: str, source: str, target: str, **rule: object) -> str:
+        return _engine.fast_family(operation, ROSTER[source].spec, ROSTER[target].spec, _engine.Rule(conversion=operation == "convert", **rule))
+
+    halves = "half" if fast.has_f16c() else ""
+    assert family("add", "float16", "float16") == halves
+    assert family("convert", "float32", "float16") == (halves or "narrow")
+    assert family("convert", "float32", "bfloat16") == "bfloat16"
+    assert family("convert", "float32", "float8_e4m3fn") == "narrow"
+    assert family("convert", "float32", "float16", rounding=_engine.Rounding.STOCHASTIC) == "narrow"
+    assert family("add", "float16", "float16", daz=True) == ""
+    assert family("convert", "float32", "float16", nan="x86") == ""
