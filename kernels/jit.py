@@ -77,6 +77,7 @@ def _bits_to_float(context, bits, like):
 
 def float_bits(x):
     """The bits of a carrier value as a signed integer of the same width."""
+    x = np.asarray(x)[()]
     return x.view(np.int32 if x.dtype == np.float32 else np.int64)
 
 

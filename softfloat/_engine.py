@@ -65,10 +65,11 @@ class _Workers:
 
     def pool(self) -> ThreadPoolExecutor:
         """The pool, made anew after a fork, which copies no threads."""
-        if self._pool is None or self._owner != os.getpid():
-            self._pool = ThreadPoolExecutor(max(1, _available_cores(), self.count), thread_name_prefix="softfloat")
-            self._owner = os.getpid()
-        return self._pool
+        pool = self._pool
+        if pool is None or self._owner != os.getpid():
+            pool = ThreadPoolExecutor(max(1, _available_cores(), self.count), thread_name_prefix="softfloat")
+            self._pool, self._owner = pool, os.getpid()
+        return pool
 
     def resize(self, count: int) -> None:
         self.count, self._pool = count, None
@@ -168,7 +169,14 @@ def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes
             shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, arrays, strict=True))
             raise ValueError(f"shapes do not broadcast together: {shapes}") from None
         arrays = [np.broadcast_to(x, shape) for x in arrays]
-    return [np.ascontiguousarray(x).reshape(-1) for x in arrays], shape
+    return [flattened(x) for x in arrays], shape
+
+
+def flattened(x: Codes) -> Codes:
+    """A flat contiguous view (or copy) that nobody can write: one kind of operand, so that Numba compiles one loop for all."""
+    flat = np.ascontiguousarray(x).reshape(-1).view()
+    flat.flags.writeable = False
+    return flat
 
 
 class Output:
@@ -278,7 +286,7 @@ class Draw:
         return self.handed[start:stop] if self.handed.size else self.handed
 
 
-NO_BITS = np.empty(0, np.uint64)
+NO_BITS = flattened(np.empty(0, np.uint64))
 
 
 @lru_cache(maxsize=256)
@@ -316,7 +324,13 @@ def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, .
         array = np.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(f"random_bits of shape {array.shape} do not broadcast to the operands' shape {shape}") from None
-    return np.ascontiguousarray(array, dtype=np.uint64).reshape(-1), sr_bits
+    return flattened(array.astype(np.uint64)), sr_bits
+
+
+def refuse_random_bits(settings: Environment, random_bits: Any) -> None:
+    """Random bits where nothing is drawn are a mistake."""
+    if random_bits is not None:
+        raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {settings.rounding.name.lower()!r}")  # type: ignore[union-attr]
 
 
 def poplar_state(seed: int, modifier: int, tile: int = 0, worker: int = 0) -> tuple[int, int]:
@@ -346,10 +360,12 @@ def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int,
     width = settings.sr_bits or 52
     key = replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
     if settings.generator == "xoroshiro128aox":
+        if stream >= 2**32:
+            raise ValueError(f"stream must be 0 to 2^32 - 1 with generator='xoroshiro128aox' (Poplar's seed modifier), got {stream}")
         state = poplar_state(key, stream)
         outputs_ = np.empty(int(np.prod(shape, dtype=np.int64)), np.uint64)
         loops().generating()(outputs_, np.uint64(state[0]), np.uint64(state[1]))
-        return Draw(0, 0, width, outputs_ >> np.uint64(64 - width))
+        return Draw(0, 0, width, flattened(outputs_ >> np.uint64(64 - width)))
     return Draw(key, stream, width, NO_BITS)
 
 
@@ -372,7 +388,8 @@ def run(
 ) -> tuple[Any, Any]:
     """One elementwise operation from codes of `source_spec` to codes of `fmt`."""
     flat, shape = broadcast(operands, names)
-    result, raised = outputs(out, flags, shape, fmt.dtype, operands)
+    read = operands if random_bits is None else [*operands, np.asarray(random_bits)]
+    result, raised = outputs(out, flags, shape, fmt.dtype, read)
     each = raised is not None
     codes = result.flat
     raises = raised.flat if raised is not None else np.empty(0, np.uint8)
@@ -380,9 +397,8 @@ def run(
     if settings.rounding is Rounding.STOCHASTIC:
         drawn = draw(settings, random_bits, stream, shape)
         rule = rule_for(settings, fmt, operation == "convert", drawn.width, bool(drawn.handed.size))
-    elif random_bits is not None:
-        raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {settings.rounding.name.lower()!r}")  # type: ignore[union-attr]
     else:
+        refuse_random_bits(settings, random_bits)
         rule = rule_for(settings, fmt, operation == "convert")
     family = fast_family(operation, source_spec, fmt.spec, rule) if FAST else ""
     if drawn is None:
@@ -550,7 +566,8 @@ def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: 
         if fmt == BFLOAT16:
             return "bfloat16"
         return "narrow" if fits_narrow_carrier(fmt) else ""
-    return "half" if half and source_spec == fmt and ("half", operation) in fast().OPERATIONS else ""
+    arithmetic = source_spec == fmt and operation != "convert" and ("half", operation) in fast().OPERATIONS
+    return "half" if half and arithmetic else ""
 
 
 def _reading(operation: str, source_spec: FormatSpec, carrier: Carrier) -> str:

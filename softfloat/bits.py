@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -82,7 +82,8 @@ __all__ = [
     "to_integer",
 ]
 
-_abs, Result = abs, tuple[Any, Any]
+_abs = abs
+Result: TypeAlias = tuple[Any, Any]
 
 
 class Options(TypedDict, total=False):
@@ -110,8 +111,15 @@ ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
 
 
 @lru_cache(maxsize=512)
-def _made(settings: tuple[tuple[str, Any], ...]) -> Environment:
-    return Environment(**dict(settings))
+def _made(settings: tuple[tuple[str, Any, type], ...]) -> Environment:
+    """The environment of some options. Their types are part of the key: True, 1 and 1.0 are equal, and not all are accepted."""
+    return Environment(**{name: value for name, value, _ in settings})
+
+
+def _stream(stream: Any) -> int:
+    if isinstance(stream, bool) or not isinstance(stream, (int, np.integer)) or not 0 <= stream < 2**64:
+        raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {stream!r}")
+    return int(stream)
 
 
 class _Call:
@@ -125,7 +133,7 @@ class _Call:
         environment = options.get("environment")
         if environment is None:
             try:
-                environment = _made(tuple(sorted(given.items())))
+                environment = _made(tuple((name, value, type(value)) for name, value in given.items()))
             except TypeError:
                 environment = Environment(**given)  # type: ignore[arg-type]
         elif not isinstance(environment, Environment):
@@ -136,9 +144,7 @@ class _Call:
         self.out = options.get("out")
         self.flags = options.get("flags", "each")
         self.random_bits = options.get("random_bits")
-        self.stream = options.get("stream", 0)
-        if isinstance(self.stream, bool) or not isinstance(self.stream, (int, np.integer)) or not 0 <= self.stream < 2**64:
-            raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {self.stream!r}")
+        self.stream = _stream(options.get("stream", 0))
 
     def run(
         self, operation: str, operands: list[Any], names: list[str], source: spec.FormatSpec, fmt: Format, extra: float = 0.0
@@ -154,7 +160,7 @@ class _Call:
             out=self.out,
             flags=self.flags,
             random_bits=self.random_bits,
-            stream=int(self.stream),
+            stream=self.stream,
             extra=extra,
         )
 
@@ -220,7 +226,7 @@ def decode(codes: Any, fmt: Format | str) -> Any:
     array = check_codes(codes, fmt, "codes")
     values = np.empty(array.size, np.float64)
     numbers = _engine.source(fmt.spec, CARRIER64, False)
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = _engine.flattened(array)
 
     def work(start: int, stop: int) -> int:
         _engine.loops().decoding()(flat[start:stop], values[start:stop], numbers)
@@ -430,10 +436,12 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
     drawn = settings.rounding is Rounding.STOCHASTIC
     uniforms = np.empty(0, np.float64)
-    if drawn:
-        uniforms = _uniforms(_engine.draw(settings, call.random_bits, int(call.stream), array.shape), array.size)
+    if not drawn:
+        _engine.refuse_random_bits(settings, call.random_bits)
+    else:
+        uniforms = _uniforms(_engine.draw(settings, call.random_bits, call.stream, array.shape), array.size)
     wide = np.empty(array.size, np.int64)
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = _engine.flattened(array)
     bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
     source = _engine.source(fmt.spec, CARRIER64, settings.daz)
     target = _engine.target(fmt.spec, Rule(rounding=settings.rounding), CARRIER64)  # type: ignore[arg-type]
@@ -472,9 +480,14 @@ def random_bits(shape: int | tuple[int, ...], *, seed: int, stream: int = 0, sr_
     >>> bool((a[0] == b[0]).all())
     True
     """
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    try:
+        shape = np.empty(shape, np.dtype([])).shape
+    except (TypeError, ValueError):
+        raise ValueError(f"shape must be a non-negative integer or a tuple of them, got {shape!r}") from None
+    if sr_bits is None:
+        raise TypeError("sr_bits must be an integer from 1 to 52, got None")
     settings = Environment(rounding=Rounding.STOCHASTIC, seed=seed, sr_bits=sr_bits, generator=generator)
-    drawn = _engine.draw(settings, None, stream, shape)
+    drawn = _engine.draw(settings, None, _stream(stream), shape)
     uniforms = _uniforms(drawn, int(np.prod(shape, dtype=np.int64)))
     return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)
 

@@ -299,7 +299,10 @@ def _print_report(report: Report, plot: str | None) -> None:
 
     for source in dict.fromkeys(claim.source for claim in report.claims):
         claims = [claim for claim in report.claims if claim.source == source]
-        section(source, _claims_table(claims) if console.width >= WIDE else _claims_list(claims, console.width))
+        section(
+            source,
+            _claims_table(claims, console.width) if console.width >= WIDE else _claims_list(claims, console.width),
+        )
     count = f"{report.nearest.count:_}".replace("_", " ")
     section(
         f"{count} × {report.nearest.requested:g}, by format and rounding mode",
@@ -342,10 +345,10 @@ def _grid(
     rows: Sequence[Sequence[str | Text]],
     *,
     whole: Sequence[int] = (),
-    least: Mapping[int, int] = MappingProxyType({}),
+    fixed: Mapping[int, int] = MappingProxyType({}),
     gap: int = 2,
 ) -> RenderableType:
-    """A plain table. Columns named in `whole` do not wrap; those in `least` have a minimum width.
+    """A plain table. Columns named in `whole` do not wrap; those in `fixed` have that width.
 
     The box puts one more space than `gap` between columns.
     """
@@ -354,7 +357,7 @@ def _grid(
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
     for index, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=index in whole, min_width=least.get(index))
+        table.add_column(heading, overflow="fold", no_wrap=index in whole, width=fixed.get(index))
     for row in rows:
         table.add_row(*row)
     return table
@@ -375,7 +378,7 @@ def _verdict(claim: Claim) -> Text:
     return Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value])
 
 
-def _claims_table(claims: Sequence[Claim]) -> RenderableType:
+def _claims_table(claims: Sequence[Claim], width: int) -> RenderableType:
     """A row for each claim, then the notes."""
     from rich.console import Group
     from rich.table import Table
@@ -389,7 +392,8 @@ def _claims_table(claims: Sequence[Claim]) -> RenderableType:
         if claim.note:
             notes.add_row(Text(claim.id, "dim"), Text(claim.note, "dim"))
     headings = ["", "claim", "published", "exact", "emulated", "verdict"]
-    return Group(_grid(headings, rows, whole=[0, 5], least={1: 28, 3: 25, 4: 25, 5: 11}, gap=1), Text(), notes)
+    fixed = {0: 4, 1: min(width - 91, 48), 2: 15, 3: 25, 4: 25, 5: 11}  # a status register takes 25 columns
+    return Group(_grid(headings, rows, whole=[0, 5], fixed=fixed, gap=1), Text(), notes)
 
 
 def _claims_list(claims: Sequence[Claim], width: int) -> RenderableType:

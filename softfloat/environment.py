@@ -158,7 +158,7 @@ class Environment:
         return self.overrides.get(name, self)
 
     def next_stream(self) -> int:
-        """Number of the operation that is about to draw random numbers, counted since the environment was made."""
+        """Number of the operation that is about to run, counted since the environment was made or its seed named."""
         return next(self._operations)
 
     def replace(self, **settings: Any) -> Environment:
@@ -220,8 +220,8 @@ class Environment:
     def evaluate(self, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """Run a function of `softfloat.bits` under this environment.
 
-        Its flags go to `status`; a flag whose trap is on raises FloatingPointTrap after the operation. Each call that rounds
-        stochastically takes the next stream number.
+        Its flags go to `status`; a flag whose trap is on raises FloatingPointTrap after the operation. Each call takes the next stream
+        number, whether or not it draws.
 
         Parameters
         ----------
@@ -235,10 +235,7 @@ class Environment:
         array or scalar
             The result alone.
         """
-        formats = [x.name for x in (*operands, *options.values()) if hasattr(x, "mantissa_bits")]
-        drawing = self.for_format(formats[-1] if formats else "").rounding is Rounding.STOCHASTIC
-        if drawing and "random_bits" not in options:
-            options.setdefault("stream", self.next_stream())
+        options.setdefault("stream", self.next_stream())
         each = "each" if self.traps else "any"
         result, flags = operation(*operands, environment=self, flags=each, **options)
         raised = Flags(int(np.bitwise_or.reduce(flags, axis=None))) if self.traps else Flags(flags)
@@ -250,9 +247,14 @@ class Environment:
     def _trap(self, operation: Callable[..., Any], operands: tuple[Any, ...], flags: np.ndarray) -> None:
         first = int(np.argmax((flags & int(self.traps)).ravel() != 0))
         index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
-        arrays = [np.asarray(x) for x in operands if isinstance(x, (int, float, list, tuple, np.ndarray, np.generic))]
-        values = tuple(np.broadcast_to(x, flags.shape)[index].item() for x in arrays)
-        raise FloatingPointTrap(Flags(int(flags[index])) & as_flags(self.traps), operation.__name__, index, values)
+        values = []
+        for operand in operands:
+            if isinstance(operand, (str, type, np.dtype)) or hasattr(operand, "mantissa_bits"):
+                continue
+            array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
+            value = np.broadcast_to(array, flags.shape)[index]
+            values.append(value.item() if isinstance(value, np.generic) else value)
+        raise FloatingPointTrap(Flags(int(flags[index])) & as_flags(self.traps), operation.__name__, index, tuple(values))
 
     def __enter__(self) -> Environment:
         self._tokens.append(_current.set(self))

@@ -101,10 +101,13 @@ class Format:
         if self.nan not in ("ieee", "fn", "fnuz", "none"):
             raise ValueError(f"nan must be 'ieee', 'fn', 'fnuz' or 'none', got {self.nan!r}")
         ieee, fnuz = self.nan == "ieee", self.nan == "fnuz"
+        for name in ("signed", "zero", "subnormals"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _set_default(self, "infinities", ieee)
         _set_default(self, "signed_zero", self.signed and not fnuz)
         _set_default(self, "bias", 2 ** (self.exponent_bits - 1) - (0 if fnuz else 1))
-        for name in ("infinities", "subnormals", "signed_zero", "signed", "zero"):
+        for name in ("infinities", "signed_zero"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if ieee and not (self.infinities and self.mantissa_bits):
@@ -118,6 +121,8 @@ class Format:
         assert self.bias is not None
         if isinstance(self.bias, bool) or not isinstance(self.bias, int):
             raise TypeError(f"bias must be an integer, got {self.bias!r}")
+        if abs(self.bias) > 2 * EXPONENT_RANGE:
+            raise ValueError(f"bias={self.bias} is out of range; accepted: biases that keep values in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}")
         if self.spec.largest < (1 << self.mantissa_bits if self.zero else 0):
             raise ValueError(f"exponent_bits={self.exponent_bits} leaves no normal number beside the special codes of nan={self.nan!r}")
         low, high = self.minexp - self.mantissa_bits, self.maxexp
@@ -251,8 +256,8 @@ class Format:
 
     @property
     def epsneg(self) -> float:
-        """Difference between 1 and the next smaller number, 2^-p."""
-        return 2.0**-self.p
+        """Difference between 1 and the next smaller number: 2^-p, or as much as `eps` where 1 is the smallest normal number."""
+        return 2.0**self.negep
 
     @property
     def tiny(self) -> float:
@@ -296,7 +301,7 @@ class Format:
     @property
     def negep(self) -> int:
         """Exponent of `epsneg`."""
-        return -self.p
+        return -self.p if self.emin < 0 else self.machep
 
     @property
     def precision(self) -> int:
