@@ -2,9 +2,10 @@
 
     python benchmarks/elementwise.py [--size 20] [--rounds 30] [--operands normal|bits] [--json FILE]
 
-A rate is elements per second of the fastest of many rounds, taken in turn, so that a noisy neighbour disturbs all alike. The share is that
-rate over the rate at which NumPy copies float32. `each` makes a flag byte per element, `any` ORs all flags together; other libraries make
-no flags, but for SoftFloat. `floor` is what the share is meant to reach. Libraries that are not installed are left out.
+A rate is elements per second of the fastest of many rounds, taken in turn, so that a noisy neighbour disturbs all
+alike. The share is that rate over the rate at which NumPy copies float32. `each` makes a flag byte per element, `any`
+ORs all flags together; other libraries make no flags, but for SoftFloat. `floor` is what the share is meant to reach.
+Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -61,14 +62,28 @@ def operands(size: int, kind: str) -> tuple[np.ndarray, list[np.ndarray]]:
 
 def cases(size: int, kind: str) -> list[Case]:
     x, (a, b, c) = operands(size, kind)
-    half, flags, brain, byte = np.empty(size, np.uint16), np.empty(size, np.uint8), np.empty(size, np.uint16), np.empty(size, np.uint8)
+    half, flags, brain, byte = (
+        np.empty(size, np.uint16),
+        np.empty(size, np.uint8),
+        np.empty(size, np.uint16),
+        np.empty(size, np.uint8),
+    )
     copy = np.empty_like(x)
     found = [Case("memcpy float32", "numpy", lambda: np.copyto(copy, x))]
 
-    def ours(name: str, floor: float | None, call: Callable[..., Any], *args: Any, out: np.ndarray, **options: Any) -> None:
+    def ours(
+        name: str, floor: float | None, call: Callable[..., Any], *args: Any, out: np.ndarray, **options: Any
+    ) -> None:
         for which, share in (("each", floor), ("any", options.pop("any_floor", floor))):
             place = (out, flags) if which == "each" else out
-            found.append(Case(name, f"softfloat, flags {which}", lambda w=which, p=place: call(*args, out=p, flags=w, **options), share))
+            found.append(
+                Case(
+                    name,
+                    f"softfloat, flags {which}",
+                    lambda w=which, p=place: call(*args, out=p, flags=w, **options),
+                    share,
+                )
+            )
 
     def theirs(name: str, library: str, run: Callable[[], Any]) -> None:
         found.append(Case(name, library, run))
@@ -102,7 +117,11 @@ def cases(size: int, kind: str) -> list[Case]:
     if torch:
         torch.set_num_threads(1)
         tensor, half_t, half_u = torch.from_numpy(x), torch.from_numpy(half_a), torch.from_numpy(half_b)
-        for name, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float8_e4m3fn", torch.float8_e4m3fn)):
+        for name, dtype in (
+            ("float16", torch.float16),
+            ("bfloat16", torch.bfloat16),
+            ("float8_e4m3fn", torch.float8_e4m3fn),
+        ):
             place = torch.empty(size, dtype=dtype)
             theirs(f"float32 -> {name}", "torch", lambda p=place: p.copy_(tensor))
         half_sum = torch.empty_like(half_t)
@@ -115,7 +134,13 @@ def cases(size: int, kind: str) -> list[Case]:
             theirs(f"float32 -> {name}", "jax", lambda f=cast: f(array).block_until_ready())
     softfloatpy = optional("softfloatpy")
     if softfloatpy:
-        pairs = [(softfloatpy.Float16.from_bytes(int(p).to_bytes(2, "big")), softfloatpy.Float16.from_bytes(int(q).to_bytes(2, "big"))) for p, q in zip(a[:2000], b[:2000], strict=True)]
+        pairs = [
+            (
+                softfloatpy.Float16.from_bytes(int(p).to_bytes(2, "big")),
+                softfloatpy.Float16.from_bytes(int(q).to_bytes(2, "big")),
+            )
+            for p, q in zip(a[:2000], b[:2000], strict=True)
+        ]
         few = Case("half add", "softfloatpy (one at a time)", lambda: [softfloatpy.f16_add(p, q) for p, q in pairs])
         few.elements = len(pairs)
         found.append(few)
@@ -130,7 +155,9 @@ def threads(log2_size: int, rounds: int) -> list[tuple[str, float]]:
     half, flags = np.empty(x.size, np.uint16), np.empty(x.size, np.uint8)
     jobs = {
         "float32 -> float16": lambda: bits.encode(x, "float16", out=(half, flags)),
-        "float32 -> float16, stochastic": lambda: bits.encode(x, "float16", out=(half, flags), rounding="stochastic", seed=1),
+        "float32 -> float16, stochastic": lambda: bits.encode(
+            x, "float16", out=(half, flags), rounding="stochastic", seed=1
+        ),
         "half add": lambda: bits.add(a, b, "float16", out=(half, flags)),
         "half div": lambda: bits.div(a, b, "float16", out=(half, flags)),
         "bfloat16 add": lambda: bits.add(a, b, "bfloat16", out=(half, flags)),
@@ -150,7 +177,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=20, help="log2 of the number of elements (default 20)")
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--operands", choices=("normal", "bits"), default="normal", help="normally distributed numbers, or random bit patterns")
+    parser.add_argument(
+        "--operands",
+        choices=("normal", "bits"),
+        default="normal",
+        help="normally distributed numbers, or random bit patterns",
+    )
     parser.add_argument("--threads", action="store_true", help="also compare two threads with one, at 2^24 elements")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()

@@ -1,11 +1,12 @@
 """Operations on carrier values: (result, flags of the operation itself). The result holds at least p + 2 bits, its last one sticky.
 
-Each computes in the carrier, finds the error of that one operation exactly, and folds it in by rounding to odd: where the result is not
-exact and its last bit is even, it moves one unit in the last place towards the exact value. An odd number between two candidates is on
-the same side of every tie and every candidate as the exact value, so the rounding that follows is the only one that counts.
+Each computes in the carrier, finds the error of that one operation exactly, and folds it in by rounding to odd: where
+the result is not exact and its last bit is even, it moves one unit in the last place towards the exact value. An odd
+number between two candidates is on the same side of every tie and every candidate as the exact value, so the rounding
+that follows is the only one that counts.
 
-Operands are values of a format: at most 24 significant bits, magnitudes in 2^-400 ... 2^400. So a product is exact, and no error term underflows.
-(The narrow carrier has operands of at most 11 bits and magnitudes in 2^-30 ... 2^30.)
+Operands are values of a format: at most 24 significant bits, magnitudes in 2^-400 ... 2^400. So a product is exact,
+and no error term underflows. (The narrow carrier has operands of at most 11 bits and magnitudes in 2^-30 ... 2^30.)
 """
 
 import numpy as np
@@ -35,7 +36,13 @@ def two_sum(x, y, target):
 @kernel
 def downward_zero(s, x, y, target):
     """An exact zero sum of operands not both +0 is -0 when rounding toward negative (IEEE 754-2019 6.3)."""
-    return -target.zero if (s == target.zero) & (target.downward != target.none) & (cut(float_bits(x) | float_bits(y), target.none) < target.none) else s
+    return (
+        -target.zero
+        if (s == target.zero)
+        & (target.downward != target.none)
+        & (cut(float_bits(x) | float_bits(y), target.none) < target.none)
+        else s
+    )
 
 
 @kernel
@@ -121,7 +128,9 @@ def integral(x, y, z, target):
     """x rounded to an integer by a deterministic mode; `y` is 1 to raise INEXACT where that changes x."""
     n = selected(abs(x), float_bits(x) < 0, target)
     n = abs(x) if abs(x) >= target.magic else n
-    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (y != target.zero) else target.none
+    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (
+        y != target.zero
+    ) else target.none
 
 
 @kernel
@@ -129,4 +138,6 @@ def integral_drawn(x, y, random, target):
     """x rounded to an integer stochastically."""
     n = drawn(abs(x), random, target)
     n = abs(x) if abs(x) >= target.magic else n
-    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (y != target.zero) else target.none
+    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (
+        y != target.zero
+    ) else target.none

@@ -4,8 +4,8 @@
     << shift            s 000000eeeee ffffffffff000...0      its fields in the carrier's places
     + rebias            s EEEEEEEEEEE ffffffffff000...0      the carrier's exponent
 
-A subnormal has exponent field 0. Read as if the field were 1, its value is too large by exactly the smallest normal number.
-No carrier subnormal ever appears on the way, so a host that flushes them gives the same bits.
+A subnormal has exponent field 0. Read as if the field were 1, its value is too large by exactly the smallest normal
+number. No carrier subnormal ever appears on the way, so a host that flushes them gives the same bits.
 """
 
 from .jit import bits_float, cut, float_bits, kernel, shift_left
@@ -58,7 +58,9 @@ def quieted(code, source, target):
     fraction = code & source.payload
     fraction = (fraction << max(move, 0)) >> max(-move, 0)
     quiet = (target.payload + 1) >> 1
-    return target.nan_base | (fraction & target.payload) | quiet | (target.nan_sign if code != magnitude else target.none)
+    return (
+        target.nan_base | (fraction & target.payload) | quiet | (target.nan_sign if code != magnitude else target.none)
+    )
 
 
 @kernel

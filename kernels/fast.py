@@ -1,12 +1,14 @@
 """Faster ways to the same bits, each for one common case: nearest-even, canonical NaN, no flushing, no payloads.
 
-Every one is optional and is held, code and flags, against the loop it replaces. `_engine.run` says when which may be used.
+Every one is optional and is held, code and flags, against the loop it replaces. `_engine.run` says when which may be
+used.
 
-Half precision goes through the CPU's own conversions (F16C) where the compiler may use them. For add, mul and div of halves, float32
-has 24 >= 2*11 + 2 bits, so rounding there first is innocuous; fma folds its error in by rounding to odd.
+Half precision goes through the CPU's own conversions (F16C) where the compiler may use them. For add, mul and div of
+halves, float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous; fma folds its error in by rounding to
+odd.
 """
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numba
@@ -62,7 +64,8 @@ MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000
 SMALLEST_BITS = np.int32(0x00800000)
 
 
-# -- half through F16C ------------------------------------------------------------------------------------------------------------
+# -- half through F16C
+# ------------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -79,7 +82,10 @@ def float_signals(magnitude):
 
 @kernel
 def half_result(s, exact, unordered, signals, limits):
-    """(code, flags) of s: the result rounded to float32 (or, where `exact`, the result). Bits, not values, are compared: a host may flush subnormals."""
+    """(code, flags) of s: the result rounded to float32 (or, where `exact`, the result).
+
+    Bits, not values, are compared: a host may flush subnormals.
+    """
     code = half_code(s)
     back = half_value(code)
     inexact = (float_bits(back) != float_bits(s)) | (not exact)
@@ -107,7 +113,9 @@ def half_add(code_a, code_b, code_c, limits):
     s = x + y
     shadow = s - x
     error = (x - (s - shadow)) + (y - shadow)
-    return half_result(s, not (abs(error) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits)
+    return half_result(
+        s, not (abs(error) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
+    )
 
 
 @kernel
@@ -130,7 +138,9 @@ def half_div(code_a, code_b, code_c, limits):
     q = x / y
     high = bits_float(cut(float_bits(q) & np.int32(-4096), NONE), ZERO)
     rest = (x - high * y) - (q - high) * y
-    code, flags = half_result(q, not (abs(rest) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits)
+    code, flags = half_result(
+        q, not (abs(rest) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
+    )
     by_zero = (y == ZERO) & (abs(x) < INFINITE) & (x != ZERO)
     return code, np.int32(8) if by_zero else flags
 
@@ -148,11 +158,14 @@ def half_fma(code_a, code_b, code_c, limits):
     inexact = abs(error) > ZERO
     s = bits_float(moved, ZERO) if inexact & (cut(bits & INEXACT, NONE) == NONE) else s
     operand_nan = (x != x) | (y != y)
-    signals = half_signals(code_a) | half_signals(code_b) | half_signals(code_c) | ((product != product) & (not operand_nan))
+    signals = (
+        half_signals(code_a) | half_signals(code_b) | half_signals(code_c) | ((product != product) & (not operand_nan))
+    )
     return half_result(s, not inexact, operand_nan | (z != z), signals, limits)
 
 
-# -- float32 to bfloat16, on integers ---------------------------------------------------------------------------------------------
+# -- float32 to bfloat16, on integers
+# ---------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -163,7 +176,11 @@ def bfloat16_convert(code_a, code_b, code_c, limits):
     rounded = cut(magnitude + cut(odd + np.int32(0x7FFF), NONE), NONE)
     sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
     code = cut(shift_right(rounded, 16) | sign, NONE)
-    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if cut(magnitude & np.int32(0xFFFF), NONE) != NONE else NONE
+    flags = (
+        (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT)
+        if cut(magnitude & np.int32(0xFFFF), NONE) != NONE
+        else NONE
+    )
     over = (rounded >= INFINITE_BITS) | (rounded < NONE)
     code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
     flags = OVERFLOWED if over else flags
@@ -175,7 +192,8 @@ def bfloat16_convert(code_a, code_b, code_c, limits):
     return code, flags
 
 
-# -- float32 to any narrow format ---------------------------------------------------------------------------------------------------
+# -- float32 to any narrow format
+# ---------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -216,7 +234,8 @@ def narrow_convert(code_a, code_b, code_c, limits):
     return code, flags
 
 
-# -- only whether anything happened --------------------------------------------------------------------------------------------------
+# -- only whether anything happened
+# --------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -238,11 +257,12 @@ SUMMARIES = {"half": half_summary, "bfloat16": bfloat16_summary}
 SUMMARY_BLOCK = 1024
 
 
-@lru_cache(maxsize=None)
+@cache
 def convert_summarised(family):
     """loop(a, codes, flags, limits) -> flags OR-ed together, of conversions from float32.
 
-    A block whose largest magnitude stays in range can only be inexact or tiny: two OR-ed masks tell. Any other goes element by element.
+    A block whose largest magnitude stays in range can only be inexact or tiny: two OR-ed masks tell. Any other goes
+    element by element.
     """
     digest = jit.SOURCE_DIGEST
     element, summary = OPERATIONS[family, "convert"], SUMMARIES[family]
@@ -274,7 +294,8 @@ def convert_summarised(family):
     return jit.compiled(convert_summarised_loop)
 
 
-# -- stochastic, with 16 random bits ------------------------------------------------------------------------------------------------
+# -- stochastic, with 16 random bits
+# ------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -284,7 +305,11 @@ def bfloat16_drawn(code_a, half_word, limits):
     rounded = cut(magnitude + np.int32(half_word), NONE)
     sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
     code = cut(shift_right(rounded, 16) | sign, NONE)
-    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if cut(magnitude & np.int32(0xFFFF), NONE) != NONE else NONE
+    flags = (
+        (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT)
+        if cut(magnitude & np.int32(0xFFFF), NONE) != NONE
+        else NONE
+    )
     over = rounded >= INFINITE_BITS
     code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
     flags = OVERFLOWED if over else flags
@@ -403,7 +428,7 @@ def limits(target):
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def elementwise(family, operation, each):
     """loop(a, b, c, codes, flags, limits) -> flags OR-ed together, 0 where `each`."""
     digest = jit.SOURCE_DIGEST
@@ -429,12 +454,12 @@ DRAWN = {"bfloat16": (bfloat16_drawn, bfloat16_drawn), "narrow": (normal_drawn, 
 """Family -> (function for blocks whose results are normal or zero, function for all)."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def convert_drawn(family, each):
     """loop(a, codes, flags, limits, source, target, key, stream, start, width) -> flags OR-ed together, 0 where `each`.
 
-    Whole blocks only; `width` is at least 16. What 16 random bits leave open (and infinities, and NaNs) is settled by the plain
-    functions on the wide carrier (`source`, `target`), an element at a time.
+    Whole blocks only; `width` is at least 16. What 16 random bits leave open (and infinities, and NaNs) is settled by
+    the plain functions on the wide carrier (`source`, `target`), an element at a time.
     """
     digest = jit.SOURCE_DIGEST
     normal, general = DRAWN[family]
@@ -486,7 +511,19 @@ def convert_drawn(family, each):
                     continue
                 for i in range(8 * eight, 8 * eight + 8):
                     if left[i] != 0:
-                        more = settle(operands[i], half_words[i], results, raises, i, source, target, start + first, key, stream, width)
+                        more = settle(
+                            operands[i],
+                            half_words[i],
+                            results,
+                            raises,
+                            i,
+                            source,
+                            target,
+                            start + first,
+                            key,
+                            stream,
+                            width,
+                        )
                         seen = cut(seen | more, NONE)
         return seen
 

@@ -1,7 +1,8 @@
 """Compile options, in one place.
 
-`fastmath` is never on: contraction and reassociation change bits. Loops release the interpreter lock, so that ordinary threads run
-them in parallel; no Numba threading layer is involved, and calls from several Python threads are safe under every one of them.
+`fastmath` is never on: contraction and reassociation change bits. Loops release the interpreter lock, so that
+ordinary threads run them in parallel; no Numba threading layer is involved, and calls from several Python threads are
+safe under every one of them.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ kernel = register_jitable(forceinline=True)
 
 A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
 
-DISABLED = bool(numba.config.DISABLE_JIT)
+DISABLED = bool(getattr(numba.config, "DISABLE_JIT", False))
 SLOW_COMPILATION_SECONDS = 5.0
 
 
@@ -52,7 +53,10 @@ def compiled(function: Callable) -> Callable:
         result = dispatcher(*arguments)
         elapsed = time.perf_counter() - before
         if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.signatures) > known:
-            print(f"softfloat: compiling {function.__name__} took {elapsed:.1f} s; it is cached from now on", file=sys.stderr)
+            print(
+                f"softfloat: compiling {function.__name__} took {elapsed:.1f} s; it is cached from now on",
+                file=sys.stderr,
+            )
         return result
 
     call.dispatcher = dispatcher  # type: ignore[attr-defined]
@@ -62,7 +66,9 @@ def compiled(function: Callable) -> Callable:
 @intrinsic
 def _float_to_bits(context, x):
     result = {types.float32: types.int32, types.float64: types.int64}[x]
-    return result(x), lambda context, builder, signature, arguments: builder.bitcast(arguments[0], context.get_value_type(result))
+    return result(x), lambda context, builder, signature, arguments: builder.bitcast(
+        arguments[0], context.get_value_type(result)
+    )
 
 
 @intrinsic
@@ -99,13 +105,16 @@ def _bits_float(bits, like):
 
 @intrinsic
 def _cut(context, value, like):
-    return like(value, like), lambda context, builder, signature, arguments: context.cast(builder, arguments[0], value, like)
+    return like(value, like), lambda context, builder, signature, arguments: context.cast(
+        builder, arguments[0], value, like
+    )
 
 
 def cut(value, like):
     """An integer in the type of `like`.
 
-    Numba widens every integer operation to 64 bits. Cut back after each, LLVM sees that the narrow carrier needs 32 and doubles the lanes.
+    Numba widens every integer operation to 64 bits. Cut back after each, LLVM sees that the narrow carrier needs 32
+    and doubles the lanes.
     """
     return np.asarray(value).astype(np.asarray(like).dtype)[()]
 

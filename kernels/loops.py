@@ -1,13 +1,14 @@
 """Loops over flat arrays: factories over the scalar functions below this floor.
 
-Every loop closes over the digest of all kernel sources, which so becomes part of its cache key. What differs between formats and rules is
-passed in; what differs in kind (operation, way of rounding, flags for each element or together) is closed over, and only that compiles anew.
+Every loop closes over the digest of all kernel sources, which so becomes part of its cache key. What differs between
+formats and rules is passed in; what differs in kind (operation, way of rounding, flags for each element or together)
+is closed over, and only that compiles anew.
 
-Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take repeat the first.
-Flags go to one byte per element, or are OR-ed together and returned.
+Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take
+repeat the first. Flags go to one byte per element, or are OR-ed together and returned.
 """
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -41,7 +42,7 @@ ROUNDERS = {
 """(way of rounding, whether the target is an unusual format) -> function."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _element(operation, way, unusual, payloads):
     """One element: codes in, (code, flags, value before rounding) out."""
     operate, arity = OPERATIONS[operation]
@@ -80,7 +81,7 @@ def _element(operation, way, unusual, payloads):
     return element
 
 
-@lru_cache(maxsize=None)
+@cache
 def elementwise(operation, way, unusual, each, payloads):
     """The loop of one operation under a deterministic mode.
 
@@ -94,7 +95,15 @@ def elementwise(operation, way, unusual, each, payloads):
         digest  # noqa: B018
         seen = target.none
         for i in range(codes.size):
-            code, raised, _ = element(cut(a[i], target.none), cut(b[i], target.none), cut(c[i], target.none), extra, target.zero, source, target)
+            code, raised, _ = element(
+                cut(a[i], target.none),
+                cut(b[i], target.none),
+                cut(c[i], target.none),
+                extra,
+                target.zero,
+                source,
+                target,
+            )
             codes[i] = code
             if each:
                 flags[i] = raised
@@ -105,13 +114,14 @@ def elementwise(operation, way, unusual, each, payloads):
     return jit.compiled(elementwise_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def elementwise_drawn(operation, unusual, each, payloads):
     """The loop of one operation under stochastic rounding.
 
     loop(a, b, c, codes, flags, extra, source, target, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`.
-    `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start + i), `start` a
-    multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest is done again with all of them.
+    `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
+    i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest is
+    done again with all of them.
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, "drawn", unusual, payloads)
@@ -140,7 +150,9 @@ def elementwise_drawn(operation, unusual, each, payloads):
                 hangs = False
                 for i in range(count):
                     at = first + i
-                    code, raised, value = element(cut(a[at], 0), cut(b[at], 0), cut(c[at], 0), extra, uniforms[i], source, target)
+                    code, raised, value = element(
+                        cut(a[at], 0), cut(b[at], 0), cut(c[at], 0), extra, uniforms[i], source, target
+                    )
                     codes[at] = code
                     hangs |= undecided(value, uniforms[i], target)
                     if each:
@@ -157,7 +169,7 @@ def elementwise_drawn(operation, unusual, each, payloads):
     return jit.compiled(elementwise_drawn_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def decoding():
     """loop(codes, values, source): codes to float64."""
     digest = jit.SOURCE_DIGEST
@@ -170,7 +182,7 @@ def decoding():
     return jit.compiled(decoding_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def comparison(relation, signalling, each):
     """loop(a, b, results, flags, source, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
     digest = jit.SOURCE_DIGEST
@@ -197,7 +209,7 @@ def comparison(relation, signalling, each):
     return jit.compiled(comparison_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def extremum(largest, number, each):
     """loop(a, b, codes, flags, source, target) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
     digest = jit.SOURCE_DIGEST
@@ -223,7 +235,9 @@ def extremum(largest, number, each):
             if (nan_a & nan_b) if number else (nan_a | nan_b):
                 code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
             signals = is_signalling(code_a, source) | is_signalling(code_b, source)
-            raised = (target.invalid if signals else target.none) | (target.any_nan_signals if nan_a | nan_b else target.none)
+            raised = (target.invalid if signals else target.none) | (
+                target.any_nan_signals if nan_a | nan_b else target.none
+            )
             codes[i] = code
             if each:
                 flags[i] = raised
@@ -234,17 +248,19 @@ def extremum(largest, number, each):
     return jit.compiled(extremum_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def to_integer(drawn, each):
     """loop(codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
 
-    `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms` are the random
-    numbers of stochastic rounding, one per element, else empty.
+    `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms`
+    are the random numbers of stochastic rounding, one per element, else empty.
     """
     digest = jit.SOURCE_DIGEST
     selected, drawn_integer = rounding.selected, rounding.drawn
 
-    def to_integer_loop(codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact):
+    def to_integer_loop(
+        codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact
+    ):
         digest  # noqa: B018
         seen = 0
         for i in range(codes.size):
@@ -278,7 +294,7 @@ def to_integer(drawn, each):
     return jit.compiled(to_integer_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def drawing():
     """loop(uniforms, key, stream, start, width): the random numbers of positions start, start + 1 ..., `start` a multiple of TILE."""
     digest = jit.SOURCE_DIGEST
@@ -297,7 +313,7 @@ def drawing():
     return jit.compiled(drawing_loop)
 
 
-@lru_cache(maxsize=None)
+@cache
 def generating():
     """loop(outputs, s0, s1): consecutive outputs of xoroshiro128aox. Serial by nature; what uses them is not."""
     digest = jit.SOURCE_DIGEST

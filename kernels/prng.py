@@ -1,10 +1,10 @@
 """Random numbers by address: pure functions of (key, stream, position).
 
-Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11) maps a 128-bit counter and a 64-bit key
-to 128 bits. Position i of a stream has 52 of them:
+Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11) maps a 128-bit counter
+and a 64-bit key to 128 bits. Position i of a stream has 52 of them:
 
-    tile, within = divmod(i, 128)                      a tile is 16 blocks of 8 half-words; lane-major, so that SIMD code fills it in order
-    block = 16 * tile + within % 16,  half-word = within // 16
+    tile, within = divmod(i, 128)                      a tile is 16 blocks of 8 half-words; lane-major, so that SIMD
+    code fills it in order block = 16 * tile + within % 16,  half-word = within // 16
     top 16 bits    half-word of philox(counter = block,            stream)
     low 36 bits    words 0, 1 of philox(counter = i | 2^63,        stream)
 

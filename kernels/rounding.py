@@ -8,10 +8,12 @@ With e the exponent of |x|, but at least emin, and m the format's fraction bits:
     code = (e - emin) * 2^m + n
 
 The hidden bit of n adds one to the exponent field, a carry adds one more, a subnormal adds none: no case is special.
-The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an odd n and the next number above it for an even one; directed
-modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic rounding draws 1 - U, U uniform in [0, 1).
+The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an odd n and the next number above it for
+an even one; directed modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic
+rounding draws 1 - U, U uniform in [0, 1).
 
-Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the last one sticky.
+Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the
+last one sticky.
 """
 
 import numpy as np
@@ -112,7 +114,9 @@ def assemble_unusual(x, y, n, base, tiny, target):
     settled = (abs(x) < target.infinite) & (flags < target.overflow_bit)
     code = target.zero_sign if settled & (float_bits(x) < 0) & (code == target.sign) else code
     code = max(cut(code - target.code_base, target.none), target.none) if settled else code
-    outside = ((x < target.zero) & (target.unsigned != target.none)) | ((x == target.zero) & (target.zeroless != target.none))
+    outside = ((x < target.zero) & (target.unsigned != target.none)) | (
+        (x == target.zero) & (target.zeroless != target.none)
+    )
     return target.nan if outside else code, target.invalid if outside else flags
 
 

@@ -1,9 +1,9 @@
 """What compiled code knows of a format and of an environment: enumerations and flat tuples, standard library only.
 
-A format is held three times, each time as little as its user needs: `FormatSpec` says which codes mean what, `Source` is what
-turns a code into a carrier value, `Target` is what turns a carrier value into a code *under one rounding rule*. The last two are
-derived here, in one place; every difference between rounding modes, overflow rules, tininess and NaN policies is a number in them,
-so one compiled loop serves all formats and all rules.
+A format is held three times, each time as little as its user needs: `FormatSpec` says which codes mean what, `Source`
+is what turns a code into a carrier value, `Target` is what turns a carrier value into a code *under one rounding
+rule*. The last two are derived here, in one place; every difference between rounding modes, overflow rules, tininess
+and NaN policies is a number in them, so one compiled loop serves all formats and all rules.
 """
 
 from enum import IntEnum
@@ -78,12 +78,66 @@ class NanPolicy(NamedTuple):
 NAN_POLICIES = {
     row.name: row
     for row in (
-        NanPolicy("canonical", False, PROPAGATE_NONE, False, True, False, INTEGER_MAXIMUM, "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload"),
-        NanPolicy("riscv", False, PROPAGATE_NONE, False, True, False, INTEGER_MAXIMUM, "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf"),
-        NanPolicy("x86", True, PROPAGATE_FIRST, False, True, False, INTEGER_INDEFINITE, "Berkeley SoftFloat-3e, 8086-SSE specialisation"),
-        NanPolicy("x86_fma3", True, PROPAGATE_FIRST, False, False, False, INTEGER_INDEFINITE, "as x86; VFMADD returns the quiet NaN of inf*0 + NaN without a flag"),
-        NanPolicy("arm", False, PROPAGATE_SIGNALLING_FIRST, False, True, True, INTEGER_ZERO, "Arm ARM, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.DN = 0; FCVT saturates, NaN to 0"),
-        NanPolicy("ipu", False, PROPAGATE_NONE, True, True, False, INTEGER_MAXIMUM, "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV"),
+        NanPolicy(
+            "canonical",
+            False,
+            PROPAGATE_NONE,
+            False,
+            True,
+            False,
+            INTEGER_MAXIMUM,
+            "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload",
+        ),
+        NanPolicy(
+            "riscv",
+            False,
+            PROPAGATE_NONE,
+            False,
+            True,
+            False,
+            INTEGER_MAXIMUM,
+            "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf",
+        ),
+        NanPolicy(
+            "x86",
+            True,
+            PROPAGATE_FIRST,
+            False,
+            True,
+            False,
+            INTEGER_INDEFINITE,
+            "Berkeley SoftFloat-3e, 8086-SSE specialisation",
+        ),
+        NanPolicy(
+            "x86_fma3",
+            True,
+            PROPAGATE_FIRST,
+            False,
+            False,
+            False,
+            INTEGER_INDEFINITE,
+            "as x86; VFMADD returns the quiet NaN of inf*0 + NaN without a flag",
+        ),
+        NanPolicy(
+            "arm",
+            False,
+            PROPAGATE_SIGNALLING_FIRST,
+            False,
+            True,
+            True,
+            INTEGER_ZERO,
+            "Arm ARM, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.DN = 0; FCVT saturates, NaN to 0",
+        ),
+        NanPolicy(
+            "ipu",
+            False,
+            PROPAGATE_NONE,
+            True,
+            True,
+            False,
+            INTEGER_MAXIMUM,
+            "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV",
+        ),
     )
 }
 
@@ -109,7 +163,20 @@ class FormatSpec(NamedTuple):
 
 NEVER = 1 << 62
 FLOAT64 = FormatSpec(
-    64, 11, 52, 1023, True, True, True, True, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF0000000000001, -1, 0x7FF8000000000000, 1 << 51
+    64,
+    11,
+    52,
+    1023,
+    True,
+    True,
+    True,
+    True,
+    0x7FEFFFFFFFFFFFFF,
+    0x7FF0000000000000,
+    0x7FF0000000000001,
+    -1,
+    0x7FF8000000000000,
+    1 << 51,
 )  # as a source only: 53 bits of precision are more than the carrier can round
 
 
@@ -147,7 +214,20 @@ def format_spec(
     if nan_encoding is NanEncoding.NONE:
         nan_code = largest
     return FormatSpec(
-        width, exponent_bits, mantissa_bits, bias, signed, signed_zero, zero, subnormals, largest, infinity, nan_first, lone_nan, nan_code, quiet
+        width,
+        exponent_bits,
+        mantissa_bits,
+        bias,
+        signed,
+        signed_zero,
+        zero,
+        subnormals,
+        largest,
+        infinity,
+        nan_first,
+        lone_nan,
+        nan_code,
+        quiet,
     )
 
 
@@ -272,7 +352,9 @@ class Target(NamedTuple):
     least: float
     most: float
     first_code: float  # code of the smallest normal number
-    up_positive_even: float  # rounding goes up in magnitude where the fraction reaches the threshold of its sign and parity
+    up_positive_even: (
+        float  # rounding goes up in magnitude where the fraction reaches the threshold of its sign and parity
+    )
     up_positive_odd: float
     up_negative_even: float
     up_negative_odd: float
@@ -307,8 +389,8 @@ def thresholds(rounding: Rounding, negative: bool, carrier: Carrier) -> tuple[fl
 def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) -> float:
     """The least magnitude that is not tiny.
 
-    After rounding, magnitudes in the sliver (2^emin - spacing, 2^emin), whose spacing is that of unbounded exponents, escape
-    if they round up to 2^emin. The significand below is odd, the power of two above is even.
+    After rounding, magnitudes in the sliver (2^emin - spacing, 2^emin), whose spacing is that of unbounded exponents,
+    escape if they round up to 2^emin. The significand below is odd, the power of two above is even.
     """
     smallest_normal = 2.0 ** emin(fmt)
     if rule.tininess is Tininess.BEFORE:
@@ -322,7 +404,9 @@ def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) ->
         return smallest_normal
     if odd == 0.5:
         return sliver + spacing / 2
-    return sliver + spacing * 2.0 ** (fmt.mantissa_bits - carrier.fraction_bits)  # one carrier ulp above the sliver's start
+    return sliver + spacing * 2.0 ** (
+        fmt.mantissa_bits - carrier.fraction_bits
+    )  # one carrier ulp above the sliver's start
 
 
 def emin(fmt: FormatSpec) -> int:
@@ -351,13 +435,17 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
 
     def overflowed(negative: bool) -> int:
         even, _ = thresholds(rule.rounding, negative, carrier)
-        stays_finite = rule.rounding is Rounding.TO_ODD or even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC
-        return beyond(negative, Overflow.SATURATE if rule.overflow is Overflow.INFINITY and stays_finite else rule.overflow)
+        stays_finite = rule.rounding is Rounding.TO_ODD or (
+            even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC
+        )
+        return beyond(
+            negative, Overflow.SATURATE if rule.overflow is Overflow.INFINITY and stays_finite else rule.overflow
+        )
 
     infinite, infinity_flags = Overflow.INFINITY, 0
     if rule.conversion:
         choice = rule.infinite_input
-        if choice is InfiniteInput.SATURATE or choice is InfiniteInput.DEFAULT and rule.overflow is Overflow.SATURATE:
+        if choice is InfiniteInput.SATURATE or (choice is InfiniteInput.DEFAULT and rule.overflow is Overflow.SATURATE):
             infinite = Overflow.SATURATE
         elif choice is InfiniteInput.NAN:
             infinite, infinity_flags = Overflow.NAN, INVALID
@@ -421,5 +509,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         tiny_negative=tiny_limit(fmt, rule, True, carrier),
         smallest_normal=2.0 ** emin(fmt),
         sliver_scale=2.0**-spacing_exponent,
-        window=2.0**-16 - 2.0 ** -min(rule.random_width, 52) if rule.random_width > 16 and not rule.handed_bits else 0.0,
+        window=2.0**-16 - 2.0 ** -min(rule.random_width, 52)
+        if rule.random_width > 16 and not rule.handed_bits
+        else 0.0,
     )

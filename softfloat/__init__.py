@@ -1,7 +1,8 @@
 """Bit-exact software floating point for narrow formats: every rounding mode, every flag, at the speed of compiled code.
 
-`softfloat.bits` computes on integer codes; `softfloat.Format` says what codes mean; `softfloat.environment` says how to round, what overflow
-does and what to do about exceptions; `softfloat.reference` is the oracle everything is checked against.
+`softfloat.bits` computes on integer codes; `softfloat.Format` says what codes mean; `softfloat.environment` says how
+to round, what overflow does and what to do about exceptions; `softfloat.reference` is the oracle everything is
+checked against.
 
 >>> import softfloat
 >>> softfloat.bits.encode(0.1, softfloat.float16)

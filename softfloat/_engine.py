@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat.environment import Environment, Rounding
+from softfloat.environment import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, InfiniteInput, Overflow, Rule
@@ -29,7 +29,7 @@ SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
 _BYTE_ORDER_NATIVE = "=|"
 
 
-@lru_cache(maxsize=None)
+@cache
 def loops() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import loops as module
@@ -37,7 +37,7 @@ def loops() -> ModuleType:
     return module
 
 
-@lru_cache(maxsize=None)
+@cache
 def fast() -> ModuleType:
     """The faster loops."""
     from softfloat.kernels import fast as module
@@ -45,7 +45,8 @@ def fast() -> ModuleType:
     return module
 
 
-# -- threads --------------------------------------------------------------------------------------------------------------------
+# -- threads
+# --------------------------------------------------------------------------------------------------------------------
 
 
 def _available_cores() -> int:
@@ -112,7 +113,8 @@ def share(size: int, work: Callable[[int, int], int]) -> int:
     return seen
 
 
-# -- arguments ------------------------------------------------------------------------------------------------------------------
+# -- arguments
+# ------------------------------------------------------------------------------------------------------------------
 
 
 def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
@@ -141,11 +143,18 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
             array = np.asarray(codes)
         except (OverflowError, ValueError) as error:
             raise TypeError(f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}") from error
-        if array.dtype == object and array.size and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat):
-            raise ValueError(f"{argument} holds integers that are no codes of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}")
+        if (
+            array.dtype == object
+            and array.size
+            and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)
+        ):
+            raise ValueError(
+                f"{argument} holds integers that are no codes of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}"
+            )
         if array.dtype.kind not in "iu" and not (array.size == 0 and not isinstance(codes, np.ndarray)):
             raise TypeError(
-                f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}, got dtype {array.dtype}; encode() turns numbers into codes"
+                f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}, "
+                f"got dtype {array.dtype}; encode() turns numbers into codes"
             )
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
@@ -153,7 +162,9 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
         if low < 0 or high >= 2**fmt.bits:
             offender = low if low < 0 else high
             shown = hex(offender) if offender >= 0 else str(offender)
-            raise ValueError(f"{argument} holds {shown}, which is no code of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}")
+            raise ValueError(
+                f"{argument} holds {shown}, which is no code of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}"
+            )
     if array.dtype != fmt.dtype or not array.dtype.isnative:
         array = array.astype(fmt.dtype)
     return array
@@ -182,7 +193,9 @@ def flattened(x: Codes) -> Codes:
 class Output:
     """Where a result goes: a fresh array, or the caller's, written directly if nothing it overlaps is read, else at the end."""
 
-    def __init__(self, given: Any, shape: tuple[int, ...], dtype: np.dtype[Any], argument: str, operands: Sequence[Codes]) -> None:
+    def __init__(
+        self, given: Any, shape: tuple[int, ...], dtype: np.dtype[Any], argument: str, operands: Sequence[Codes]
+    ) -> None:
         self.given, self.shape = given, shape
         if given is None:
             self.flat = np.empty(int(np.prod(shape, dtype=np.int64)), dtype)
@@ -204,26 +217,33 @@ class Output:
         return self.given
 
 
-def outputs(out: Any, flags: str, shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[Codes]) -> tuple[Output, Output | None]:
+def outputs(
+    out: Any, flags: str, shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[Codes]
+) -> tuple[Output, Output | None]:
     """The places for a result and its flags. `out` is an array for the result, or a pair of arrays for both."""
     if flags not in ("each", "any"):
         raise ValueError(f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {flags!r}")
     given, given_flags = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
     if given_flags is not None and flags == "any":
-        raise ValueError("out holds an array for flags, but flags='any' returns one integer; accepted: flags='each', or an array alone")
+        raise ValueError(
+            "out holds an array for flags, but flags='any' returns one integer; accepted: flags='each', or an array alone"
+        )
     if given is not None and given_flags is not None and np.may_share_memory(given, given_flags):
         raise ValueError("out holds two arrays that share memory")
     result = Output(given, shape, dtype, "out", operands)
     return result, Output(given_flags, shape, np.dtype(np.uint8), "out[1]", operands) if flags == "each" else None
 
 
-# -- specs ----------------------------------------------------------------------------------------------------------------------
+# -- specs
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def _narrow(numbers: Any) -> Any:
     """A Source or Target in 32-bit numbers. What no 32-bit code reaches stays out of reach."""
     limit = 2**31 - 1
-    return type(numbers)(*[np.float32(x) if isinstance(x, float) else np.int32(max(min(x, limit), -limit - 1)) for x in numbers])
+    return type(numbers)(
+        *[np.float32(x) if isinstance(x, float) else np.int32(max(min(x, limit), -limit - 1)) for x in numbers]
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -254,10 +274,14 @@ def is_unusual(fmt: FormatSpec) -> bool:
     return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
 
 
-def rule_for(settings: Environment, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False) -> Rule:
+def rule_for(
+    settings: Environment, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False
+) -> Rule:
     """The rule under which results go into `fmt`."""
     if settings.overflow is Overflow.NAN and not fmt.has_nan:
-        raise ValueError(f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'")
+        raise ValueError(
+            f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'"
+        )
     return Rule(
         rounding=settings.rounding,  # type: ignore[arg-type]
         overflow=settings.overflow,  # type: ignore[arg-type]
@@ -272,7 +296,8 @@ def rule_for(settings: Environment, fmt: Format, conversion: bool, random_width:
     )
 
 
-# -- randomness -----------------------------------------------------------------------------------------------------------------
+# -- randomness
+# -----------------------------------------------------------------------------------------------------------------
 
 
 class Draw:
@@ -296,7 +321,10 @@ def replica_key(seed: int, replica: int) -> int:
         return seed
     from softfloat.kernels.prng import philox
 
-    halves = [np.uint64(x) for x in (replica & 0xFFFFFFFF, replica >> 32, 0xFFFFFFFF, 0xFFFFFFFF, seed & 0xFFFFFFFF, seed >> 32)]
+    halves = [
+        np.uint64(x)
+        for x in (replica & 0xFFFFFFFF, replica >> 32, 0xFFFFFFFF, 0xFFFFFFFF, seed & 0xFFFFFFFF, seed >> 32)
+    ]
     low, high, _, _ = philox(*halves)
     return int(low) | int(high) << 32
 
@@ -314,23 +342,30 @@ def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, .
         raise TypeError(f"random_bits must be integers, got dtype {array.dtype}")
     if sr_bits is None:
         if array.dtype.kind != "u" or array.dtype.itemsize > 4:
-            raise ValueError(f"random_bits of dtype {array.dtype} need sr_bits (1 to 52); without it, accepted: uint8, uint16, uint32, all bits used")
+            raise ValueError(
+                f"random_bits of dtype {array.dtype} need sr_bits (1 to 52); without it, accepted: uint8, uint16, uint32, all bits used"
+            )
         sr_bits = 8 * array.dtype.itemsize
     if array.dtype.kind == "u" and 8 * array.dtype.itemsize < sr_bits:
         raise ValueError(f"random_bits are too narrow: {array.dtype} holds fewer than sr_bits={sr_bits} bits")
     if array.size and (int(array.min()) < 0 or int(array.max()) >> sr_bits):
-        raise ValueError(f"random_bits must be 0 to 2^{sr_bits} - 1 (sr_bits={sr_bits}), got {int(array.min())} to {int(array.max())}")
+        raise ValueError(
+            f"random_bits must be 0 to 2^{sr_bits} - 1 (sr_bits={sr_bits}), got {int(array.min())} to {int(array.max())}"
+        )
     try:
         array = np.broadcast_to(array, shape)
     except ValueError:
-        raise ValueError(f"random_bits of shape {array.shape} do not broadcast to the operands' shape {shape}") from None
+        raise ValueError(
+            f"random_bits of shape {array.shape} do not broadcast to the operands' shape {shape}"
+        ) from None
     return flattened(array.astype(np.uint64)), sr_bits
 
 
 def refuse_random_bits(settings: Environment, random_bits: Any) -> None:
     """Random bits where nothing is drawn are a mistake."""
     if random_bits is not None:
-        raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {settings.rounding.name.lower()!r}")  # type: ignore[union-attr]
+        mode = as_rounding(settings.rounding).name.lower()
+        raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {mode!r}")
 
 
 def poplar_state(seed: int, modifier: int, tile: int = 0, worker: int = 0) -> tuple[int, int]:
@@ -340,7 +375,7 @@ def poplar_state(seed: int, modifier: int, tile: int = 0, worker: int = 0) -> tu
     high = ((tile << 4 ^ 0xAAAAAAA0) | worker) & 0xFFFFFFFF
     state = np.uint64(seed), np.uint64(high | ((modifier & 0xFFFFFFFF) ^ 0x55555555) << 32)
     for _ in range(15):
-        _, *state = xoroshiro128aox(*state)  # type: ignore[assignment]
+        _, *state = xoroshiro128aox(*state)
     return int(state[0]), int(state[1])
 
 
@@ -361,7 +396,9 @@ def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int,
     key = replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
     if settings.generator == "xoroshiro128aox":
         if stream >= 2**32:
-            raise ValueError(f"stream must be 0 to 2^32 - 1 with generator='xoroshiro128aox' (Poplar's seed modifier), got {stream}")
+            raise ValueError(
+                f"stream must be 0 to 2^32 - 1 with generator='xoroshiro128aox' (Poplar's seed modifier), got {stream}"
+            )
         state = poplar_state(key, stream)
         outputs_ = np.empty(int(np.prod(shape, dtype=np.int64)), np.uint64)
         loops().generating()(outputs_, np.uint64(state[0]), np.uint64(state[1]))
@@ -369,7 +406,8 @@ def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int,
     return Draw(key, stream, width, NO_BITS)
 
 
-# -- running --------------------------------------------------------------------------------------------------------------------
+# -- running
+# --------------------------------------------------------------------------------------------------------------------
 
 
 def run(

@@ -1,7 +1,7 @@
 """Pure functions over integer codes: result and flags out, no state and no context. The verification engineer's door.
 
-Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape; operands broadcast.
-Operands are never modified. Results without dimensions come as NumPy scalars.
+Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape;
+operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars.
 
 Options, all keyword-only, with the defaults of `softfloat.Environment`, where each is described:
 
@@ -17,10 +17,12 @@ environment : Environment
 stream : int
     With `seed`, addresses the random numbers of stochastic rounding: element i takes those of position i. Default 0.
 random_bits : array of integers
-    The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the dtype.
-    A magnitude between two candidates with fraction f goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits.
+    The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the
+    dtype. A magnitude between two candidates with fraction f goes up if floor(f * 2^sr_bits) + random_bits >=
+    2^sr_bits.
 
-Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of range.
+Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
+range.
 
 >>> import softfloat
 >>> from softfloat import bits
@@ -39,7 +41,7 @@ import numpy as np
 
 from softfloat import _engine
 from softfloat._engine import check_codes, check_format
-from softfloat.environment import SETTINGS, Environment, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
@@ -128,7 +130,9 @@ class _Call:
     def __init__(self, options: Options, fmt: Format) -> None:
         unknown = set(options) - set(Options.__annotations__)
         if unknown:
-            raise TypeError(f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}")
+            raise TypeError(
+                f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}"
+            )
         given = {name: value for name, value in options.items() if name in ENVIRONMENT_OPTIONS}
         environment = options.get("environment")
         if environment is None:
@@ -139,7 +143,9 @@ class _Call:
         elif not isinstance(environment, Environment):
             raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
         elif given:
-            raise TypeError(f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)")
+            raise TypeError(
+                f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
+            )
         self.settings = environment.for_format(fmt.name)
         self.out = options.get("out")
         self.flags = options.get("flags", "each")
@@ -147,7 +153,13 @@ class _Call:
         self.stream = _stream(options.get("stream", 0))
 
     def run(
-        self, operation: str, operands: list[Any], names: list[str], source: spec.FormatSpec, fmt: Format, extra: float = 0.0
+        self,
+        operation: str,
+        operands: list[Any],
+        names: list[str],
+        source: spec.FormatSpec,
+        fmt: Format,
+        extra: float = 0.0,
     ) -> Result:
         """An elementwise operation of the compiled floor."""
         return _engine.run(
@@ -165,14 +177,17 @@ class _Call:
         )
 
 
-def _arithmetic(operation: str, fmt: Format | str, operands: dict[str, Any], options: Options, extra: float = 0.0) -> Result:
+def _arithmetic(
+    operation: str, fmt: Format | str, operands: dict[str, Any], options: Options, extra: float = 0.0
+) -> Result:
     fmt = check_format(fmt)
     call = _Call(options, fmt)
     codes = [check_codes(x, fmt, name) for name, x in operands.items()]
     return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
 
 
-# -- numbers in, numbers out ----------------------------------------------------------------------------------------------------
+# -- numbers in, numbers out
+# ----------------------------------------------------------------------------------------------------
 
 
 def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
@@ -181,8 +196,9 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     Parameters
     ----------
     x : array_like
-        float16, float32, float64, ml_dtypes floats, integers of any type, bool, and Python int, float and Fraction, alone or nested
-        in lists. Python integers and fractions are exact at any size. Nothing else: longdouble and complex are refused.
+        float16, float32, float64, ml_dtypes floats, integers of any type, bool, and Python int, float and Fraction,
+        alone or nested in lists. Python integers and fractions are exact at any size. Nothing else: longdouble and
+        complex are refused.
     fmt : Format
         The target.
 
@@ -190,8 +206,8 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     -------
     codes : array of fmt.dtype
     flags : array of uint8, or int
-        INEXACT, UNDERFLOW, OVERFLOW; INVALID for a signalling NaN, for NaN where the format has none, with `overflow="nan"`, and for
-        what an unsigned format or one without zero cannot hold.
+        INEXACT, UNDERFLOW, OVERFLOW; INVALID for a signalling NaN, for NaN where the format has none, with
+        `overflow="nan"`, and for what an unsigned format or one without zero cannot hold.
 
     Source
     ------
@@ -217,7 +233,8 @@ def decode(codes: Any, fmt: Format | str) -> Any:
     Returns
     -------
     array of float64
-        Of the shape of `codes`; NaN for every NaN code. No flags: nothing is rounded, and signalling NaNs do not signal.
+        Of the shape of `codes`; NaN for every NaN code. No flags: nothing is rounded, and signalling NaNs do not
+        signal.
 
     >>> decode(0x7BFF, "float16")
     np.float64(65504.0)
@@ -239,8 +256,8 @@ def decode(codes: Any, fmt: Format | str) -> Any:
 def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[Options]) -> Result:
     """Codes of one format to codes of another, with a single rounding.
 
-    Returns (codes of `dst`, flags). INEXACT, UNDERFLOW, OVERFLOW; INVALID as for `encode`. Infinities follow `infinite_input`.
-    Source: IEEE 754-2019 5.4.2.
+    Returns (codes of `dst`, flags). INEXACT, UNDERFLOW, OVERFLOW; INVALID as for `encode`. Infinities follow
+    `infinite_input`. Source: IEEE 754-2019 5.4.2.
 
     >>> convert(0x7BFF, "float16", "float8_e4m3fn", overflow="saturate")
     (np.uint8(126), np.uint8(5))
@@ -271,7 +288,9 @@ def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec]:
         return array.view(fmt.dtype), fmt.spec
     if array.dtype.name in ("int1", "int2", "int4", "uint1", "uint2", "uint4"):
         return array.astype(np.float64).view(np.uint64), FLOAT64
-    raise TypeError(f"x must be numbers of at most 64 bits, got dtype {array.dtype}; accepted: float16, float32, float64, ml_dtypes floats, integers, bool")
+    raise TypeError(
+        f"x must be numbers of at most 64 bits, got dtype {array.dtype}; accepted: float16, float32, float64, ml_dtypes floats, integers, bool"
+    )
 
 
 def _from_python(x: Any) -> np.ndarray[Any, Any]:
@@ -318,7 +337,8 @@ def _integers_to_odd(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.where(negative, -values, values))
 
 
-# -- arithmetic -----------------------------------------------------------------------------------------------------------------
+# -- arithmetic
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def add(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
@@ -409,12 +429,14 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     -------
     integers : array of `dtype`
     flags : array of uint8, or int
-        INVALID for NaN and for what does not fit: the result is then the nearest integer the dtype has, and for NaN the largest.
-        Other NaN policies differ: "arm" makes 0 of NaN, "x86" gives -2^(n-1) (unsigned: 2^n - 1) for everything invalid.
+        INVALID for NaN and for what does not fit: the result is then the nearest integer the dtype has, and for NaN
+        the largest. Other NaN policies differ: "arm" makes 0 of NaN, "x86" gives -2^(n-1) (unsigned: 2^n - 1) for
+        everything invalid.
 
     Source
     ------
-    IEEE 754-2019 5.8, 7.2; the results of invalid conversions are those of SoftFloat's RISC-V, ARM-VFPv2 and 8086-SSE specialisations.
+    IEEE 754-2019 5.8, 7.2; the results of invalid conversions are those of SoftFloat's RISC-V, ARM-VFPv2 and 8086-SSE
+    specialisations.
 
     >>> to_integer([0x4100, 0x7E00], "float16", "int8")
     (array([  2, 127], dtype=int8), array([ 1, 16], dtype=uint8))
@@ -431,7 +453,9 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     settings = call.settings
     policy = NAN_POLICIES[settings.nan]
     indefinite = int(info.min) or int(info.max)
-    nan_result = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}[policy.integer_nan]
+    nan_result = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}[
+        policy.integer_nan
+    ]
     saturates = policy.integer_nan != spec.INTEGER_INDEFINITE
     low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
     drawn = settings.rounding is Rounding.STOCHASTIC
@@ -446,10 +470,17 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     source = _engine.source(fmt.spec, CARRIER64, settings.daz)
     target = _engine.target(fmt.spec, Rule(rounding=settings.rounding), CARRIER64)  # type: ignore[arg-type]
     loop = _engine.loops().to_integer(drawn, raised is not None)
-    limits = float(info.min), float(int(info.max) + 1), *(_signed64(x) for x in (nan_result, low_result, high_result)), bool(exact)
+    limits = (
+        float(info.min),
+        float(int(info.max) + 1),
+        *(_signed64(x) for x in (nan_result, low_result, high_result)),
+        bool(exact),
+    )
 
     def work(start: int, stop: int) -> int:
-        return loop(flat[start:stop], wide[start:stop], bits_flags[start:stop], uniforms[start:stop], source, target, *limits)
+        return loop(
+            flat[start:stop], wide[start:stop], bits_flags[start:stop], uniforms[start:stop], source, target, *limits
+        )
 
     seen = _engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)
@@ -469,7 +500,9 @@ def _uniforms(drawn: _engine.Draw, size: int) -> np.ndarray[Any, Any]:
     return uniforms
 
 
-def random_bits(shape: int | tuple[int, ...], *, seed: int, stream: int = 0, sr_bits: int = 52, generator: str = "philox4x32") -> Any:
+def random_bits(
+    shape: int | tuple[int, ...], *, seed: int, stream: int = 0, sr_bits: int = 52, generator: str = "philox4x32"
+) -> Any:
     """The random bits that stochastic rounding uses at positions 0, 1 ... of a stream: handed in as `random_bits`, they give the same codes.
 
     Returns an array of uint64 of the given shape, each below 2^sr_bits.
@@ -492,7 +525,8 @@ def random_bits(shape: int | tuple[int, ...], *, seed: int, stream: int = 0, sr_
     return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)
 
 
-# -- comparisons ----------------------------------------------------------------------------------------------------------------
+# -- comparisons
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
@@ -575,10 +609,13 @@ def maximum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]
     return _extremum(True, True, a, b, fmt, options)
 
 
-# -- codes as they are: no arithmetic, no flags -----------------------------------------------------------------------------------
+# -- codes as they are: no arithmetic, no flags
+# -----------------------------------------------------------------------------------
 
 
-def _split(codes: Any, fmt: Format | str, argument: str = "codes") -> tuple[Format, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _split(
+    codes: Any, fmt: Format | str, argument: str = "codes"
+) -> tuple[Format, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """(format, codes, magnitudes)."""
     fmt = check_format(fmt)
     array = check_codes(codes, fmt, argument)
@@ -678,7 +715,7 @@ def negative(codes: Any, fmt: Format | str) -> Any:
     return np.where((magnitude == 0) & (not fmt.signed_zero), array, flipped)[()]
 
 
-def abs(codes: Any, fmt: Format | str) -> Any:  # noqa: A001 -- the standard's name
+def abs(codes: Any, fmt: Format | str) -> Any:
     """Codes with the sign cleared, NaNs included (IEEE 754-2019 5.5.1). The NaN of fnuz formats, which is its sign bit, stays."""
     fmt, array, magnitude = _split(codes, fmt)
     return np.where(isnan(codes, fmt), array, magnitude)[()] if fmt.spec.lone_nan >= 0 else magnitude
@@ -695,7 +732,8 @@ def copysign(a: Any, b: Any, fmt: Format | str) -> Any:
 def next_up(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     """The least number of the format that compares greater. INVALID for signalling NaNs; nothing lies above the greatest value.
 
-    Codes in, (codes, flags) out. Source: IEEE 754-2019 5.3.1 (nextUp): both zeros go to the smallest positive number, NaN stays, quiet.
+    Codes in, (codes, flags) out. Source: IEEE 754-2019 5.3.1 (nextUp): both zeros go to the smallest positive number,
+    NaN stays, quiet.
     """
     return _next(codes, fmt, 1, options)
 

@@ -24,10 +24,21 @@ import numpy as np
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
 from softfloat.status import Flags, FloatingPointTrap, Status, as_flags
 
-__all__ = ["Environment", "InfiniteInput", "Overflow", "Rounding", "StochasticRounding", "Tininess", "current_environment", "environment"]
+__all__ = [
+    "Environment",
+    "InfiniteInput",
+    "Overflow",
+    "Rounding",
+    "StochasticRounding",
+    "Tininess",
+    "current_environment",
+    "environment",
+]
 
 GENERATORS = ("philox4x32", "xoroshiro128aox")
 MAXIMUM_RANDOM_BITS = 52
+
+NO_FLAGS = Flags(0)
 
 E = TypeVar("E", bound=IntEnum)
 
@@ -84,13 +95,15 @@ class Environment:
     rounding : Rounding or str
         One of the seven modes; default "nearest_even".
     overflow : Overflow or str
-        What a finite result beyond the largest becomes: "infinity" (IEEE 754 7.4: infinity or the largest finite value, as the rounding
-        mode says; NaN in a format without infinity), "saturate" (the largest finite value) or "nan" (NaN, and INVALID is raised too).
+        What a finite result beyond the largest becomes: "infinity" (IEEE 754 7.4: infinity or the largest finite
+        value, as the rounding mode says; NaN in a format without infinity), "saturate" (the largest finite value) or
+        "nan" (NaN, and INVALID is raised too).
     tininess : Tininess or str
         "after" (default) or "before" rounding.
     infinite_input : InfiniteInput or str
-        What `encode` and `convert` make of an infinite operand: "keep" it (NaN in a format without infinity), "saturate" it, or "nan"
-        (raising INVALID). "default" saturates under `overflow="saturate"`, as OCP OFP8 1.0 says, and keeps it otherwise. No other flag is raised.
+        What `encode` and `convert` make of an infinite operand: "keep" it (NaN in a format without infinity),
+        "saturate" it, or "nan" (raising INVALID). "default" saturates under `overflow="saturate"`, as OCP OFP8 1.0
+        says, and keeps it otherwise. No other flag is raised.
     daz, ftz : bool
         Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
     nan : str
@@ -128,7 +141,7 @@ class Environment:
     seed: int | None = None
     replica: int = 0
     replica_identical: bool = False
-    traps: Flags | str | tuple[str, ...] = Flags(0)
+    traps: Flags | str | tuple[str, ...] = NO_FLAGS
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}))
     status: Status = field(default_factory=Status, compare=False, repr=False)
     _operations: Iterator[int] = field(default_factory=itertools.count, init=False, compare=False, repr=False)
@@ -195,9 +208,9 @@ class Environment:
 
         Notes
         -----
-        float32 rounds to nearest even, overflows to infinity and has no subnormals; any NaN operand raises INV. What no public source
-        settles: flushing of float32 subnormals is modelled on operands and results, sign kept; an infinite operand narrowed becomes NaN
-        with `nanoo` and stays infinite without, and is never 65504.
+        float32 rounds to nearest even, overflows to infinity and has no subnormals; any NaN operand raises INV. What
+        no public source settles: flushing of float32 subnormals is modelled on operands and results, sign kept; an
+        infinite operand narrowed becomes NaN with `nanoo` and stays infinite without, and is never 65504.
         """
         if isinstance(esr, bool):
             esr = StochasticRounding.ON if esr else StochasticRounding.OFF
@@ -220,8 +233,8 @@ class Environment:
     def evaluate(self, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """Run a function of `softfloat.bits` under this environment.
 
-        Its flags go to `status`; a flag whose trap is on raises FloatingPointTrap after the operation. Each call takes the next stream
-        number, whether or not it draws.
+        Its flags go to `status`; a flag whose trap is on raises FloatingPointTrap after the operation. Each call
+        takes the next stream number, whether or not it draws.
 
         Parameters
         ----------
@@ -236,16 +249,19 @@ class Environment:
             The result alone.
         """
         options.setdefault("stream", self.next_stream())
-        each = "each" if self.traps else "any"
+        traps = as_flags(self.traps)
+        each = "each" if traps else "any"
         result, flags = operation(*operands, environment=self, flags=each, **options)
-        raised = Flags(int(np.bitwise_or.reduce(flags, axis=None))) if self.traps else Flags(flags)
+        raised = Flags(int(np.bitwise_or.reduce(flags, axis=None))) if traps else Flags(flags)
         self.status.raise_flags(raised)
-        if raised & self.traps:
-            self._trap(operation, operands, np.asarray(flags))
+        if raised & traps:
+            self._trap(operation, operands, np.asarray(flags), traps)
         return result
 
-    def _trap(self, operation: Callable[..., Any], operands: tuple[Any, ...], flags: np.ndarray) -> None:
-        first = int(np.argmax((flags & int(self.traps)).ravel() != 0))
+    def _trap(
+        self, operation: Callable[..., Any], operands: tuple[Any, ...], flags: np.ndarray[Any, Any], traps: Flags
+    ) -> None:
+        first = int(np.argmax((flags & int(traps)).ravel() != 0))
         index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
         values = []
         for operand in operands:
@@ -254,7 +270,7 @@ class Environment:
             array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
             value = np.broadcast_to(array, flags.shape)[index]
             values.append(value.item() if isinstance(value, np.generic) else value)
-        raise FloatingPointTrap(Flags(int(flags[index])) & as_flags(self.traps), operation.__name__, index, tuple(values))
+        raise FloatingPointTrap(Flags(int(flags[index])) & traps, operation.__name__, index, tuple(values))
 
     def __enter__(self) -> Environment:
         self._tokens.append(_current.set(self))
@@ -293,8 +309,9 @@ def current_environment() -> Environment:
 def environment(base: Environment | None = None, **settings: Any) -> Iterator[Environment]:
     """Change settings for the duration of a `with` block.
 
-    What is not named stays as it is around the block (or in `base`). The block has a status of its own, clear at first; its flags are
-    added to the enclosing status at the end. Naming a seed starts the count of random streams again; otherwise it goes on.
+    What is not named stays as it is around the block (or in `base`). The block has a status of its own, clear at
+    first; its flags are added to the enclosing status at the end. Naming a seed starts the count of random streams
+    again; otherwise it goes on.
 
     Context variables hold the environment: threads and asyncio tasks do not see each other's.
     """

@@ -111,9 +111,13 @@ class Format:
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if ieee and not (self.infinities and self.mantissa_bits):
-            raise ValueError("nan='ieee' needs infinities=True and mantissa_bits >= 1; accepted otherwise: nan='fn', 'fnuz' or 'none'")
+            raise ValueError(
+                "nan='ieee' needs infinities=True and mantissa_bits >= 1; accepted otherwise: nan='fn', 'fnuz' or 'none'"
+            )
         if fnuz and (self.signed_zero or not self.signed):
-            raise ValueError("nan='fnuz' puts NaN in the place of negative zero: signed must be True and signed_zero False")
+            raise ValueError(
+                "nan='fnuz' puts NaN in the place of negative zero: signed must be True and signed_zero False"
+            )
         if self.signed_zero and not self.signed:
             raise ValueError("signed_zero must be False in an unsigned format")
         if not self.zero and (self.signed or self.subnormals):
@@ -122,13 +126,18 @@ class Format:
         if isinstance(self.bias, bool) or not isinstance(self.bias, int):
             raise TypeError(f"bias must be an integer, got {self.bias!r}")
         if abs(self.bias) > 2 * EXPONENT_RANGE:
-            raise ValueError(f"bias={self.bias} is out of range; accepted: biases that keep values in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}")
+            raise ValueError(
+                f"bias={self.bias} is out of range; accepted: biases that keep values in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}"
+            )
         if self.spec.largest < (1 << self.mantissa_bits if self.zero else 0):
-            raise ValueError(f"exponent_bits={self.exponent_bits} leaves no normal number beside the special codes of nan={self.nan!r}")
+            raise ValueError(
+                f"exponent_bits={self.exponent_bits} leaves no normal number beside the special codes of nan={self.nan!r}"
+            )
         low, high = self.minexp - self.mantissa_bits, self.maxexp
         if low < -EXPONENT_RANGE or high > EXPONENT_RANGE:
             raise ValueError(
-                f"bias={self.bias} gives values from 2^{low} to 2^{high}; accepted: biases that keep them in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}"
+                f"bias={self.bias} gives values from 2^{low} to 2^{high}; "
+                f"accepted: biases that keep them in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}"
             )
 
     @cached_property
@@ -146,7 +155,8 @@ class Format:
             self.zero,
         )
 
-    # -- layout ---------------------------------------------------------------------------------------------------------------
+    # -- layout
+    # ---------------------------------------------------------------------------------------------------------------
 
     @property
     def bits(self) -> int:
@@ -173,7 +183,8 @@ class Format:
         """The smallest unsigned integer that holds a code."""
         return np.dtype(np.uint8 if self.bits <= 8 else np.uint16 if self.bits <= 16 else np.uint32)
 
-    # -- codes ----------------------------------------------------------------------------------------------------------------
+    # -- codes
+    # ----------------------------------------------------------------------------------------------------------------
 
     @property
     def sign_bit(self) -> int:
@@ -236,7 +247,8 @@ class Format:
         """Code of the smallest positive number."""
         return 1 if self.subnormals and self.mantissa_bits else self.smallest_normal_code
 
-    # -- values, named as in numpy.finfo ----------------------------------------------------------------------------------------
+    # -- values, named as in numpy.finfo
+    # ----------------------------------------------------------------------------------------
 
     @cached_property
     def max(self) -> float:
@@ -313,7 +325,8 @@ class Format:
         """10^-precision."""
         return 10.0**-self.precision
 
-    # -- other names ------------------------------------------------------------------------------------------------------------
+    # -- other names
+    # ------------------------------------------------------------------------------------------------------------
 
     @classmethod
     def from_name(cls, name: str | Format) -> Format:
@@ -331,7 +344,9 @@ class Format:
         found = ALIASES.get(name.lower().replace("-", "_"))
         if found:
             return ROSTER[found]
-        raise ValueError(f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}")
+        raise ValueError(
+            f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}"
+        )
 
     @classmethod
     def from_dtype(cls, dtype: Any) -> Format:
@@ -367,18 +382,30 @@ class Format:
                     return np.dtype(getattr(ml_dtypes, self.name))
         raise TypeError(f"{self.name} has no NumPy or ml_dtypes dtype; its codes are {self.dtype}")
 
-    # -- text -------------------------------------------------------------------------------------------------------------------
+    # -- text
+    # -------------------------------------------------------------------------------------------------------------------
 
     @property
     def layout(self) -> str:
         """The fields of a code, a letter a bit: s sign, e exponent, f fraction."""
-        return ".".join(part for part in ("s" * self.signed, "e" * self.exponent_bits, "f" * self.mantissa_bits) if part)
+        return ".".join(
+            part for part in ("s" * self.signed, "e" * self.exponent_bits, "f" * self.mantissa_bits) if part
+        )
 
     def __repr__(self) -> str:
         fields = [f"exponent_bits={self.exponent_bits}", f"mantissa_bits={self.mantissa_bits}", f"bias={self.bias}"]
         ieee, fnuz = self.nan == "ieee", self.nan == "fnuz"
-        defaults = {"nan": "ieee", "infinities": ieee, "subnormals": True, "signed": True, "signed_zero": self.signed and not fnuz, "zero": True}
-        fields += [f"{name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default]
+        defaults = {
+            "nan": "ieee",
+            "infinities": ieee,
+            "subnormals": True,
+            "signed": True,
+            "signed_zero": self.signed and not fnuz,
+            "zero": True,
+        }
+        fields += [
+            f"{name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default
+        ]
         return f"Format({self.name!r}, {', '.join(fields)})  # {self.layout}, max {self.max:.6g}, tiny {self.tiny:.2g}, eps {self.eps:.2g}"
 
     def __str__(self) -> str:
@@ -411,7 +438,9 @@ ROSTER: dict[str, Format] = {
         Format("float8_e5m2fnuz", exponent_bits=5, mantissa_bits=2, nan="fnuz"),
         Format("float8_e4m3b11fnuz", exponent_bits=4, mantissa_bits=3, nan="fnuz", bias=11),
         Format("float8_e3m4", exponent_bits=3, mantissa_bits=4),
-        Format("float8_e8m0fnu", exponent_bits=8, mantissa_bits=0, nan="fn", signed=False, zero=False, subnormals=False),
+        Format(
+            "float8_e8m0fnu", exponent_bits=8, mantissa_bits=0, nan="fn", signed=False, zero=False, subnormals=False
+        ),
         Format("float6_e2m3fn", exponent_bits=2, mantissa_bits=3, nan="none"),
         Format("float6_e3m2fn", exponent_bits=3, mantissa_bits=2, nan="none"),
         Format("float4_e2m1fn", exponent_bits=2, mantissa_bits=1, nan="none"),

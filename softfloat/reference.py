@@ -674,9 +674,10 @@ def fma(a: int, b: int, c: int, fmt: Format, **options: Any) -> Result:
     """
     rules = _rules(fmt, options)
     x, y, z = (_operand(code, fmt, rules) for code in (a, b, c))
-    if rules.policy.product_invalid and ((x.is_infinite and y.is_zero) or (x.is_zero and y.is_infinite)):
-        if not (rules.policy.addend_first and z.is_nan and z.signalling):
-            return _invalid(fmt, rules)
+    product_invalid = (x.is_infinite and y.is_zero) or (x.is_zero and y.is_infinite)
+    addend_signals = rules.policy.addend_first and z.is_nan and z.signalling
+    if rules.policy.product_invalid and product_invalid and not addend_signals:
+        return _invalid(fmt, rules)
     if rules.policy.addend_first and z.is_nan:
         return _propagate([z, x, y], fmt, rules)
     return _arithmetic(_fused, (a, b, c), fmt, options)

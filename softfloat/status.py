@@ -66,7 +66,7 @@ def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") 
 class Status:
     """The sticky flags of an environment. Prints as the IPU prints `$FP_STS`; safe to raise into from several threads."""
 
-    def __init__(self, flags: Flags | int = Flags(0)) -> None:
+    def __init__(self, flags: Flags | int = 0) -> None:
         self._flags = as_flags(flags)
         self._lock = threading.Lock()
 

@@ -20,7 +20,16 @@ CUSTOM = (
 
 def edges(fmt: Format) -> np.ndarray:
     """Codes at and next to every boundary."""
-    codes = {0, 1, 2, fmt.max_code, fmt.max_code - 1, fmt.smallest_normal_code, fmt.smallest_normal_code + 1, max(fmt.smallest_normal_code - 1, 0)}
+    codes = {
+        0,
+        1,
+        2,
+        fmt.max_code,
+        fmt.max_code - 1,
+        fmt.smallest_normal_code,
+        fmt.smallest_normal_code + 1,
+        max(fmt.smallest_normal_code - 1, 0),
+    }
     for exponent in (0, 1, fmt.mantissa_bits):
         code = (exponent + (fmt.bias or 0)) << fmt.mantissa_bits
         codes |= {code, code + 1} if 0 <= code < fmt.max_code else set()

@@ -658,7 +658,9 @@ NOT_NUMBERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("x", NOT_NUMBERS, ids=lambda x: f"{type(x).__name__}-{len(repr(x))}" if type(x) is not object else "object")
+@pytest.mark.parametrize(
+    "x", NOT_NUMBERS, ids=lambda x: f"{type(x).__name__}-{len(repr(x))}" if type(x) is not object else "object"
+)
 def test_not_numbers(x: Any) -> None:
     with pytest.raises(TypeError, match=r"^x must be numbers"):
         bits.encode(x, HALF)

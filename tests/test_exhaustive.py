@@ -13,14 +13,22 @@ import pytest
 import softfloat
 from softfloat import bits
 
-ROUNDINGS = {"RNE": "nearest_even", "RTZ": "toward_zero", "RDN": "toward_negative", "RUP": "toward_positive", "RNA": "nearest_away"}
+ROUNDINGS = {
+    "RNE": "nearest_even",
+    "RTZ": "toward_zero",
+    "RDN": "toward_negative",
+    "RUP": "toward_positive",
+    "RNA": "nearest_away",
+}
 FORMATS = {"f16": (softfloat.float16, 0x7E00), "bf16": (softfloat.bfloat16, 0x7FC0)}
 OPERATIONS = {"add": bits.add, "mul": bits.mul, "div": bits.div}
 FOLD_START, FOLD_FACTOR = 0xCBF29CE484222325, 0x100000001B3
 
 
 @numba.njit(nogil=True)
-def fold(rows: np.ndarray, nan: int, codes: np.ndarray, flags: np.ndarray, exponents: int) -> tuple[np.ndarray, np.ndarray]:
+def fold(
+    rows: np.ndarray, nan: int, codes: np.ndarray, flags: np.ndarray, exponents: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Per row: FNV-style digests of the codes, and of code | flags << 16; any NaN counts as the canonical one."""
     plain, flagged = np.empty(rows.size, np.uint64), np.empty(rows.size, np.uint64)
     for row in range(rows.size):

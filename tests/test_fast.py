@@ -12,7 +12,10 @@ from softfloat import ROSTER, Format, _engine, bits
 from softfloat.kernels import fast
 
 TARGETS = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.has_nan]
-RULES = [{"tininess": tininess, "overflow": overflow} for tininess, overflow in itertools.product(("after", "before"), ("infinity", "saturate"))]
+RULES = [
+    {"tininess": tininess, "overflow": overflow}
+    for tininess, overflow in itertools.product(("after", "before"), ("infinity", "saturate"))
+]
 SIZE = 1 << 15
 
 
@@ -46,7 +49,13 @@ def both(monkeypatch: pytest.MonkeyPatch, call) -> tuple:
 def same(pair: tuple) -> None:
     (codes, flags), (plain_codes, plain_flags) = pair
     wrong = np.flatnonzero((codes != plain_codes) | (flags != plain_flags))
-    assert not wrong.size, (wrong[:5], codes[wrong[:5]], plain_codes[wrong[:5]], flags[wrong[:5]], plain_flags[wrong[:5]])
+    assert not wrong.size, (
+        wrong[:5],
+        codes[wrong[:5]],
+        plain_codes[wrong[:5]],
+        flags[wrong[:5]],
+        plain_flags[wrong[:5]],
+    )
 
 
 @pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
@@ -73,14 +82,19 @@ def test_half_arithmetic(monkeypatch: pytest.MonkeyPatch, operation: str) -> Non
     for seed, rule in enumerate(RULES):
         columns = operands(fmt, 8 * SIZE, arity, seed)
         same(both(monkeypatch, lambda c=columns, r=rule: getattr(bits, operation)(*c, fmt, **r)))
-        together, plain = both(monkeypatch, lambda c=columns, r=rule: getattr(bits, operation)(*(x[:9] for x in c), fmt, flags="any", **r))
+        together, plain = both(
+            monkeypatch, lambda c=columns, r=rule: getattr(bits, operation)(*(x[:9] for x in c), fmt, flags="any", **r)
+        )
         assert together[1] == plain[1]
 
 
 def test_the_faster_loops_are_chosen() -> None:
     """Where they serve; elsewhere this would compare the plain loops with themselves."""
+
     def family(operation: str, source: str, target: str, **rule: object) -> str:
-        return _engine.fast_family(operation, ROSTER[source].spec, ROSTER[target].spec, _engine.Rule(conversion=operation == "convert", **rule))
+        return _engine.fast_family(
+            operation, ROSTER[source].spec, ROSTER[target].spec, _engine.Rule(conversion=operation == "convert", **rule)
+        )
 
     halves = "half" if fast.has_f16c() else ""
     assert family("add", "float16", "float16") == halves

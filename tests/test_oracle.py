@@ -42,7 +42,9 @@ def drawn(options: dict[str, object], seed: int) -> np.ndarray | None:
     return np.random.default_rng(seed).integers(0, 2 ** int(options["sr_bits"]), COUNT, dtype=np.uint64)
 
 
-def agree(name: str, ours, theirs, columns: list[np.ndarray], options: dict[str, object], random: np.ndarray | None) -> None:
+def agree(
+    name: str, ours, theirs, columns: list[np.ndarray], options: dict[str, object], random: np.ndarray | None
+) -> None:
     """`ours` is what the compiled function gives for whole columns, `theirs` what the oracle gives for one row."""
     codes, flags = ours(options if random is None else {**options, "random_bits": random})
     for i in range(len(columns[0])):
@@ -61,7 +63,14 @@ def test_arithmetic(fmt: Format, mode: str) -> None:
         columns = operands(fmt, COUNT, arity, seed)
         options = options_of(seed, fmt, mode)
         compiled, oracle = getattr(bits, name), getattr(reference, name)
-        agree(name, lambda o, f=compiled, c=columns: f(*c, fmt, **o), lambda *row_o, f=oracle: f(*row_o[:-1], fmt, **row_o[-1]), columns, options, drawn(options, seed))
+        agree(
+            name,
+            lambda o, f=compiled, c=columns: f(*c, fmt, **o),
+            lambda *row_o, f=oracle: f(*row_o[:-1], fmt, **row_o[-1]),
+            columns,
+            options,
+            drawn(options, seed),
+        )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -84,10 +93,14 @@ def test_convert(dst: Format, mode: str) -> None:
 def doubles(seed: int) -> np.ndarray:
     """float64 of all sizes, with the neighbours of halfway points of short significands."""
     random = np.random.default_rng(seed)
-    exponent = np.where(random.random(COUNT) < 0.5, random.integers(-30, 30, COUNT), random.integers(-1074, 1024, COUNT))
+    exponent = np.where(
+        random.random(COUNT) < 0.5, random.integers(-30, 30, COUNT), random.integers(-1074, 1024, COUNT)
+    )
     short = random.integers(0, 2**9, COUNT) | 1
     with np.errstate(all="ignore"):
-        x = np.ldexp(1 + short / 512 + random.integers(-2, 3, COUNT) * 2.0**-52, exponent) * random.choice([1, -1], COUNT)
+        x = np.ldexp(1 + short / 512 + random.integers(-2, 3, COUNT) * 2.0**-52, exponent) * random.choice(
+            [1, -1], COUNT
+        )
     specials = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1.7976931348623157e308]
     x[: len(specials)] = specials
     return x
@@ -111,20 +124,31 @@ def test_encode_float64(fmt: Format, mode: str) -> None:
 def test_encode_integers(fmt: Format) -> None:
     random = np.random.default_rng(7)
     signed = (random.integers(-(2**63), 2**63 - 1, COUNT) >> random.integers(0, 63, COUNT)).astype(np.int64)
-    unsigned = (random.integers(0, 2**64 - 1, COUNT, dtype=np.uint64) >> random.integers(0, 63, COUNT).astype(np.uint64)) | np.uint64(1)
+    unsigned = (
+        random.integers(0, 2**64 - 1, COUNT, dtype=np.uint64) >> random.integers(0, 63, COUNT).astype(np.uint64)
+    ) | np.uint64(1)
     signed[:3], unsigned[:2] = [-(2**63), 2**63 - 1, 0], [2**64 - 1, 2**53 + 1]
     for values, mode in itertools.product((signed, unsigned), MODES[:-1]):
         codes, flags = bits.encode(values, fmt, rounding=mode)
         for i in range(COUNT):
-            assert (int(codes[i]), int(flags[i])) == reference.encode(int(values[i]), fmt, rounding=mode), (values[i], mode)
+            assert (int(codes[i]), int(flags[i])) == reference.encode(int(values[i]), fmt, rounding=mode), (
+                values[i],
+                mode,
+            )
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_to_integer(fmt: Format) -> None:
-    for case, (dtype, mode) in enumerate(itertools.product((np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64), MODES)):
+    for case, (dtype, mode) in enumerate(
+        itertools.product((np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64), MODES)
+    ):
         seed = 300_000 + 100 * FORMATS.index(fmt) + case
         columns = operands(fmt, COUNT, 1, seed)
-        options = {key: value for key, value in options_of(seed, fmt, mode).items() if key in ("rounding", "daz", "nan", "sr_bits")}
+        options = {
+            key: value
+            for key, value in options_of(seed, fmt, mode).items()
+            if key in ("rounding", "daz", "nan", "sr_bits")
+        }
         info = np.iinfo(dtype)
         exact = bool(seed % 2)
         agree(
@@ -139,12 +163,21 @@ def test_to_integer(fmt: Format) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_comparisons_and_selections(fmt: Format) -> None:
-    for case, (name, policy, daz) in enumerate(itertools.product((*SELECTIONS, "eq", "lt", "le"), NAN_POLICIES, (False, True))):
+    for case, (name, policy, daz) in enumerate(
+        itertools.product((*SELECTIONS, "eq", "lt", "le"), NAN_POLICIES, (False, True))
+    ):
         columns = operands(fmt, COUNT, 2, 400_000 + 1000 * FORMATS.index(fmt) + case)
         options = {"nan": policy, "daz": daz}
         if name in SELECTIONS:
             compiled, oracle = getattr(bits, name), getattr(reference, name)
-            agree(name, lambda o, f=compiled, c=columns: f(*c, fmt, **o), lambda a, b, o, f=oracle: f(a, b, fmt, **o), columns, options, None)
+            agree(
+                name,
+                lambda o, f=compiled, c=columns: f(*c, fmt, **o),
+                lambda a, b, o, f=oracle: f(a, b, fmt, **o),
+                columns,
+                options,
+                None,
+            )
             continue
         for signalling in (False, True):
             compiled, oracle = getattr(bits, name), getattr(reference, name + "_signalling" * signalling)
@@ -165,7 +198,9 @@ def test_decode_and_classify(fmt: Format) -> None:
     for code, value, number in zip(codes.tolist(), values.tolist(), classes.tolist(), strict=True):
         exact = reference.decode(code, fmt)
         name = reference.classify(code, fmt).replace("_", "")
-        assert bits.CLASSES[number].lower().replace("signalingnan", "signallingnan") == name.lower().replace("signaling", "signalling"), hex(code)
+        assert bits.CLASSES[number].lower().replace("signalingnan", "signallingnan") == name.lower().replace(
+            "signaling", "signalling"
+        ), hex(code)
         if exact.is_nan:
             assert value != value
         else:

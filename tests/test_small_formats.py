@@ -1,8 +1,9 @@
 """All pairs of every 8-bit (and narrower) format for add, mul and div, against a table that owes nothing to the library.
 
-A sum, product or quotient of two such numbers is computed in float64, where rounding first is innocuous (53 >= 2p + 2) and where no
-inexact quotient lands on a value of the format. It is then looked up: the sorted table of the format's values, continued by one beyond the
-largest, gives the two neighbours; the nearer one is chosen, of a tie the even code.
+A sum, product or quotient of two such numbers is computed in float64, where rounding first is innocuous (53 >= 2p +
+2) and where no inexact quotient lands on a value of the format. It is then looked up: the sorted table of the
+format's values, continued by one beyond the largest, gives the two neighbours; the nearer one is chosen, of a tie the
+even code.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ import pytest
 
 from softfloat import bits
 
-NAMES = ["float8_e5m2", "float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e3m4"]
+NAMES = [
+    "float8_e5m2",
+    "float8_e4m3",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e4m3b11fnuz",
+    "float8_e3m4",
+]
 NAMES += ["float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
 WIDTHS = {"float6": 6, "float4": 4}
 
@@ -26,7 +35,9 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     return values, positive[np.isfinite(positive)]
 
 
-def expected_codes(exact: np.ndarray, zero_negative: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def expected_codes(
+    exact: np.ndarray, zero_negative: np.ndarray, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(codes, inexact, overflow) of finite exact results; codes of overflowed ones are -1."""
     values, magnitudes = table(name)
     sign = values.size // 2
@@ -65,7 +76,10 @@ def test_all_pairs(name: str, operation: str) -> None:
     tiny = float(ml_dtypes.finfo(getattr(ml_dtypes, name)).smallest_normal)
     assert not (flags[settled & (np.abs(exact) >= tiny)] & 2).any()
     assert ((flags[settled & inexact & (values[found] < tiny) & (values[found] > -tiny)] & 2) != 0).all()
-    assert np.array_equal(np.isnan(values[found[~finite & np.isnan(exact)]]), np.full((~finite & np.isnan(exact)).sum(), name.startswith("float8")))
+    assert np.array_equal(
+        np.isnan(values[found[~finite & np.isnan(exact)]]),
+        np.full((~finite & np.isnan(exact)).sum(), name.startswith("float8")),
+    )
     new_nan = np.isnan(exact) & ~np.isnan(x) & ~np.isnan(y)
     assert ((flags[new_nan] & 16) != 0).all()
     by_zero = np.isinf(exact) & np.isfinite(x) & np.isfinite(y)

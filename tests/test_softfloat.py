@@ -14,7 +14,16 @@ from softfloat import ROSTER, bits
 SOFTFLOAT = {"add": 2, "sub": 2, "mul": 2, "div": 2, "rem": 2, "sqrt": 1, "mul_add": 3}
 OURS = {"rem": bits.remainder, "mul_add": bits.fma}
 KINDS = {"f16": ROSTER["float16"], "f32": ROSTER["float32"]}
-MPFR_FORMATS = ["bfloat16", "float8_e5m2", "float8_e4m3", "float8_e3m4", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz"]
+MPFR_FORMATS = [
+    "bfloat16",
+    "float8_e5m2",
+    "float8_e4m3",
+    "float8_e3m4",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e4m3b11fnuz",
+]
 
 
 @pytest.mark.parametrize("operation", SOFTFLOAT)
@@ -31,7 +40,11 @@ def test_softfloat(kind: str, operation: str) -> None:
             result, raised = softfloat(f"{kind}_{operation}", rounding, tininess, *row)
             code = unpack(result)
             code = fmt.nan_code if bits.isnan(code, fmt) else code
-            assert (int(codes[i]), int(flags[i])) == (code, raised), ([hex(int(column[i])) for column in columns], rounding, tininess)
+            assert (int(codes[i]), int(flags[i])) == (code, raised), (
+                [hex(int(column[i])) for column in columns],
+                rounding,
+                tininess,
+            )
 
 
 @pytest.mark.parametrize("operation", MPFR_OPS)

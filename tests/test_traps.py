@@ -72,8 +72,8 @@ def test_nan_rules(vectors: Path, architecture: str) -> None:
     for row in rows:
         code, _, flags = row[architecture].partition(":")
         if (row["id"], architecture) == ("nan-24", "x86"):
-            # SoftFloat-3e widens a bfloat16 payload one place too far down (its bf16UIToCommonNaN shifts by 56, and 57 would be right);
-            # the bits above a bfloat16 are the float32's own: 0x7F81 << 16, quieted.
+            # SoftFloat-3e widens a bfloat16 payload one place too far down (its bf16UIToCommonNaN shifts by 56, and
+            # 57 would be right); the bits above a bfloat16 are the float32's own: 0x7F81 << 16, quieted.
             assert code == "0x7FC08000"
             code = "0x7FC10000"
         assert result_of(row, architecture) == (int(code, 0), flag_bits(flags)), row
@@ -92,7 +92,9 @@ def test_stochastic_law(vectors: Path) -> None:
     for row in rows:
         fmt = FORMATS[row["fmt"]]
         down, _, up = (part.split()[0] for part in row["result"].partition("|"))
-        codes, _ = bits.encode(np.full(draws.shape, float.fromhex(row["a"])), fmt, rounding="stochastic", random_bits=draws)
+        codes, _ = bits.encode(
+            np.full(draws.shape, float.fromhex(row["a"])), fmt, rounding="stochastic", random_bits=draws
+        )
         assert set(np.unique(codes)) <= {int(down, 16), int(up, 16)}, row
         if down != up:
             assert Fraction(int((codes == int(up, 16)).sum()), draws.size) == Fraction(row["p_up"]), row

@@ -101,12 +101,17 @@ def test_testfloat(vectors: Path, file: str) -> None:
             if flags is not None:
                 wrong |= flags != data[f"{name}__f_{mode}_{variant}"]
             where = np.flatnonzero(wrong)[:3]
-            assert not wrong.any(), f"{key} {variant}: {wrong.sum()} of {wrong.size}, first {[hex(a[i]) for i in where]}"
+            assert not wrong.any(), (
+                f"{key} {variant}: {wrong.sum()} of {wrong.size}, first {[hex(a[i]) for i in where]}"
+            )
             rows += wrong.size
     assert rows > 10_000
 
 
-@pytest.mark.parametrize(("column", "rounding"), [("RNE", "nearest_even"), ("RDN", "toward_negative"), ("RUP", "toward_positive"), ("RTZ", "toward_zero")])
+@pytest.mark.parametrize(
+    ("column", "rounding"),
+    [("RNE", "nearest_even"), ("RDN", "toward_negative"), ("RUP", "toward_positive"), ("RTZ", "toward_zero")],
+)
 def test_vcvtps2ph(vectors: Path, column: str, rounding: str) -> None:
     """F16C in four modes: quieted payloads; MXCSR's precision, underflow, overflow, denormal and invalid bits."""
     data = load(vectors / "x86_hw_small.npz")
