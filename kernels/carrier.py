@@ -8,8 +8,16 @@ A subnormal has exponent field 0. Read as if the field were 1, its value is too 
 number. No carrier subnormal ever appears on the way, so a host that flushes them gives the same bits.
 """
 
-from .jit import bits_float, cut, float_bits, kernel, shift_left
-from .spec import PROPAGATE_SIGNALLING_FIRST
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left
+from .spec import PROPAGATE_SIGNALLING_FIRST, Source, count_fields
+
+SOURCE_INTEGERS, SOURCE_FLOATS = count_fields(Source)
+
+
+@kernel
+def source_of(integers, floats):
+    """The Source at the start of two arrays."""
+    return Source(*(fixed_tuple(integers, SOURCE_INTEGERS) + fixed_tuple(floats, SOURCE_FLOATS)))
 
 
 @kernel

@@ -18,11 +18,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import jit
-from .carrier import decode, is_signalling
-from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .carrier import decode, is_signalling, source_of
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
 from .prng import TILE, fill_half_words, uniform
-from .rounding import round_drawn
-from .spec import CARRIER32, CARRIER64
+from .rounding import round_drawn, target_of
+from .spec import CARRIER32, CARRIER64, count_fields
 
 
 def has_f16c():
@@ -259,7 +259,7 @@ SUMMARY_BLOCK = 1024
 
 @cache
 def convert_summarised(family):
-    """loop(a, codes, flags, limits) -> flags OR-ed together, of conversions from float32.
+    """loop(a, codes, flags, integers, floats) -> flags OR-ed together, of conversions from float32.
 
     A block whose largest magnitude stays in range can only be inexact or tiny: two OR-ed masks tell. Any other goes
     element by element.
@@ -267,8 +267,9 @@ def convert_summarised(family):
     digest = jit.SOURCE_DIGEST
     element, summary = OPERATIONS[family, "convert"], SUMMARIES[family]
 
-    def convert_summarised_loop(a, codes, flags, limits):
+    def convert_summarised_loop(a, codes, flags, integers, floats):
         digest  # noqa: B018
+        limits = limits_of(integers, floats)
         seen = NONE
         for first in range(0, codes.size, SUMMARY_BLOCK):
             operands = a[first : first + SUMMARY_BLOCK]
@@ -372,7 +373,6 @@ OPERATIONS = {
 class Limits(NamedTuple):
     """What these loops know of a target."""
 
-    tiny: float
     tiny_bits: int
     overflow_positive: int
     overflow_negative: int
@@ -392,50 +392,56 @@ class Limits(NamedTuple):
     random_left: int
     overflow_bits: int  # no float32 below it overflows
     hanging: int  # dropped bits above it could still carry, were there more random bits
+    tiny: float
+
+
+LIMIT_INTEGERS, LIMIT_FLOATS = count_fields(Limits)
+
+
+@kernel
+def limits_of(integers, floats):
+    """The Limits in two arrays."""
+    return Limits(*(fixed_tuple(integers, LIMIT_INTEGERS) + fixed_tuple(floats, LIMIT_FLOATS)))
 
 
 def limits(target):
     """From a `spec.Target` of the wide carrier."""
-    tiny = np.float32(target.tiny_positive)
     lowest_exponent = target.lowest_exponent - CARRIER64.bias + CARRIER32.bias
     dropped = CARRIER32.fraction_bits - target.mantissa_bits
+    rebias = (lowest_exponent - 1) << target.mantissa_bits
     return Limits(
-        tiny,
-        *map(
-            np.int32,
-            (
-                tiny.view(np.int32),
-                target.overflow_positive,
-                target.overflow_negative,
-                target.infinity_positive,
-                target.infinity_negative,
-                target.nan,
-                target.sign,
-                target.largest,
-                target.mantissa_bits,
-                lowest_exponent,
-                lowest_exponent << CARRIER32.fraction_bits,
-                2 * CARRIER32.bias + target.mantissa_bits,
-                dropped,
-                (1 << dropped) - 1,
-                (lowest_exponent - 1) << target.mantissa_bits,
-                max(16 - dropped, 0),
-                max(dropped - 16, 0),
-                target.largest + ((lowest_exponent - 1) << target.mantissa_bits) << dropped,
-                (1 << dropped) - (1 << max(dropped - 16, 0)),
-            ),
-        ),
+        tiny_bits=int(np.float32(target.tiny_positive).view(np.int32)),
+        overflow_positive=target.overflow_positive,
+        overflow_negative=target.overflow_negative,
+        infinity_positive=target.infinity_positive,
+        infinity_negative=target.infinity_negative,
+        nan=target.nan,
+        sign=target.sign,
+        largest=target.largest,
+        mantissa_bits=target.mantissa_bits,
+        lowest_exponent=lowest_exponent,
+        lowest_bits=lowest_exponent << CARRIER32.fraction_bits,
+        scale_exponent=2 * CARRIER32.bias + target.mantissa_bits,
+        dropped_bits=dropped,
+        dropped_mask=(1 << dropped) - 1,
+        rebias=rebias,
+        random_right=max(16 - dropped, 0),
+        random_left=max(dropped - 16, 0),
+        overflow_bits=(target.largest + rebias) << dropped,
+        hanging=(1 << dropped) - (1 << max(dropped - 16, 0)),
+        tiny=target.tiny_positive,
     )
 
 
 @cache
 def elementwise(family, operation, each):
-    """loop(a, b, c, codes, flags, limits) -> flags OR-ed together, 0 where `each`."""
+    """loop(a, b, c, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`."""
     digest = jit.SOURCE_DIGEST
     element = OPERATIONS[family, operation]
 
-    def fast_loop(a, b, c, codes, flags, limits):
+    def fast_loop(a, b, c, codes, flags, integers, floats):
         digest  # noqa: B018
+        limits = limits_of(integers, floats)
         seen = NONE
         for i in range(codes.size):
             code, raised = element(a[i], b[i], c[i], limits)
@@ -456,10 +462,10 @@ DRAWN = {"bfloat16": (bfloat16_drawn, bfloat16_drawn), "narrow": (normal_drawn, 
 
 @cache
 def convert_drawn(family, each):
-    """loop(a, codes, flags, limits, source, target, key, stream, start, width) -> flags OR-ed together, 0 where `each`.
+    """loop(a, codes, flags, integers, floats, wide_integers, wide_floats, key, stream, start, width) -> flags OR-ed together, 0 where `each`.
 
     Whole blocks only; `width` is at least 16. What 16 random bits leave open (and infinities, and NaNs) is settled by
-    the plain functions on the wide carrier (`source`, `target`), an element at a time.
+    the plain functions on the wide carrier, an element at a time.
     """
     digest = jit.SOURCE_DIGEST
     normal, general = DRAWN[family]
@@ -479,8 +485,10 @@ def convert_drawn(family, each):
                 seen = cut(seen | (NONE if left_open != NONE else raised), NONE)
         return seen, open_here
 
-    def convert_drawn_loop(a, codes, flags, limits, source, target, key, stream, start, width):
+    def convert_drawn_loop(a, codes, flags, integers, floats, wide_integers, wide_floats, key, stream, start, width):
         digest  # noqa: B018
+        limits = limits_of(integers, floats)
+        source, target = source_of(wide_integers, wide_floats), target_of(wide_integers, wide_floats)
         half_words = np.empty(DRAWN_BLOCK, np.uint16)
         left = np.empty(DRAWN_BLOCK, np.uint8)
         eights = left.view(np.uint64)

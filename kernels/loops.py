@@ -4,6 +4,7 @@ Every loop closes over the digest of all kernel sources, which so becomes part o
 formats and rules is passed in; what differs in kind (operation, way of rounding, flags for each element or together)
 is closed over, and only that compiles anew.
 
+The numbers of a Source, and of a Target after it, come as an array of integers and one of floats, of the carrier's width.
 Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take
 repeat the first. Flags go to one byte per element, or are OR-ed together and returned.
 """
@@ -13,9 +14,10 @@ from functools import cache
 import numpy as np
 
 from . import arith, jit, rounding
-from .carrier import decode, decode_wide, is_signalling, propagated
+from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import cut, float_bits
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
+from .rounding import target_of
 
 OPERATIONS = {
     "convert": (arith.identity, 1),
@@ -85,14 +87,15 @@ def _element(operation, way, unusual, payloads):
 def elementwise(operation, way, unusual, each, payloads):
     """The loop of one operation under a deterministic mode.
 
-    loop(a, b, c, codes, flags, extra, source, target) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
+    loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
     (round_to_integral: 1 to raise INEXACT).
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, way, unusual, payloads)
 
-    def elementwise_loop(a, b, c, codes, flags, extra, source, target):
+    def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
         digest  # noqa: B018
+        source, target = source_of(integers, floats), target_of(integers, floats)
         seen = target.none
         for i in range(codes.size):
             code, raised, _ = element(
@@ -118,7 +121,7 @@ def elementwise(operation, way, unusual, each, payloads):
 def elementwise_drawn(operation, unusual, each, payloads):
     """The loop of one operation under stochastic rounding.
 
-    loop(a, b, c, codes, flags, extra, source, target, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`.
+    loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`.
     `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
     i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest is
     done again with all of them.
@@ -128,8 +131,9 @@ def elementwise_drawn(operation, unusual, each, payloads):
     undecided = rounding.undecided
     at_once = operation == "round_to_integral"
 
-    def elementwise_drawn_loop(a, b, c, codes, flags, extra, source, target, key, stream, start, handed, width):
+    def elementwise_drawn_loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width):
         digest  # noqa: B018
+        source, target = source_of(integers, floats), target_of(integers, floats)
         uniforms = np.empty(TILE, np.float64)
         seen = 0
         for first in range(0, codes.size, TILE):
@@ -171,11 +175,12 @@ def elementwise_drawn(operation, unusual, each, payloads):
 
 @cache
 def decoding():
-    """loop(codes, values, source): codes to float64."""
+    """loop(codes, values, integers, floats): codes to float64."""
     digest = jit.SOURCE_DIGEST
 
-    def decoding_loop(codes, values, source):
+    def decoding_loop(codes, values, integers, floats):
         digest  # noqa: B018
+        source = source_of(integers, floats)
         for i in range(codes.size):
             values[i] = decode(cut(codes[i], source.hidden), source)
 
@@ -184,12 +189,13 @@ def decoding():
 
 @cache
 def comparison(relation, signalling, each):
-    """loop(a, b, results, flags, source, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
+    """loop(a, b, results, flags, integers, floats, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
     digest = jit.SOURCE_DIGEST
     less, equal = relation in ("lt", "le"), relation in ("eq", "le")
 
-    def comparison_loop(a, b, results, flags, source, any_nan_signals):
+    def comparison_loop(a, b, results, flags, integers, floats, any_nan_signals):
         digest  # noqa: B018
+        source = source_of(integers, floats)
         seen = 0
         for i in range(results.size):
             code_a = cut(a[i], source.hidden)
@@ -211,11 +217,12 @@ def comparison(relation, signalling, each):
 
 @cache
 def extremum(largest, number, each):
-    """loop(a, b, codes, flags, source, target) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
+    """loop(a, b, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
     digest = jit.SOURCE_DIGEST
 
-    def extremum_loop(a, b, codes, flags, source, target):
+    def extremum_loop(a, b, codes, flags, integers, floats):
         digest  # noqa: B018
+        source, target = source_of(integers, floats), target_of(integers, floats)
         seen = 0
         for i in range(codes.size):
             code_a = cut(a[i], source.hidden)
@@ -250,7 +257,7 @@ def extremum(largest, number, each):
 
 @cache
 def to_integer(drawn, each):
-    """loop(codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
+    """loop(codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
 
     `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms`
     are the random numbers of stochastic rounding, one per element, else empty.
@@ -259,9 +266,10 @@ def to_integer(drawn, each):
     selected, drawn_integer = rounding.selected, rounding.drawn
 
     def to_integer_loop(
-        codes, results, flags, uniforms, source, target, lowest, bound, nan_result, low_result, high_result, exact
+        codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact
     ):
         digest  # noqa: B018
+        source, target = source_of(integers, floats), target_of(integers, floats)
         seen = 0
         for i in range(codes.size):
             code = cut(codes[i], source.hidden)

@@ -18,7 +18,18 @@ last one sticky.
 
 import numpy as np
 
-from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .carrier import SOURCE_FLOATS, SOURCE_INTEGERS
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
+from .spec import Target, count_fields
+
+TARGET_INTEGERS, TARGET_FLOATS = count_fields(Target)
+
+
+@kernel
+def target_of(integers, floats):
+    """The Target that follows a Source in two arrays."""
+    integers, floats = integers[SOURCE_INTEGERS:], floats[SOURCE_FLOATS:]
+    return Target(*(fixed_tuple(integers, TARGET_INTEGERS) + fixed_tuple(floats, TARGET_FLOATS)))
 
 
 @kernel

@@ -365,6 +365,12 @@ class Target(NamedTuple):
     window: float  # how far the random bits not drawn yet can lower the threshold
 
 
+def count_fields(numbers: type) -> tuple[int, int]:
+    """(integers, floats) among the fields of a named tuple that has its integers first."""
+    kinds = list(numbers.__annotations__.values())
+    return kinds.count(int), kinds.count(float)
+
+
 NEVER_UP = 2.0  # no fraction reaches it
 
 

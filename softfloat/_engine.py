@@ -5,6 +5,7 @@ Numba is imported with the first loop, not with this module.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -198,7 +199,7 @@ class Output:
     ) -> None:
         self.given, self.shape = given, shape
         if given is None:
-            self.flat = np.empty(int(np.prod(shape, dtype=np.int64)), dtype)
+            self.flat = np.empty(math.prod(shape), dtype)
             return
         if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != shape:
             found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
@@ -238,26 +239,29 @@ def outputs(
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def _narrow(numbers: Any) -> Any:
-    """A Source or Target in 32-bit numbers. What no 32-bit code reaches stays out of reach."""
-    limit = 2**31 - 1
-    return type(numbers)(
-        *[np.float32(x) if isinstance(x, float) else np.int32(max(min(x, limit), -limit - 1)) for x in numbers]
-    )
+Numbers = tuple[Codes, Codes]
+"""What a loop knows of formats and rules: an array of integers and one of floats."""
 
 
-@lru_cache(maxsize=1024)
-def source(fmt: FormatSpec, carrier: Carrier, daz: bool) -> spec.Source:
-    """What decodes `fmt`; in the narrow carrier's own types where that carries."""
-    numbers = spec.source(fmt, carrier, daz)
-    return _narrow(numbers) if carrier is CARRIER32 else numbers
+def _packed(carrier: Carrier, *tuples: Any) -> Numbers:
+    """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach."""
+    integer, real = (np.int32, np.float32) if carrier is CARRIER32 else (np.int64, np.float64)
+    values = [x for numbers in tuples for x in numbers]
+    limits = np.iinfo(integer)
+    integers = [min(max(x, int(limits.min)), int(limits.max)) for x in values if not isinstance(x, float)]
+    return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
 
 
 @lru_cache(maxsize=4096)
-def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> spec.Target:
-    """What rounds into `fmt` under `rule`."""
-    numbers = spec.target(fmt, rule, carrier)
-    return _narrow(numbers) if carrier is CARRIER32 else numbers
+def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Numbers:
+    """What decodes `source_spec`, and rounds into `fmt` under `rule`."""
+    return _packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
+
+
+@lru_cache(maxsize=1024)
+def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
+    """What the faster loops know of a target."""
+    return _packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
 
 
 @lru_cache(maxsize=1024)
@@ -400,7 +404,7 @@ def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int,
                 f"stream must be 0 to 2^32 - 1 with generator='xoroshiro128aox' (Poplar's seed modifier), got {stream}"
             )
         state = poplar_state(key, stream)
-        outputs_ = np.empty(int(np.prod(shape, dtype=np.int64)), np.uint64)
+        outputs_ = np.empty(math.prod(shape), np.uint64)
         loops().generating()(outputs_, np.uint64(state[0]), np.uint64(state[1]))
         return Draw(0, 0, width, flattened(outputs_ >> np.uint64(64 - width)))
     return Draw(key, stream, width, NO_BITS)
@@ -473,13 +477,13 @@ def _plain_work(
     way = "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
     propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
     loop = loops().elementwise(_reading(operation, source_spec, carrier), way, unusual, each, propagates)
-    numbers = source(source_spec, carrier, rule.daz), target(fmt, rule, carrier)
+    integers, floats = numbers(source_spec, fmt, rule, carrier)
     a, b, c = _three(_viewed(flat, source_spec, carrier))
-    number = type(numbers[1].zero)(extra)
+    number = floats.dtype.type(extra)
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        return loop(a[span], b[span], c[span], codes[span], raises[span], number, *numbers)
+        return loop(a[span], b[span], c[span], codes[span], raises[span], number, integers, floats)
 
     return work
 
@@ -499,13 +503,13 @@ def _drawn_work(
     """The loop that serves every format under stochastic rounding."""
     propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
     loop = loops().elementwise_drawn(_reading(operation, source_spec, CARRIER64), is_unusual(fmt), each, propagates)
-    numbers = source(source_spec, CARRIER64, rule.daz), target(fmt, rule, CARRIER64)
+    both = numbers(source_spec, fmt, rule, CARRIER64)
     a, b, c = _three(_viewed(flat, source_spec, CARRIER64))
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         spans = a[span], b[span], c[span], codes[span], raises[span]
-        return loop(*spans, extra, *numbers, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
+        return loop(*spans, extra, *both, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
 
     return work
 
@@ -523,16 +527,16 @@ def _fast_work(
     extra: float,
 ) -> Work:
     """A faster loop to the same bits, nearest even."""
-    limits = fast_limits(fmt, rule)
+    limits = fast_numbers(fmt, rule)
     a, b, c = _three(_viewed(flat, source_spec, CARRIER32))
     if operation == "convert" and not each and family in fast().SUMMARIES:
         summarised = fast().convert_summarised(family)
-        return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, limits)
+        return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, *limits)
     loop = fast().elementwise(family, operation, each)
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        return loop(a[span], b[span], c[span], codes[span], raises[span], limits)
+        return loop(a[span], b[span], c[span], codes[span], raises[span], *limits)
 
     return work
 
@@ -551,7 +555,7 @@ def _fast_drawn_work(
     """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block."""
     loop = fast().convert_drawn(family, each)
     block = fast().DRAWN_BLOCK
-    numbers = fast_limits(fmt, rule), source(source_spec, CARRIER64, False), target(fmt, rule, CARRIER64)
+    known = *fast_numbers(fmt, rule), *numbers(source_spec, fmt, rule, CARRIER64)
     (a,) = _viewed(flat, source_spec, CARRIER32)
     rest = _drawn_work("convert", flat, source_spec, fmt, rule, codes, raises, each, 0.0, drawn)
 
@@ -560,7 +564,7 @@ def _fast_drawn_work(
         span = slice(start, whole)
         seen = 0
         if whole > start:
-            seen = loop(a[span], codes[span], raises[span], *numbers, drawn.key, drawn.stream, start, drawn.width)
+            seen = loop(a[span], codes[span], raises[span], *known, drawn.key, drawn.stream, start, drawn.width)
         return int(seen) | int(rest(whole, stop)) if stop > whole else int(seen)
 
     return work
@@ -583,12 +587,6 @@ def _viewed(flat: list[Codes], source_spec: FormatSpec, carrier: Carrier) -> lis
 FAST = True  # tests turn it off to hold the faster loops against the plain ones
 
 
-@lru_cache(maxsize=1024)
-def fast_limits(fmt: FormatSpec, rule: Rule) -> Any:
-    """What the faster loops know of a format."""
-    return fast().limits(target(fmt, rule, CARRIER64))
-
-
 @lru_cache(maxsize=4096)
 def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: Rule) -> str:
     """The faster way that serves this case; empty if none does."""
@@ -599,7 +597,7 @@ def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: 
         return ""
     half = fmt == FLOAT16 and not stochastic and fast().has_f16c()
     if operation == "convert" and source_spec == FLOAT32:
-        if half and target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
+        if half and spec.target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
             return "half"
         if fmt == BFLOAT16:
             return "bfloat16"

@@ -41,7 +41,7 @@ import numpy as np
 
 from softfloat import _engine
 from softfloat._engine import check_codes, check_format
-from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
@@ -242,11 +242,11 @@ def decode(codes: Any, fmt: Format | str) -> Any:
     fmt = check_format(fmt)
     array = check_codes(codes, fmt, "codes")
     values = np.empty(array.size, np.float64)
-    numbers = _engine.source(fmt.spec, CARRIER64, False)
+    numbers = _engine.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64)
     flat = _engine.flattened(array)
 
     def work(start: int, stop: int) -> int:
-        _engine.loops().decoding()(flat[start:stop], values[start:stop], numbers)
+        _engine.loops().decoding()(flat[start:stop], values[start:stop], *numbers)
         return 0
 
     _engine.share(array.size, work)
@@ -467,8 +467,8 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     wide = np.empty(array.size, np.int64)
     flat = _engine.flattened(array)
     bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
-    source = _engine.source(fmt.spec, CARRIER64, settings.daz)
-    target = _engine.target(fmt.spec, Rule(rounding=settings.rounding), CARRIER64)  # type: ignore[arg-type]
+    rule = Rule(rounding=as_rounding(settings.rounding), daz=settings.daz)
+    numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     loop = _engine.loops().to_integer(drawn, raised is not None)
     limits = (
         float(info.min),
@@ -478,9 +478,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     )
 
     def work(start: int, stop: int) -> int:
-        return loop(
-            flat[start:stop], wide[start:stop], bits_flags[start:stop], uniforms[start:stop], source, target, *limits
-        )
+        return loop(flat[start:stop], wide[start:stop], bits_flags[start:stop], uniforms[start:stop], *numbers, *limits)
 
     seen = _engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)
@@ -536,12 +534,12 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
     result, raised = _engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
     bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
-    source = _engine.source(fmt.spec, CARRIER64, call.settings.daz)
+    numbers = _engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
     any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
     loop = _engine.loops().comparison(relation, bool(signalling), raised is not None)
 
     def work(start: int, stop: int) -> int:
-        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], source, any_nan)
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], *numbers, any_nan)
 
     seen = _engine.share(x.size, work)
     return result.finish(), raised.finish() if raised is not None else seen
@@ -578,12 +576,12 @@ def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, op
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
     result, raised = _engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
     bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
-    source = _engine.source(fmt.spec, CARRIER64, call.settings.daz)
-    target = _engine.target(fmt.spec, Rule(nan=call.settings.nan), CARRIER64)
+    rule = Rule(nan=call.settings.nan, daz=call.settings.daz)
+    numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     loop = _engine.loops().extremum(largest, number, raised is not None)
 
     def work(start: int, stop: int) -> int:
-        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], source, target)
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], *numbers)
 
     seen = _engine.share(x.size, work)
     return result.finish(), raised.finish() if raised is not None else seen
