@@ -169,27 +169,35 @@ def half_fma(code_a, code_b, code_c, limits):
 
 
 @kernel
-def bfloat16_convert(code_a, code_b, code_c, limits):
-    """float32 to bfloat16: the high half of the bits, plus one where the low half is more than a half or ties with an odd."""
-    magnitude = cut(code_a & MAGNITUDE, NONE)
-    odd = cut(shift_right(magnitude, 16) & INEXACT, NONE)
-    rounded = cut(magnitude + cut(odd + np.int32(0x7FFF), NONE), NONE)
+def bfloat16_result(code_a, magnitude, rounded, limits):
+    """(code, flags) of a float32 whose magnitude's bits, rounded, are `rounded`: the high half, whatever becomes of the low one."""
     sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
     code = cut(shift_right(rounded, 16) | sign, NONE)
-    flags = (
-        (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT)
-        if cut(magnitude & np.int32(0xFFFF), NONE) != NONE
-        else NONE
-    )
-    over = (rounded >= INFINITE_BITS) | (rounded < NONE)
+    changed = cut(magnitude & np.int32(0xFFFF), NONE) != NONE
+    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if changed else NONE
+    over = rounded >= INFINITE_BITS
     code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
-    flags = OVERFLOWED if over else flags
+    return code, OVERFLOWED if over else flags
+
+
+@kernel
+def with_specials(code, flags, code_a, magnitude, limits):
+    """(code, flags), unless the float32 is infinite or NaN."""
     special = magnitude >= INFINITE_BITS
     code = (limits.infinity_negative if code_a < NONE else limits.infinity_positive) if special else code
     flags = NONE if special else flags
     code = limits.nan if magnitude > INFINITE_BITS else code
-    flags = INVALID if float_signals(magnitude) else flags
-    return code, flags
+    return code, INVALID if float_signals(magnitude) else flags
+
+
+@kernel
+def bfloat16_convert(code_a, code_b, code_c, limits):
+    """float32 to bfloat16: one more where the low half is more than a half, or ties with an odd high half."""
+    magnitude = cut(code_a & MAGNITUDE, NONE)
+    odd = cut(shift_right(magnitude, 16) & INEXACT, NONE)
+    rounded = cut(magnitude + cut(odd + np.int32(0x7FFF), NONE), NONE)
+    code, flags = bfloat16_result(code_a, magnitude, rounded, limits)
+    return with_specials(code, flags, code_a, magnitude, limits)
 
 
 # -- float32 to any narrow format
@@ -226,12 +234,7 @@ def narrow_convert(code_a, code_b, code_c, limits):
     magnitude = cut(code_a & MAGNITUDE, NONE)
     y, base = narrow_scaled(magnitude, limits)
     code, flags = narrow_finite(code_a, y, np.rint(y), base, magnitude < limits.tiny_bits, limits)
-    special = magnitude >= INFINITE_BITS
-    code = (limits.infinity_negative if code_a < NONE else limits.infinity_positive) if special else code
-    flags = NONE if special else flags
-    code = limits.nan if magnitude > INFINITE_BITS else code
-    flags = INVALID if float_signals(magnitude) else flags
-    return code, flags
+    return with_specials(code, flags, code_a, magnitude, limits)
 
 
 # -- only whether anything happened
@@ -303,17 +306,7 @@ def convert_summarised(family):
 def bfloat16_drawn(code_a, half_word, limits):
     """float32 to bfloat16: 16 dropped bits, 16 random ones. (code, flags, whether that leaves anything open)."""
     magnitude = cut(code_a & MAGNITUDE, NONE)
-    rounded = cut(magnitude + np.int32(half_word), NONE)
-    sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
-    code = cut(shift_right(rounded, 16) | sign, NONE)
-    flags = (
-        (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT)
-        if cut(magnitude & np.int32(0xFFFF), NONE) != NONE
-        else NONE
-    )
-    over = rounded >= INFINITE_BITS
-    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
-    flags = OVERFLOWED if over else flags
+    code, flags = bfloat16_result(code_a, magnitude, cut(magnitude + np.int32(half_word), NONE), limits)
     sliver = (magnitude >= limits.tiny_bits) & (magnitude < limits.lowest_bits)
     return code, flags, INEXACT if sliver | (magnitude >= INFINITE_BITS) else NONE
 

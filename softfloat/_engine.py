@@ -9,7 +9,8 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,6 @@ FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat1
 
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
 SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
-_BYTE_ORDER_NATIVE = "=|"
 
 
 @cache
@@ -411,7 +411,48 @@ def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int,
 
 
 # -- running
-# --------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------------------
+
+Work = Callable[[int, int], int]
+"""Does the elements start ... stop of a call; returns their flags OR-ed together, 0 where each has its own byte."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One elementwise operation, checked, flat and with its outputs: what the ways to run it choose from."""
+
+    operation: str
+    source: FormatSpec
+    fmt: FormatSpec
+    rule: Rule
+    operands: list[Codes]
+    codes: Codes
+    raises: Codes
+    each: bool
+    extra: float
+    drawn: Draw | None
+
+    def operands_for(self, carrier: Carrier) -> tuple[Codes, Codes, Codes]:
+        """Operands a, b, c; those the operation does not take repeat the last.
+
+        Codes as wide as the carrier become the signed integers that the carrier's bits are.
+        """
+        flat = self.operands
+        if carrier is CARRIER64 and self.source is FLOAT64:
+            flat = [x.view(np.int64) for x in flat]
+        elif carrier is CARRIER32 and self.source == FLOAT32:
+            flat = [x.view(np.int32) for x in flat]
+        return flat[0], flat[min(1, len(flat) - 1)], flat[-1]
+
+    def reading(self, carrier: Carrier) -> str:
+        """The loop's name for the operation: values of the carrier's own format reach beyond any target's."""
+        wide = self.operation == "convert" and self.source == (FLOAT32 if carrier is CARRIER32 else FLOAT64)
+        return "convert_wide" if wide else self.operation
+
+    @property
+    def propagates(self) -> bool:
+        """Whether payloads of NaN operands survive."""
+        return bool(spec.NAN_POLICIES[self.rule.nan].propagate)
 
 
 def run(
@@ -432,8 +473,6 @@ def run(
     flat, shape = broadcast(operands, names)
     read = operands if random_bits is None else [*operands, np.asarray(random_bits)]
     result, raised = outputs(out, flags, shape, fmt.dtype, read)
-    each = raised is not None
-    codes = result.flat
     raises = raised.flat if raised is not None else np.empty(0, np.uint8)
     drawn = None
     if settings.rounding is Rounding.STOCHASTIC:
@@ -442,97 +481,65 @@ def run(
     else:
         refuse_random_bits(settings, random_bits)
         rule = rule_for(settings, fmt, operation == "convert")
-    family = fast_family(operation, source_spec, fmt.spec, rule) if FAST else ""
-    if drawn is None:
-        work = _fast_work if family else _plain_work
-        job = work(operation, family, flat, source_spec, fmt.spec, rule, codes, raises, each, extra)
-    elif family and not drawn.handed.size and drawn.width >= 16:
-        job = _fast_drawn_work(family, flat, source_spec, fmt.spec, rule, codes, raises, each, drawn)
-    else:
-        job = _drawn_work(operation, flat, source_spec, fmt.spec, rule, codes, raises, each, extra, drawn)
-    seen = share(codes.size, job)
+    job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, raised is not None, extra, drawn)
+    seen = share(result.flat.size, _way(job)(job))
     return result.finish(), raised.finish() if raised is not None else seen
 
 
-Work = Callable[[int, int], int]
+def _way(job: Job) -> Callable[[Job], Work]:
+    """The fastest way that serves."""
+    family = fast_family(job.operation, job.source, job.fmt, job.rule) if FAST else ""
+    if job.drawn is None:
+        return partial(_fast_work, family) if family else _plain_work
+    if family and not job.drawn.handed.size and job.drawn.width >= 16:
+        return partial(_fast_drawn_work, family)
+    return _drawn_work
 
 
-def _plain_work(
-    operation: str,
-    family: str,
-    flat: list[Codes],
-    source_spec: FormatSpec,
-    fmt: FormatSpec,
-    rule: Rule,
-    codes: Codes,
-    raises: Codes,
-    each: bool,
-    extra: float,
-) -> Work:
+def _plain_work(job: Job) -> Work:
     """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
-    narrow = fits_narrow_carrier(fmt) and operation != "remainder"
-    narrow = narrow and (fits_narrow_carrier(source_spec) or source_spec == FLOAT32)
+    narrow = fits_narrow_carrier(job.fmt) and job.operation != "remainder"
+    narrow = narrow and (fits_narrow_carrier(job.source) or job.source == FLOAT32)
     carrier = CARRIER32 if narrow else CARRIER64
-    unusual = is_unusual(fmt)
-    way = "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-    propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
-    loop = loops().elementwise(_reading(operation, source_spec, carrier), way, unusual, each, propagates)
-    integers, floats = numbers(source_spec, fmt, rule, carrier)
-    a, b, c = _three(_viewed(flat, source_spec, carrier))
-    number = floats.dtype.type(extra)
+    unusual = is_unusual(job.fmt)
+    way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+    loop = loops().elementwise(job.reading(carrier), way, unusual, job.each, job.propagates)
+    integers, floats = numbers(job.source, job.fmt, job.rule, carrier)
+    a, b, c = job.operands_for(carrier)
+    codes, raises, extra = job.codes, job.raises, floats.dtype.type(job.extra)
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        return loop(a[span], b[span], c[span], codes[span], raises[span], number, integers, floats)
+        return loop(a[span], b[span], c[span], codes[span], raises[span], extra, integers, floats)
 
     return work
 
 
-def _drawn_work(
-    operation: str,
-    flat: list[Codes],
-    source_spec: FormatSpec,
-    fmt: FormatSpec,
-    rule: Rule,
-    codes: Codes,
-    raises: Codes,
-    each: bool,
-    extra: float,
-    drawn: Draw,
-) -> Work:
+def _drawn_work(job: Job) -> Work:
     """The loop that serves every format under stochastic rounding."""
-    propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
-    loop = loops().elementwise_drawn(_reading(operation, source_spec, CARRIER64), is_unusual(fmt), each, propagates)
-    both = numbers(source_spec, fmt, rule, CARRIER64)
-    a, b, c = _three(_viewed(flat, source_spec, CARRIER64))
+    assert job.drawn is not None
+    loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(job.fmt), job.each, job.propagates)
+    known = numbers(job.source, job.fmt, job.rule, CARRIER64)
+    a, b, c = job.operands_for(CARRIER64)
+    codes, raises, extra, drawn = job.codes, job.raises, job.extra, job.drawn
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         spans = a[span], b[span], c[span], codes[span], raises[span]
-        return loop(*spans, extra, *both, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
+        return loop(*spans, extra, *known, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
 
     return work
 
 
-def _fast_work(
-    operation: str,
-    family: str,
-    flat: list[Codes],
-    source_spec: FormatSpec,
-    fmt: FormatSpec,
-    rule: Rule,
-    codes: Codes,
-    raises: Codes,
-    each: bool,
-    extra: float,
-) -> Work:
+def _fast_work(family: str, job: Job) -> Work:
     """A faster loop to the same bits, nearest even."""
-    limits = fast_numbers(fmt, rule)
-    a, b, c = _three(_viewed(flat, source_spec, CARRIER32))
-    if operation == "convert" and not each and family in fast().SUMMARIES:
+    limits = fast_numbers(job.fmt, job.rule)
+    a, b, c = job.operands_for(CARRIER32)
+    codes, raises = job.codes, job.raises
+    if job.operation == "convert" and not job.each and family in fast().SUMMARIES:
         summarised = fast().convert_summarised(family)
         return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, *limits)
-    loop = fast().elementwise(family, operation, each)
+    loop = fast().elementwise(family, job.operation, job.each)
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
@@ -541,47 +548,25 @@ def _fast_work(
     return work
 
 
-def _fast_drawn_work(
-    family: str,
-    flat: list[Codes],
-    source_spec: FormatSpec,
-    fmt: FormatSpec,
-    rule: Rule,
-    codes: Codes,
-    raises: Codes,
-    each: bool,
-    drawn: Draw,
-) -> Work:
+def _fast_drawn_work(family: str, job: Job) -> Work:
     """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block."""
-    loop = fast().convert_drawn(family, each)
+    assert job.drawn is not None
+    loop = fast().convert_drawn(family, job.each)
     block = fast().DRAWN_BLOCK
-    known = *fast_numbers(fmt, rule), *numbers(source_spec, fmt, rule, CARRIER64)
-    (a,) = _viewed(flat, source_spec, CARRIER32)
-    rest = _drawn_work("convert", flat, source_spec, fmt, rule, codes, raises, each, 0.0, drawn)
+    known = *fast_numbers(job.fmt, job.rule), *numbers(job.source, job.fmt, job.rule, CARRIER64)
+    a, _, _ = job.operands_for(CARRIER32)
+    codes, raises, drawn = job.codes, job.raises, job.drawn
+    rest = _drawn_work(job)
 
     def work(start: int, stop: int) -> int:
         whole = start + (stop - start) // block * block
         span = slice(start, whole)
         seen = 0
         if whole > start:
-            seen = loop(a[span], codes[span], raises[span], *known, drawn.key, drawn.stream, start, drawn.width)
-        return int(seen) | int(rest(whole, stop)) if stop > whole else int(seen)
+            seen = int(loop(a[span], codes[span], raises[span], *known, drawn.key, drawn.stream, start, drawn.width))
+        return seen | int(rest(whole, stop)) if stop > whole else seen
 
     return work
-
-
-def _three(flat: list[Codes]) -> tuple[Codes, Codes, Codes]:
-    """Operands a, b, c; those an operation does not take repeat the last."""
-    return flat[0], flat[min(1, len(flat) - 1)], flat[-1]
-
-
-def _viewed(flat: list[Codes], source_spec: FormatSpec, carrier: Carrier) -> list[Codes]:
-    """Codes as wide as the carrier, as the signed integers the carrier's bits are."""
-    if carrier is CARRIER64 and source_spec is FLOAT64:
-        return [x.view(np.int64) for x in flat]
-    if carrier is CARRIER32 and source_spec == FLOAT32:
-        return [x.view(np.int32) for x in flat]
-    return flat
 
 
 FAST = True  # tests turn it off to hold the faster loops against the plain ones
@@ -604,9 +589,3 @@ def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: 
         return "narrow" if fits_narrow_carrier(fmt) else ""
     arithmetic = source_spec == fmt and operation != "convert" and ("half", operation) in fast().OPERATIONS
     return "half" if half and arithmetic else ""
-
-
-def _reading(operation: str, source_spec: FormatSpec, carrier: Carrier) -> str:
-    """The way to read a conversion's operand: values of the carrier's own format reach beyond any target's."""
-    wide = operation == "convert" and source_spec == (FLOAT32 if carrier is CARRIER32 else FLOAT64)
-    return "convert_wide" if wide else operation
