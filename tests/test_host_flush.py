@@ -1,0 +1,84 @@
+"""A host that flushes subnormals (as fast-math libraries set it for a whole thread) gets the same bits and flags."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba
+import numpy as np
+import pytest
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from operands import CUSTOM, operands
+
+import softfloat
+from softfloat import ROSTER, Format, bits
+
+pytestmark = pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="MXCSR is x86's")
+FLUSH = 0x8040  # FTZ and DAZ
+FORMATS = [ROSTER[name] for name in ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e8m0fnu")] + [CUSTOM[0]]
+
+
+@intrinsic
+def _exchange_mxcsr(context, value):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = ir.IntType(8).as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [pointer])
+        place = builder.alloca(ir.IntType(32))
+        address = builder.bitcast(place, pointer)
+        builder.call(builder.module.declare_intrinsic("llvm.x86.sse.stmxcsr", (), function), [address])
+        old = builder.load(place)
+        builder.store(arguments[0], place)
+        builder.call(builder.module.declare_intrinsic("llvm.x86.sse.ldmxcsr", (), function), [address])
+        return old
+
+    return types.uint32(types.uint32), codegen
+
+
+@numba.njit
+def exchange_mxcsr(value: int) -> int:
+    return _exchange_mxcsr(np.uint32(value))
+
+
+@contextmanager
+def flushing() -> Iterator[None]:
+    default = exchange_mxcsr(0x1F80)
+    exchange_mxcsr(default | FLUSH)
+    try:
+        yield
+    finally:
+        exchange_mxcsr(default)
+
+
+def results(fmt: Format, rounding: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    random = np.random.default_rng(3)
+    singles = random.integers(0, 2**32, 4000, dtype=np.uint32).view(np.float32)
+    small_singles = random.integers(0, 2**23, 2000, dtype=np.uint32).view(np.float32)
+    doubles = random.integers(0, 2**64, 4000, dtype=np.uint64).view(np.float64)
+    small_doubles = random.integers(0, 2**52, 2000, dtype=np.uint64).view(np.float64)
+    options = {"rounding": rounding, **({"seed": 1} if rounding == "stochastic" else {})}
+    found = [bits.encode(x, fmt, **options) for x in (singles, small_singles, doubles, small_doubles)]
+    for name, arity in {"add": 2, "mul": 2, "div": 2, "sqrt": 1, "fma": 3, "remainder": 2}.items():
+        found.append(getattr(bits, name)(*operands(fmt, 2000, arity, 1), fmt, **options))
+    values = bits.decode(operands(fmt, 2000, 1, 2)[0], fmt).view(np.uint64)
+    return [*found, (values, np.zeros(0))]
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_positive", "stochastic"])
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_same_bits(fmt: Format, rounding: str) -> None:
+    threads = softfloat.get_num_threads()
+    softfloat.set_num_threads(1)  # the register is the thread's own
+    try:
+        expected = results(fmt, rounding)
+        with flushing():
+            assert np.float64(5e-324) * np.float64(1) == 0
+            found = results(fmt, rounding)
+    finally:
+        softfloat.set_num_threads(threads)
+    for (codes, flags), (wanted, wanted_flags) in zip(found, expected, strict=True):
+        assert np.array_equal(codes, wanted)
+        assert np.array_equal(flags, wanted_flags)
