@@ -274,25 +274,30 @@ def convert_summarised(family):
         digest  # noqa: B018
         limits = limits_of(integers, floats)
         seen = NONE
+        wild = False
         for first in range(0, codes.size, SUMMARY_BLOCK):
             operands = a[first : first + SUMMARY_BLOCK]
             results = codes[first : first + SUMMARY_BLOCK]
-            largest, changed, changed_tiny = NONE, NONE, NONE
-            for i in range(results.size):
-                code, difference = summary(operands[i], limits)
-                results[i] = code
-                magnitude = cut(operands[i] & MAGNITUDE, NONE)
-                largest = max(largest, magnitude)
-                changed = cut(changed | difference, NONE)
-                changed_tiny = cut(changed_tiny | (difference if magnitude < limits.tiny_bits else NONE), NONE)
-            if largest < limits.overflow_bits:
-                seen = cut(seen | (INEXACT if changed != NONE else NONE), NONE)
-                seen = cut(seen | (TINY_INEXACT if changed_tiny != NONE else NONE), NONE)
-            else:
+            if not wild:
+                largest, changed, changed_tiny = NONE, NONE, NONE
                 for i in range(results.size):
-                    code, raised = element(operands[i], operands[i], operands[i], limits)
+                    code, difference = summary(operands[i], limits)
                     results[i] = code
-                    seen = cut(seen | raised, NONE)
+                    magnitude = cut(operands[i] & MAGNITUDE, NONE)
+                    largest = max(largest, magnitude)
+                    changed = cut(changed | difference, NONE)
+                    changed_tiny = cut(changed_tiny | (difference if magnitude < limits.tiny_bits else NONE), NONE)
+                if largest < limits.overflow_bits:
+                    seen = cut(seen | (INEXACT if changed != NONE else NONE), NONE)
+                    seen = cut(seen | (TINY_INEXACT if changed_tiny != NONE else NONE), NONE)
+                    continue
+            seen_here = NONE
+            for i in range(results.size):
+                code, raised = element(operands[i], operands[i], operands[i], limits)
+                results[i] = code
+                seen_here = cut(seen_here | raised, NONE)
+            seen = cut(seen | seen_here, NONE)
+            wild = seen_here > TINY_INEXACT  # an overflow or a NaN; blocks after such a one are rarely tame
         return seen
 
     return jit.compiled(convert_summarised_loop)
@@ -307,8 +312,9 @@ def bfloat16_drawn(code_a, half_word, limits):
     """float32 to bfloat16: 16 dropped bits, 16 random ones. (code, flags, whether that leaves anything open)."""
     magnitude = cut(code_a & MAGNITUDE, NONE)
     code, flags = bfloat16_result(code_a, magnitude, cut(magnitude + np.int32(half_word), NONE), limits)
+    code, flags = with_specials(code, flags, code_a, magnitude, limits)
     sliver = (magnitude >= limits.tiny_bits) & (magnitude < limits.lowest_bits)
-    return code, flags, INEXACT if sliver | (magnitude >= INFINITE_BITS) else NONE
+    return code, flags, INEXACT if sliver else NONE
 
 
 @kernel
@@ -323,20 +329,24 @@ def narrow_drawn(code_a, half_word, limits):
     tiny = (magnitude < limits.tiny_bits) | (sliver & (short_unbounded > ZERO))
     n = n if short > ZERO else n + ONE
     code, flags = narrow_finite(code_a, y, n, base, tiny, limits)
+    code, flags = with_specials(code, flags, code_a, magnitude, limits)
     hangs = (abs(short) <= HALF_WORD) | (sliver & (abs(short_unbounded) <= HALF_WORD))
-    return code, flags, INEXACT if hangs | (magnitude >= INFINITE_BITS) else NONE
+    return code, flags, INEXACT if hangs & (magnitude < INFINITE_BITS) else NONE
 
 
 @kernel
-def below_normal(code_a, limits):
-    """Whether a float32 is not zero and below the target's normal range."""
+def not_normal(code_a, limits):
+    """Whether a float32 is infinite, NaN, or below the target's normal range and not zero."""
     magnitude = cut(code_a & MAGNITUDE, NONE)
-    return (magnitude < limits.lowest_bits) & (magnitude != NONE)
+    return ((magnitude < limits.lowest_bits) & (magnitude != NONE)) | (magnitude >= INFINITE_BITS)
 
 
 @kernel
 def normal_drawn(code_a, half_word, limits):
-    """`narrow_drawn` where the result is normal or zero: random bits are added below the last kept one, and the carry decides."""
+    """`narrow_drawn` of zero, or of a number not below the smallest normal one.
+
+    Random bits are added below the last kept one, and the carry decides.
+    """
     magnitude = cut(code_a & MAGNITUDE, NONE)
     random = shift_left(shift_right(np.int32(half_word), limits.random_right), limits.random_left)
     carried = cut(magnitude + random, NONE)
@@ -348,7 +358,7 @@ def normal_drawn(code_a, half_word, limits):
     code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
     flags = OVERFLOWED if over else flags
     hangs = cut(carried & limits.dropped_mask, NONE) > limits.hanging
-    return code, flags, INEXACT if hangs | (magnitude >= INFINITE_BITS) else NONE
+    return code, flags, INEXACT if hangs else NONE
 
 
 OPERATIONS = {
@@ -450,15 +460,15 @@ def elementwise(family, operation, each):
 
 DRAWN_BLOCK = 8 * TILE
 DRAWN = {"bfloat16": (bfloat16_drawn, bfloat16_drawn), "narrow": (normal_drawn, narrow_drawn)}
-"""Family -> (function for blocks whose results are normal or zero, function for all)."""
+"""Family -> (function for blocks of normal numbers and zeros, function for all)."""
 
 
 @cache
 def convert_drawn(family, each):
     """loop(a, codes, flags, integers, floats, wide_integers, wide_floats, key, stream, start, width) -> flags OR-ed together, 0 where `each`.
 
-    Whole blocks only; `width` is at least 16. What 16 random bits leave open (and infinities, and NaNs) is settled by
-    the plain functions on the wide carrier, an element at a time.
+    Whole blocks only; `width` is at least 16. What 16 random bits leave open is settled by the plain functions
+    on the wide carrier, an element at a time.
     """
     digest = jit.SOURCE_DIGEST
     normal, general = DRAWN[family]
@@ -493,11 +503,11 @@ def convert_drawn(family, each):
             operands = a[first : first + DRAWN_BLOCK]
             results = codes[first : first + DRAWN_BLOCK]
             raises = flags[first : first + DRAWN_BLOCK] if each else flags
-            low = NONE
+            special = NONE
             if two_ways:
                 for i in range(DRAWN_BLOCK):
-                    low = cut(low | (INEXACT if below_normal(operands[i], limits) else NONE), NONE)
-            if low != NONE:
+                    special = cut(special | (INEXACT if not_normal(operands[i], limits) else NONE), NONE)
+            if special != NONE:
                 seen_here, open_here = block(operands, half_words, results, raises, limits, general)
             else:
                 seen_here, open_here = block(operands, half_words, results, raises, limits, normal)
