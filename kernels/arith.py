@@ -124,20 +124,21 @@ def remainder(x, y, z, target):
 
 
 @kernel
+def as_integral(x, n, signals, target):
+    """(n with the sign of x, INEXACT if `signals` is not 0 and n is not |x|). Beyond `magic` every number is an integer."""
+    magnitude = abs(x)
+    n = magnitude if magnitude >= target.magic else n
+    changed = (n != magnitude) & (x == x) & (signals != target.zero)
+    return -n if float_bits(x) < 0 else n, target.inexact if changed else target.none
+
+
+@kernel
 def integral(x, y, z, target):
     """x rounded to an integer by a deterministic mode; `y` is 1 to raise INEXACT where that changes x."""
-    n = selected(abs(x), float_bits(x) < 0, target)
-    n = abs(x) if abs(x) >= target.magic else n
-    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (
-        y != target.zero
-    ) else target.none
+    return as_integral(x, selected(abs(x), float_bits(x) < 0, target), y, target)
 
 
 @kernel
 def integral_drawn(x, y, random, target):
     """x rounded to an integer stochastically."""
-    n = drawn(abs(x), random, target)
-    n = abs(x) if abs(x) >= target.magic else n
-    return -n if float_bits(x) < 0 else n, target.inexact if (n != abs(x)) & (x == x) & (
-        y != target.zero
-    ) else target.none
+    return as_integral(x, drawn(abs(x), random, target), y, target)

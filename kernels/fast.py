@@ -64,8 +64,7 @@ MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000
 SMALLEST_BITS = np.int32(0x00800000)
 
 
-# -- half through F16C
-# ------------------------------------------------------------------------------------------------------------
+# -- half through F16C -----------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -164,8 +163,7 @@ def half_fma(code_a, code_b, code_c, limits):
     return half_result(s, not inexact, operand_nan | (z != z), signals, limits)
 
 
-# -- float32 to bfloat16, on integers
-# ---------------------------------------------------------------------------------------------
+# -- float32 to bfloat16, on integers --------------------------------------------------------------------------------
 
 
 @kernel
@@ -200,8 +198,7 @@ def bfloat16_convert(code_a, code_b, code_c, limits):
     return with_specials(code, flags, code_a, magnitude, limits)
 
 
-# -- float32 to any narrow format
-# ---------------------------------------------------------------------------------------------------
+# -- float32 to any narrow format ------------------------------------------------------------------------------------
 
 
 @kernel
@@ -237,8 +234,7 @@ def narrow_convert(code_a, code_b, code_c, limits):
     return with_specials(code, flags, code_a, magnitude, limits)
 
 
-# -- only whether anything happened
-# --------------------------------------------------------------------------------------------------
+# -- only whether anything happened ----------------------------------------------------------------------------------
 
 
 @kernel
@@ -303,8 +299,7 @@ def convert_summarised(family):
     return jit.compiled(convert_summarised_loop)
 
 
-# -- stochastic, with 16 random bits
-# ------------------------------------------------------------------------------------------------
+# -- stochastic, with 16 random bits ---------------------------------------------------------------------------------
 
 
 @kernel

@@ -186,8 +186,7 @@ def _arithmetic(
     return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
 
 
-# -- numbers in, numbers out
-# ----------------------------------------------------------------------------------------------------
+# -- numbers in, numbers out -----------------------------------------------------------------------------------------
 
 
 def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
@@ -337,8 +336,7 @@ def _integers_to_odd(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.where(negative, -values, values))
 
 
-# -- arithmetic
-# -----------------------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
 def add(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
@@ -523,8 +521,7 @@ def random_bits(
     return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)
 
 
-# -- comparisons
-# ----------------------------------------------------------------------------------------------------------------
+# -- comparisons -----------------------------------------------------------------------------------------------------
 
 
 def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
@@ -607,8 +604,7 @@ def maximum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]
     return _extremum(True, True, a, b, fmt, options)
 
 
-# -- codes as they are: no arithmetic, no flags
-# -----------------------------------------------------------------------------------
+# -- codes as they are: no arithmetic, no flags ----------------------------------------------------------------------
 
 
 def _split(

@@ -143,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-# -- output ----------------------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------------------------
 
 
 def _console() -> Console:
@@ -196,7 +196,7 @@ def _progress(total: int) -> Iterator[Callable[[], None] | None]:
         yield lambda: bar.advance(task)
 
 
-# -- softfloat inspect ------------------------------------------------------------------------------------------
+# -- softfloat inspect -----------------------------------------------------------------------------------------------
 
 
 def _inspect(options: argparse.Namespace) -> int:
@@ -224,7 +224,7 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-# -- softfloat reproduce ----------------------------------------------------------------------------------------
+# -- softfloat reproduce ---------------------------------------------------------------------------------------------
 
 
 def _reproduce(options: argparse.Namespace) -> int:

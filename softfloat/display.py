@@ -51,7 +51,7 @@ LONGEST_NEIGHBOUR = 26  # characters; longer values are written in hexadecimal
 FIELD_STYLES = {"sign": "red", "exponent": "green", "fraction": "blue"}
 
 
-# -- numbers as text ---------------------------------------------------------------------------------------------------
+# -- numbers as text -------------------------------------------------------------------------------------------------
 
 
 def exact_decimal(x: Fraction | int, plain_digits: int = 20) -> str:
@@ -152,7 +152,7 @@ def _bounded(exponent: str, text: str) -> int:
     return int(exponent)
 
 
-# -- inspection --------------------------------------------------------------------------------------------------------
+# -- inspection ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -461,7 +461,7 @@ def _away(spacing: Fraction | None) -> str:
     return f", {'2^' + str(power) if power is not None else exact_decimal(spacing)} away"
 
 
-# -- plots -------------------------------------------------------------------------------------------------------------
+# -- plots -----------------------------------------------------------------------------------------------------------
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 """File types that plots are written as."""

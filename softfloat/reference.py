@@ -185,7 +185,7 @@ Result = tuple[int, int]
 Exact = tuple[Value | None, int]  # the exact result, None if the operation is invalid; and the flags of reaching it
 
 
-# -- formats: what the codes mean --------------------------------------------------------------------------------------
+# -- formats: what the codes mean ------------------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):
@@ -280,7 +280,7 @@ def _operand(code: int, fmt: Format, rules: Options) -> Value:
     return value._replace(magnitude=Fraction(0)) if rules.daz and subnormal else value
 
 
-# -- results that are not rounded --------------------------------------------------------------------------------------
+# -- results that are not rounded ------------------------------------------------------------------------------------
 
 
 def _largest(negative: bool, fmt: Format) -> int:
@@ -328,7 +328,7 @@ def _propagate(values: Sequence[Value], fmt: Format, rules: Options) -> Result:
     return (nan | fmt.sign_bit if nans[0].negative and signed else nan), flags
 
 
-# -- the rounding ------------------------------------------------------------------------------------------------------
+# -- the rounding ----------------------------------------------------------------------------------------------------
 
 
 def _nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
@@ -459,7 +459,7 @@ def round_exact(value: Value | Fraction | int, fmt: Format, **options: Any) -> R
     return _propagate([value], fmt, rules) if value.is_nan else _round(value, fmt, rules)
 
 
-# -- conversions -------------------------------------------------------------------------------------------------------
+# -- conversions -----------------------------------------------------------------------------------------------------
 
 
 def _convert(value: Value, fmt: Format, rules: Options) -> Result:
@@ -526,7 +526,7 @@ def convert(code: int, src: Format, dst: Format, **options: Any) -> Result:
     return _convert(_operand(code, src, rules), dst, rules)
 
 
-# -- arithmetic --------------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
 def _arithmetic(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any]) -> Result:
@@ -683,7 +683,7 @@ def fma(a: int, b: int, c: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_fused, (a, b, c), fmt, options)
 
 
-# -- integers ----------------------------------------------------------------------------------------------------------
+# -- integers --------------------------------------------------------------------------------------------------------
 
 
 def round_to_integral(code: int, fmt: Format, exact: bool = True, **options: Any) -> Result:
@@ -738,7 +738,7 @@ def to_integer(code: int, fmt: Format, bits: int, signed: bool, exact: bool = Tr
     return integer, INEXACT if exact and magnitude != value.magnitude else 0
 
 
-# -- comparisons -------------------------------------------------------------------------------------------------------
+# -- comparisons -----------------------------------------------------------------------------------------------------
 
 
 def _compare(

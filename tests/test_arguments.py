@@ -93,7 +93,7 @@ def test_the_table_is_complete() -> None:
         assert ("options" in parameters) == function.options
 
 
-# -- good odd input ----------------------------------------------------------------------------------------------------
+# -- good odd input --------------------------------------------------------------------------------------------------
 
 
 def shifted(x: np.ndarray) -> np.ndarray:
@@ -206,7 +206,7 @@ def test_flags_together(name: str) -> None:
     np.testing.assert_array_equal(together[0], codes)
 
 
-# -- out ---------------------------------------------------------------------------------------------------------------
+# -- out -------------------------------------------------------------------------------------------------------------
 
 
 @every_with_options
@@ -311,7 +311,7 @@ def test_bad_out(name: str) -> None:
         call(name, operands, HALF, out=(memory.view(codes.dtype).reshape(SHAPE), memory[:24].reshape(SHAPE)))
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------------------------
 
 NOT_CODES: list[Any] = [
     1.0,
@@ -502,7 +502,7 @@ def test_overflow_to_a_nan_that_is_not_there() -> None:
                 attempt(fmt)
 
 
-# -- numbers -----------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------------------------
 
 MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd"]
 TARGETS = [softfloat.float16, softfloat.float32, softfloat.float8_e8m0fnu]

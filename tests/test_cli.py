@@ -70,7 +70,7 @@ def ready(monkeypatch, full) -> Full:
     return full
 
 
-# -- reproduce --------------------------------------------------------------------------------------------------------
+# -- reproduce -------------------------------------------------------------------------------------------------------
 
 
 def test_reproduce_prints_one_json_document(full):
@@ -273,7 +273,7 @@ def test_progress_is_reported_for_every_stage(monkeypatch, full):
     assert len(calls) == claims.STAGES
 
 
-# -- inspect ----------------------------------------------------------------------------------------------------------
+# -- inspect ---------------------------------------------------------------------------------------------------------
 
 
 def inspected(*arguments: str) -> dict:
@@ -462,7 +462,7 @@ def test_fields_are_coloured_on_a_terminal(monkeypatch):
     assert "\x1b" not in Run("inspect", "0x3c00", "--json").out
 
 
-# -- errors -----------------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_output_that_nobody_reads(arguments):
     assert err.getvalue() == ""
 
 
-# -- as a program -----------------------------------------------------------------------------------------------------
+# -- as a program ----------------------------------------------------------------------------------------------------
 
 
 def python(*arguments: str, **options) -> subprocess.CompletedProcess:

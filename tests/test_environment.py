@@ -32,7 +32,7 @@ MINUS = HALF.sign_bit
 X, U, O, Z, I = Flags.INEXACT, Flags.UNDERFLOW, Flags.OVERFLOW, Flags.DIVBYZERO, Flags.INVALID  # noqa: E741
 
 
-# -- settings ----------------------------------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------------------------
 
 MEMBERS: dict[str, tuple[Any, str]] = {
     "rounding": (Rounding, "nearest_even nearest_away toward_zero toward_positive toward_negative to_odd stochastic"),
@@ -143,7 +143,7 @@ def test_a_setting_and_an_option_are_the_same(setting: str) -> None:
     assert not env.status
 
 
-# -- nesting -----------------------------------------------------------------------------------------------------------
+# -- nesting ---------------------------------------------------------------------------------------------------------
 
 
 def test_nesting() -> None:
@@ -214,7 +214,7 @@ def test_streams_go_on_unless_a_seed_is_named() -> None:
         codes(env)
 
 
-# -- status ------------------------------------------------------------------------------------------------------------
+# -- status ----------------------------------------------------------------------------------------------------------
 
 
 def test_status_prints_as_the_ipu_does() -> None:
@@ -270,7 +270,7 @@ def test_flag_names() -> None:
     assert (str(I | X), str(Flags(0))) == ("INVALID|INEXACT", "none")
 
 
-# -- traps -------------------------------------------------------------------------------------------------------------
+# -- traps -----------------------------------------------------------------------------------------------------------
 
 GRID = np.full((2, 3), ONE, np.uint16)
 POKED = GRID.copy()
@@ -343,7 +343,7 @@ def test_a_trap_comes_after_the_operation() -> None:
         assert env.status.flags == Z
 
 
-# -- the IPU -----------------------------------------------------------------------------------------------------------
+# -- the IPU ---------------------------------------------------------------------------------------------------------
 
 
 def test_ipu_takes_graphcores_argument_order() -> None:

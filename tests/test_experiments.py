@@ -50,7 +50,7 @@ def test_examples_in_the_documentation(name):
     assert result.failed == 0
 
 
-# -- exact.py ---------------------------------------------------------------------------------------------------------
+# -- exact.py --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["float16", "float32"])
@@ -83,7 +83,7 @@ def test_exact_rounding_refuses_stochastic():
         exact.round_units(5, 4, 3, Rounding.STOCHASTIC)
 
 
-# -- swamping ---------------------------------------------------------------------------------------------------------
+# -- swamping --------------------------------------------------------------------------------------------------------
 
 
 def test_half_swamps_at_a_quarter_after_2181_additions(nearest):
@@ -204,7 +204,7 @@ def test_what_running_sums_refuse(nearest):
         _ = swamping.running_sum("float16", count=1, keep=False).trajectory
 
 
-# -- overflow, underflow, scaling, variance ---------------------------------------------------------------------------
+# -- overflow, underflow, scaling, variance --------------------------------------------------------------------------
 
 
 def test_overflow_under_three_settings():
@@ -272,7 +272,7 @@ def test_variance_in_one_pass_overflows_and_in_two_does_not():
         squares.variance([0.1])
 
 
-# -- claims -----------------------------------------------------------------------------------------------------------
+# -- claims ----------------------------------------------------------------------------------------------------------
 
 TYPOS = {"5a", "5b", "6", "7", "8b", "17b", "17d", "17f"}
 NOT_NUMERIC = {"12", "18b"}

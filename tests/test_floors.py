@@ -142,7 +142,7 @@ def test_no_circles() -> None:
         edges = {name: imported for name, imported in edges.items() if name not in leaves}
 
 
-# -- what importing loads ----------------------------------------------------------------------------------------------
+# -- what importing loads --------------------------------------------------------------------------------------------
 
 
 def python(script: str) -> str:

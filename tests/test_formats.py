@@ -60,7 +60,7 @@ def assert_same_values(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(found.view(np.uint64)[~nan], expected.view(np.uint64)[~nan])
 
 
-# -- against the ecosystem ---------------------------------------------------------------------------------------------
+# -- against the ecosystem -------------------------------------------------------------------------------------------
 
 
 def test_roster_is_the_designs() -> None:
@@ -181,7 +181,7 @@ def test_dtypes_without_a_format() -> None:
             fmt.to_dtype()
 
 
-# -- names, text, identity ---------------------------------------------------------------------------------------------
+# -- names, text, identity -------------------------------------------------------------------------------------------
 
 ALIASES = {
     "float16": "half fp16 f16 binary16 e5m10 FP16 Half",
@@ -241,7 +241,7 @@ def test_one_line_makes_a_format() -> None:
     assert bits.add(fmt.one_code, fmt.one_code, fmt) == (fmt.one_code + (1 << 9), 0)
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------------------------
 
 REFUSALS: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (TypeError, "^name must be a non-empty string", {"name": ""}),
@@ -298,7 +298,7 @@ def test_layout_is_keyword_only() -> None:
         Format("mine", exponent_bits=5)  # type: ignore[call-arg]
 
 
-# -- any format --------------------------------------------------------------------------------------------------------
+# -- any format ------------------------------------------------------------------------------------------------------
 
 
 @st.composite

@@ -146,7 +146,7 @@ def test_bits_are_fair() -> None:
         assert np.all(np.abs(equal - (words.size - distance) / 2) < deviation)
 
 
-# -- the IPU's generator -----------------------------------------------------------------------------------------------
+# -- the IPU's generator ---------------------------------------------------------------------------------------------
 
 XOROSHIRO: list[tuple[int, int, list[int]]] = [
     (1, 2, [0x3, 0x8000300000C003, 0x13840E038000363, 0xA080FED030C4C36E, 0x1AC0684F18388404, 0x310283837B21945]),

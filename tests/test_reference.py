@@ -75,7 +75,7 @@ def operands(fmt: Format, arity: int, count: int, seed: int) -> list[tuple[int, 
     return rows
 
 
-# -- Berkeley SoftFloat ------------------------------------------------------------------------------------------------
+# -- Berkeley SoftFloat ----------------------------------------------------------------------------------------------
 
 SF_MODES = {
     "nearest_even": sf.RoundingMode.NEAR_EVEN,
@@ -210,7 +210,7 @@ def test_integer_sources_are_softfloats(target: str) -> None:
             )
 
 
-# -- MPFR --------------------------------------------------------------------------------------------------------------
+# -- MPFR ------------------------------------------------------------------------------------------------------------
 
 MPFR_MODES = {
     "nearest_even": gmpy2.RoundToNearest,
@@ -254,7 +254,7 @@ def test_arithmetic_is_mpfrs(name: str, op: str) -> None:
         assert (repr(to_float(code, fmt)), flags) == (repr(value), expected), ([hex(c) for c in row], rounding)
 
 
-# -- traps -------------------------------------------------------------------------------------------------------------
+# -- traps -----------------------------------------------------------------------------------------------------------
 
 VECTORS = os.environ.get("SOFTFLOAT_VECTORS")
 needs_vectors = pytest.mark.skipif(not VECTORS, reason="SOFTFLOAT_VECTORS is not set")
@@ -384,7 +384,7 @@ def test_round_to_odd_is_testfloats(name: str) -> None:
     assert compared > 500
 
 
-# -- ml_dtypes ---------------------------------------------------------------------------------------------------------
+# -- ml_dtypes -------------------------------------------------------------------------------------------------------
 
 NARROW = [fmt for fmt in ROSTER.values() if fmt.bits <= 8]
 
@@ -422,7 +422,7 @@ def canonical_or_same(code: int, fmt: Format) -> int:
     return canonical((code, 0), fmt)[0] if fmt.has_nan else code
 
 
-# -- the standard's words, and the project's ---------------------------------------------------------------------------
+# -- the standard's words, and the project's -------------------------------------------------------------------------
 
 E4M3FN, E5M2, FNUZ = ROSTER["float8_e4m3fn"], ROSTER["float8_e5m2"], ROSTER["float8_e4m3fnuz"]
 E8M0, FP4 = ROSTER["float8_e8m0fnu"], ROSTER["float4_e2m1fn"]

@@ -148,7 +148,7 @@ def test_expectation_is_the_value(fmt: Format) -> None:
         assert abs(bits.decode(codes, fmt).mean() - number) < 5 * deviation
 
 
-# -- the law of one rounding -------------------------------------------------------------------------------------------
+# -- the law of one rounding -----------------------------------------------------------------------------------------
 
 
 def law(exact: Fraction, random: int, width: int, fmt: Format) -> int:
@@ -227,7 +227,7 @@ def test_all_handed_bits_are_used(dtype: Any, width: int) -> None:
     )
 
 
-# -- addressed bits ----------------------------------------------------------------------------------------------------
+# -- addressed bits --------------------------------------------------------------------------------------------------
 
 HANDED: dict[str, int] = {
     "encode": 1,
@@ -348,7 +348,7 @@ def test_replicas() -> None:
     assert codes(True, 1) == codes(StochasticRounding.ON, 1)
 
 
-# -- what stays --------------------------------------------------------------------------------------------------------
+# -- what stays ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fmt", [*FORMATS, softfloat.float8_e8m0fnu, softfloat.float4_e2m1fn], ids=str)

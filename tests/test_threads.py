@@ -101,7 +101,7 @@ def test_bad_counts(threads: None) -> None:
     assert softfloat.get_num_threads() == before
 
 
-# -- callers -----------------------------------------------------------------------------------------------------------
+# -- callers ---------------------------------------------------------------------------------------------------------
 
 
 def test_callers_at_once(threads: None) -> None:
@@ -197,7 +197,7 @@ def test_tasks_have_environments_of_their_own() -> None:
     assert [flags & ~Flags.INEXACT for _, flags in found] == [Flags.INVALID, Flags.OVERFLOW, Flags(0)]
 
 
-# -- processes ---------------------------------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------------------------
 
 CALLERS = """
 import os
