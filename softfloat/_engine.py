@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -107,7 +107,10 @@ def share(size: int, work: Callable[[int, int], int]) -> int:
     spans = [(start, min(start + step, size)) for start in range(0, size, step)]
     pool = _workers.pool()
     futures = [pool.submit(work, start, stop) for start, stop in spans[1:]]
-    seen = int(work(*spans[0]))
+    try:
+        seen = int(work(*spans[0]))
+    finally:
+        wait(futures)  # an interrupted call leaves whole arrays behind, and no thread that still writes
     for future in futures:
         seen |= int(future.result())
     return seen
