@@ -90,6 +90,37 @@ def test_convert(dst: Format, mode: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "sqrt", "fma"])
+@pytest.mark.parametrize("fmt", [ROSTER["float32"], ROSTER["bfloat16"], CUSTOM[1]], ids=str)
+def test_the_least_random_number_that_rounds_up(fmt: Format, name: str) -> None:
+    """Of 2^52 random numbers, the one at which the oracle starts to round up, and the one before it.
+
+    They tell the last bit of the carrier apart, the sticky one, on which no deterministic mode ever depends.
+    """
+    compiled, oracle = getattr(bits, name), getattr(reference, name)
+    rows, random, expected = [], [], []
+    for row in zip(*(column.tolist() for column in operands(fmt, 150, ARITHMETIC[name], 17)), strict=True):
+
+        def at(number: int, row: tuple[int, ...] = row) -> tuple[int, int]:
+            return oracle(*row, fmt, rounding="stochastic", random_bits=number)
+
+        low, high = 0, 2**52 - 1
+        if at(low) == at(high):
+            continue
+        below = at(low)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if at(middle) == below else (low, middle)
+        rows += [row, row]
+        random += [low, high]
+        expected += [at(low), at(high)]
+    assert len(rows) > 30
+    columns = np.array(rows, fmt.dtype).T
+    codes, flags = compiled(*columns, fmt, rounding="stochastic", sr_bits=52, random_bits=np.array(random, np.uint64))
+    for row, number, found, wanted in zip(rows, random, zip(codes, flags, strict=True), expected, strict=True):
+        assert tuple(map(int, found)) == wanted, ([hex(code) for code in row], number)
+
+
 def doubles(seed: int) -> np.ndarray:
     """float64 of all sizes, with the neighbours of halfway points of short significands."""
     random = np.random.default_rng(seed)
