@@ -196,8 +196,8 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     ----------
     x : array_like
         float16, float32, float64, ml_dtypes floats, integers of any type, bool, and Python int, float and Fraction,
-        alone or nested in lists. Python integers and fractions are exact at any size. Nothing else: longdouble and
-        complex are refused.
+        alone or nested in lists; anything with `__array__`. Python integers and fractions are exact at any size.
+        Nothing else: longdouble and complex are refused.
     fmt : Format
         The target.
 
@@ -266,27 +266,28 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 
 
+SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtypes' own
+
+
 def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec]:
     """Numbers as codes of the format they come in."""
-    if not isinstance(x, (np.ndarray, np.generic)):
+    if not hasattr(x, "__array__"):
         x = _from_python(x)
     array = np.asarray(x)
-    kind = array.dtype.kind
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype == object:
+        array = _from_python(array.tolist())
+    kind, name = array.dtype.kind, array.dtype.name
+    if kind == "b" or name in SMALL_INTEGERS:
+        array = array.astype(np.float64)
+    elif kind in "iu":
+        array = _integers_to_odd(array)
     if array.dtype == np.float64:
         return array.view(np.uint64), FLOAT64
-    if kind in "iu" and array.dtype.name not in ("int2", "int4", "uint1", "uint2", "uint4", "int1"):
-        return _integers_to_odd(array).view(np.uint64), FLOAT64
-    if kind == "b":
-        return array.astype(np.float64).view(np.uint64), FLOAT64
-    if array.dtype == object:
-        return np.asarray(_from_python(array.tolist())).view(np.uint64), FLOAT64
-    if array.dtype.name in ROSTER:
+    if name in ROSTER:
         fmt = Format.from_dtype(array.dtype)
         return array.view(fmt.dtype), fmt.spec
-    if array.dtype.name in ("int1", "int2", "int4", "uint1", "uint2", "uint4"):
-        return array.astype(np.float64).view(np.uint64), FLOAT64
     raise TypeError(
         f"x must be numbers of at most 64 bits, got dtype {array.dtype}; accepted: float16, float32, float64, ml_dtypes floats, integers, bool"
     )

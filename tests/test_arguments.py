@@ -676,3 +676,14 @@ def test_numbers_in_odd_layouts() -> None:
             before = np.array(changed)
             assert_same(bits.encode(changed, HALF), expected)
             np.testing.assert_array_equal(changed, before)
+
+
+def test_anything_with_an_array() -> None:
+    class Wrapped:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            return np.array([0.1, 65520], np.float32)
+
+    codes, flags = bits.encode(Wrapped(), "float16")
+    wanted, wanted_flags = bits.encode(np.array([0.1, 65520], np.float32), "float16")
+    assert codes.tolist() == wanted.tolist()
+    assert flags.tolist() == wanted_flags.tolist()
