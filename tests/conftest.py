@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -10,7 +12,9 @@ import pytest
 
 worker = os.environ.get("PYTEST_XDIST_WORKER")
 if worker and "NUMBA_CACHE_DIR" not in os.environ:
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"softfloat-numba-{os.getuid()}-{worker}")
+    checkout = hashlib.sha256(__file__.encode()).hexdigest()[:12]
+    folder = f"softfloat-numba-{getpass.getuser()}-{checkout}-{worker}"
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
