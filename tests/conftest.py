@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import os
 import tempfile
@@ -13,7 +12,8 @@ import pytest
 worker = os.environ.get("PYTEST_XDIST_WORKER")
 if worker and "NUMBA_CACHE_DIR" not in os.environ:
     checkout = hashlib.sha256(__file__.encode()).hexdigest()[:12]
-    folder = f"softfloat-numba-{getpass.getuser()}-{checkout}-{worker}"
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = f"softfloat-numba-{user}-{checkout}-{worker}"
     os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / folder)
 
 
