@@ -75,6 +75,24 @@ def test_convert(monkeypatch: pytest.MonkeyPatch, fmt: Format, mode: str) -> Non
             assert together[1] == plain[1], (part[0], part[-1], options)
 
 
+@pytest.mark.parametrize("width", [16, 24, 52])
+@pytest.mark.parametrize("name", ["float16", "float8_e5m2", "float8_e4m3fn"])
+def test_the_random_number_is_compared_to_its_last_bit(name: str, width: int) -> None:
+    """float32 numbers next to the threshold of their position, on either side: what the first 16 random bits leave open."""
+    fmt = ROSTER[name]
+    threshold = 1 - bits.random_bits(1 << 16, seed=3, sr_bits=width) / 2.0**width
+    nearest = threshold.astype(np.float32)
+    above = np.where(nearest >= threshold, nearest, np.nextafter(nearest, np.float32(2)))
+    below = np.where(nearest < threshold, nearest, np.nextafter(nearest, np.float32(0)))
+    for fractions, expected in ((above, 1), (below, 0)):
+        x = np.where(fractions < 1, fractions, np.float32(0.5)) * np.float32(fmt.smallest_subnormal)
+        codes, flags = bits.encode(x, fmt, rounding="stochastic", seed=3, sr_bits=width)
+        settled = fractions < 1
+        assert settled.sum() > 60_000
+        assert (codes[settled] == expected).all()
+        assert (flags == 3).all()
+
+
 @pytest.mark.parametrize("operation", ["add", "sub", "mul", "div", "fma"])
 def test_half_arithmetic(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     fmt = ROSTER["float16"]
