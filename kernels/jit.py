@@ -9,6 +9,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -37,9 +38,18 @@ def _source_digest() -> int:
 SOURCE_DIGEST = _source_digest()
 
 
+@cache
+def _announce_once(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 def compiled(function: Callable) -> Callable:
     """Compile a loop: cached on disk, without the interpreter lock, IEEE division."""
-    dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    try:
+        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # Numba finds no folder to write to
+        _announce_once("softfloat: no folder to keep compiled code in can be written to; NUMBA_CACHE_DIR can name one")
+        dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if DISABLED:
 
         def interpreted(*arguments: object) -> object:

@@ -49,7 +49,8 @@ def _element(operation, way, unusual, payloads):
     """One element: codes in, (code, flags, value before rounding) out."""
     operate, arity = OPERATIONS[operation]
     read = decode_wide if operation == "convert_wide" else decode
-    if operation == "round_to_integral" and way == "drawn":
+    to_integral = operation == "round_to_integral"
+    if to_integral and way == "drawn":
         operate = arith.integral_drawn
     round_value = ROUNDERS[way, unusual]
 
@@ -73,7 +74,7 @@ def _element(operation, way, unusual, payloads):
                     code = propagated(code_c, code_a, code_b, source, target)
             elif not number and kept:
                 code = propagated(code_a, code_b, code_c, source, target)
-        if unusual and rounded == target.invalid:
+        if unusual and to_integral and rounded == target.invalid:
             raised = target.none
         invalid = target.invalid if (value != value) & (number | signals) else target.none
         unordered = target.none if number else target.any_nan_signals

@@ -39,7 +39,10 @@ class Tininess(IntEnum):
 
 
 class InfiniteInput(IntEnum):
-    """What a conversion makes of an infinite operand. `DEFAULT` is `SATURATE` under `Overflow.SATURATE` (OCP OFP8 1.0), else `KEEP`."""
+    """What a conversion makes of an infinite operand; `NAN` also holds for infinite results of arithmetic.
+
+    `DEFAULT` is `SATURATE` under `Overflow.SATURATE` (OCP OFP8 1.0), else `KEEP`.
+    """
 
     DEFAULT = 0
     KEEP = 1
@@ -449,12 +452,12 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         )
 
     infinite, infinity_flags = Overflow.INFINITY, 0
-    if rule.conversion:
-        choice = rule.infinite_input
+    choice = rule.infinite_input
+    if choice is InfiniteInput.NAN:
+        infinite, infinity_flags = Overflow.NAN, INVALID
+    elif rule.conversion:
         if choice is InfiniteInput.SATURATE or (choice is InfiniteInput.DEFAULT and rule.overflow is Overflow.SATURATE):
             infinite = Overflow.SATURATE
-        elif choice is InfiniteInput.NAN:
-            infinite, infinity_flags = Overflow.NAN, INVALID
     elif not has_infinity:
         infinite = rule.overflow
 

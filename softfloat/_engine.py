@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -105,12 +105,17 @@ def share(size: int, work: Callable[[int, int], int]) -> int:
     step = -(-size // threads)
     step = -(-step // ALIGNMENT) * ALIGNMENT
     spans = [(start, min(start + step, size)) for start in range(0, size, step)]
-    pool = _workers.pool()
-    futures = [pool.submit(work, start, stop) for start, stop in spans[1:]]
+    futures: list[Future[int]] = []
+    seen = 0
     try:
-        seen = int(work(*spans[0]))
+        for start, stop in spans[1:]:
+            try:
+                futures.append(_workers.pool().submit(work, start, stop))
+            except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
+                seen |= int(work(start, stop))
+        seen |= int(work(*spans[0]))
     finally:
-        wait(futures)  # an interrupted call leaves whole arrays behind, and no thread that still writes
+        wait(futures)  # an interrupted call leaves no thread behind that still writes
     for future in futures:
         seen |= int(future.result())
     return seen

@@ -124,6 +124,12 @@ def _stream(stream: Any) -> int:
     return int(stream)
 
 
+def _boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 class _Call:
     """The options of one call, checked: `settings` for results in a format, and what concerns this call alone."""
 
@@ -151,6 +157,11 @@ class _Call:
         self.flags = options.get("flags", "each")
         self.random_bits = options.get("random_bits")
         self.stream = _stream(options.get("stream", 0))
+
+    def draws_nothing(self) -> None:
+        """Refuse random bits."""
+        if self.random_bits is not None:
+            raise ValueError("random_bits are for operations that round; accepted: None")
 
     def run(
         self,
@@ -271,6 +282,8 @@ SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtype
 
 def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec]:
     """Numbers as codes of the format they come in."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("x must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
     if not hasattr(x, "__array__"):
         x = _from_python(x)
     array = np.asarray(x)
@@ -410,7 +423,7 @@ def round_to_integral(a: Any, fmt: Format | str, *, exact: bool = True, **option
 
     Codes in, (codes, flags) out, of the shape of `a`. Source: IEEE 754-2019 5.3.1 and 5.9 (roundToIntegralExact).
     """
-    return _arithmetic("round_to_integral", fmt, {"a": a}, options, extra=float(bool(exact)))
+    return _arithmetic("round_to_integral", fmt, {"a": a}, options, extra=float(_boolean("exact", exact)))
 
 
 def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True, **options: Unpack[Options]) -> Result:
@@ -473,7 +486,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
         float(info.min),
         float(int(info.max) + 1),
         *(_signed64(x) for x in (nan_result, low_result, high_result)),
-        bool(exact),
+        _boolean("exact", exact),
     )
 
     def work(start: int, stop: int) -> int:
@@ -528,13 +541,14 @@ def random_bits(
 def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
     fmt = check_format(fmt)
     call = _Call(options, fmt)
+    call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
     result, raised = _engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
     bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
     numbers = _engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
     any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
-    loop = _engine.loops().comparison(relation, bool(signalling), raised is not None)
+    loop = _engine.loops().comparison(relation, _boolean("signalling", signalling), raised is not None)
 
     def work(start: int, stop: int) -> int:
         return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], *numbers, any_nan)
@@ -570,6 +584,7 @@ def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options:
 def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
     fmt = check_format(fmt)
     call = _Call(options, fmt)
+    call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
     result, raised = _engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
@@ -741,6 +756,7 @@ def next_down(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Resu
 def _next(codes: Any, fmt: Format | str, step: int, options: Options) -> Result:
     fmt, array, magnitude = _split(codes, fmt)
     call = _Call(options, fmt)
+    call.draws_nothing()
     first = fmt.smallest_subnormal_code
     top = fmt.spec.infinity if fmt.infinities else fmt.max_code
     wide = magnitude.astype(np.int64)

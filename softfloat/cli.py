@@ -124,6 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     # argparse takes -1e-8 and -inf for options; it never does so with an argument that has a space in it
+    if sys.stdout is None:
+        print("softfloat: error: standard output is closed", file=sys.stderr)
+        return ERROR
     arguments = [f" {x}" if NEGATIVE_NUMBER.match(x) else x for x in (sys.argv[1:] if argv is None else argv)]
     try:
         options = build_parser().parse_args(arguments)
@@ -139,6 +142,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):  # what the interpreter flushes on its way out must go somewhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:
+        print(f"softfloat: error: cannot write the output: {error.strerror or error}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -308,7 +316,9 @@ def _print_report(report: Report, plot: str | None) -> None:
         f"{count} × {report.nearest.requested:g}, by format and rounding mode",
         _swamping_table(report.swamping, console.width),
         "The last sum (the mean of 20, if stochastic), and in brackets how many additions changed it. "
-        "The increment is rounded to nearest even first; without other rounding the sum would be 1.",
+        "The increment is rounded to nearest even first; without other rounding the sums would be 10 000 times that: "
+        + ", ".join(dict.fromkeys(f"{exact} ({name})" for name, exact in _unrounded_sums(report.swamping)))
+        + ".",
     )
     sums = " ".join(f"{x:.4g}" for x in report.stochastic.final)
     spread = report.spread
@@ -338,6 +348,11 @@ def _print_report(report: Report, plot: str | None) -> None:
     if failed:
         line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
     console.print(line)
+
+
+def _unrounded_sums(cells: Sequence[SwampingCell]) -> list[tuple[str, str]]:
+    """Format and sum without rounding of the stochastic cells, whose expectation it is."""
+    return [(cell.format, f"{float(cell.exact):.6g}") for cell in cells if cell.rounding == "stochastic"]
 
 
 def _grid(

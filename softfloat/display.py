@@ -364,7 +364,9 @@ def inspect_number(
     """
     fmt, mode = Format.from_name(fmt), as_rounding(rounding)
     typed = number if isinstance(number, str) else str(number)
-    exact = parse_value(number) if isinstance(number, str) else number
+    exact = parse_value(number) if isinstance(number, str) else number.item() if hasattr(number, "item") else number
+    if isinstance(number, str) and isinstance(exact, int):
+        raise ValueError(f"number must be a number, and {number!r} is a code; accepted: inspect_code")
     options: dict[str, Any] = {"seed": seed} if mode is Rounding.STOCHASTIC else {}
     code, flags = bits.encode(exact, fmt, rounding=mode, **options)
     found = inspect_code(int(code), fmt)
@@ -372,7 +374,7 @@ def inspect_number(
     finite = not isinstance(exact, float) or math.isfinite(exact)
     if finite and math.isfinite(found.value) and not flags & Flags.OVERFLOW:
         error = Fraction(found.value) - Fraction(exact)
-        ulps = float(error / _ulp(abs(Fraction(exact)), fmt))
+        ulps = float(error / _ulp(abs(Fraction(exact)), fmt)) + 0.0
     fields = {name: getattr(found, name) for name in found.__dataclass_fields__}
     return Inspection(
         **fields

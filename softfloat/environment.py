@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -102,8 +103,8 @@ class Environment:
         "after" (default) or "before" rounding.
     infinite_input : InfiniteInput or str
         What `encode` and `convert` make of an infinite operand: "keep" it (NaN in a format without infinity),
-        "saturate" it, or "nan" (raising INVALID). "default" saturates under `overflow="saturate"`, as OCP OFP8 1.0
-        says, and keeps it otherwise. No other flag is raised.
+        "saturate" it, or "nan" (raising INVALID; so do infinite results of arithmetic then). "default" saturates under
+        `overflow="saturate"`, as OCP OFP8 1.0 says, and keeps it otherwise. No other flag is raised.
     daz, ftz : bool
         Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
     nan : str
@@ -120,8 +121,8 @@ class Environment:
         Leave `replica` out of the key.
     traps : Flags, str or iterable of str
         Flags that raise FloatingPointTrap.
-    overrides : mapping of format name to Environment
-        Settings for results in the named formats, status and traps aside.
+    overrides : mapping of str to Environment
+        Settings for results in formats of these names (`Format.name`, no aliases), status and traps aside.
 
     Raises
     ------
@@ -142,10 +143,9 @@ class Environment:
     replica: int = 0
     replica_identical: bool = False
     traps: Flags | str | tuple[str, ...] = NO_FLAGS
-    overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}))
+    overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     status: Status = field(default_factory=Status, compare=False, repr=False)
     _operations: Iterator[int] = field(default_factory=itertools.count, init=False, compare=False, repr=False)
-    _tokens: list[Any] = field(default_factory=list, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`, once
@@ -158,10 +158,16 @@ class Environment:
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
             settle(name, bool(getattr(self, name)))
-        if self.nan not in NAN_POLICIES:
+        if not isinstance(self.nan, str) or self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
         if self.generator not in GENERATORS:
             raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {self.generator!r}")
+        if not isinstance(self.overrides, Mapping):
+            raise TypeError(f"overrides must map names of formats to Environments, got {self.overrides!r}")
+        for name, override in self.overrides.items():
+            if not isinstance(name, str) or not isinstance(override, Environment):
+                raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
+        settle("overrides", MappingProxyType(dict(self.overrides)))
         settle("sr_bits", _integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True))
         settle("seed", _integer("seed", self.seed, 0, 2**64 - 1, optional=True))
         settle("replica", _integer("replica", self.replica, 0, 2**64 - 1))
@@ -175,11 +181,21 @@ class Environment:
         return next(self._operations)
 
     def replace(self, **settings: Any) -> Environment:
-        """A new environment with some settings changed, a clear status, and the operation count started again."""
+        """A new environment with some settings changed, a clear status, and the operation count started again.
+
+        Settings named here hold for every format: they replace those in `overrides` too.
+        """
         unknown = set(settings) - SETTINGS
         if unknown:
             raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}")
+        numeric = {name: value for name, value in settings.items() if name in NUMERIC_SETTINGS}
+        if numeric and "overrides" not in settings:
+            settings["overrides"] = {name: override.replace(**numeric) for name, override in self.overrides.items()}
         return replace(self, **{"status": Status(), **settings})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        return _rebuilt, ({**settings, "overrides": dict(self.overrides)},)
 
     @classmethod
     def ipu(
@@ -248,14 +264,21 @@ class Environment:
         array or scalar
             The result alone.
         """
+        parameters = inspect.signature(operation).parameters
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            name = getattr(operation, "__name__", operation)
+            raise TypeError(
+                f"operation must be a function of softfloat.bits that returns flags, and {name} returns none"
+            )
         options.setdefault("stream", self.next_stream())
         traps = as_flags(self.traps)
-        each = "each" if traps else "any"
+        each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
         result, flags = operation(*operands, environment=self, flags=each, **options)
-        raised = Flags(int(np.bitwise_or.reduce(flags, axis=None))) if traps else Flags(flags)
+        raised = Flags(int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else flags)
         self.status.raise_flags(raised)
         if raised & traps:
-            self._trap(operation, operands, np.asarray(flags), traps)
+            named = [options[name] for name in parameters if name in options]
+            self._trap(operation, (*operands, *named), np.asarray(flags), traps)
         return result
 
     def _trap(
@@ -265,7 +288,7 @@ class Environment:
         index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
         values = []
         for operand in operands:
-            if isinstance(operand, (str, type, np.dtype)) or hasattr(operand, "mantissa_bits"):
+            if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
                 continue
             array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
             value = np.broadcast_to(array, flags.shape)[index]
@@ -273,16 +296,25 @@ class Environment:
         raise FloatingPointTrap(Flags(int(flags[index])) & traps, operation.__name__, index, tuple(values))
 
     def __enter__(self) -> Environment:
-        self._tokens.append(_current.set(self))
+        _entered.set((*_entered.get(), _current.set(self)))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _current.reset(self._tokens.pop())
+        *outer, token = _entered.get()
+        _entered.set(tuple(outer))
+        _current.reset(token)
 
 
+NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
+_entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
+
+
+def _rebuilt(settings: dict[str, Any]) -> Environment:
+    """An unpickled environment: the settings, a clear status, operations counted from 0."""
+    return Environment(**settings)
 
 
 def _integer(name: str, value: object, low: int, high: int, optional: bool = False) -> int | None:
@@ -313,7 +345,9 @@ def environment(base: Environment | None = None, **settings: Any) -> Iterator[En
     first; its flags are added to the enclosing status at the end. Naming a seed starts the count of random streams
     again; otherwise it goes on.
 
-    Context variables hold the environment: threads and asyncio tasks do not see each other's.
+    A context variable holds the environment: a block in one thread or asyncio task is not seen by others. Tasks started
+    inside a block inherit its environment, and so share its status and its count of streams; a block of its own, with a
+    seed, makes a task's random numbers independent of the others' schedule.
     """
     outer = current_environment()
     inner = (base or outer).replace(**settings)

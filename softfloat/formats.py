@@ -91,6 +91,9 @@ class Format:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"name must be a non-empty string, got {self.name!r}")
+        for name in ("exponent_bits", "mantissa_bits", "bias"):
+            if isinstance(getattr(self, name), np.integer):
+                object.__setattr__(self, name, int(getattr(self, name)))
         _check_integer("exponent_bits", self.exponent_bits, 1, MAXIMUM_EXPONENT_BITS)
         if isinstance(self.mantissa_bits, int) and self.mantissa_bits >= MAXIMUM_PRECISION:
             raise ValueError(
@@ -120,6 +123,10 @@ class Format:
             )
         if self.signed_zero and not self.signed:
             raise ValueError("signed_zero must be False in an unsigned format")
+        if self.signed and not fnuz and not self.signed_zero:
+            raise ValueError(
+                "signed_zero=False needs nan='fnuz', which gives the code of -0 a meaning, or signed=False"
+            )
         if not self.zero and (self.signed or self.subnormals):
             raise ValueError("zero=False needs signed=False and subnormals=False")
         assert self.bias is not None

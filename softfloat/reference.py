@@ -374,6 +374,8 @@ def _round(value: Value, fmt: Format, rules: Options) -> Result:
     if value.is_zero:
         return (_code(value.negative, Fraction(0), fmt), 0) if fmt.zero else _invalid(fmt, rules)
     if value.is_infinite:
+        if rules.infinite_input is InfiniteInput.NAN:
+            return _invalid(fmt, rules)
         if fmt.infinities or rules.overflow is Overflow.INFINITY:
             return _infinity(value.negative, fmt, rules), 0
         return _largest(value.negative, fmt) if rules.overflow is Overflow.SATURATE else _default_nan(fmt, rules), 0

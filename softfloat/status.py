@@ -77,8 +77,9 @@ class Status:
 
     def raise_flags(self, flags: Flags | int) -> None:
         """Add flags."""
+        flags = as_flags(flags)
         with self._lock:
-            self._flags |= Flags(flags)
+            self._flags |= flags
 
     def clear(self, flags: Flags | int | str | Iterable[str] = ALL_FLAGS) -> None:
         """Lower the named flags; all, if none are named."""
@@ -96,6 +97,9 @@ class Status:
         return isinstance(other, Status) and self._flags == other._flags
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[type[Status], tuple[int]]:
+        return Status, (int(self._flags),)
 
     def __str__(self) -> str:
         return " ".join(f"{name} 0x{int(Flags[name] in self._flags)}" for name in ("OFLO", "DIV0", "INV"))

@@ -687,3 +687,24 @@ def test_anything_with_an_array() -> None:
     wanted, wanted_flags = bits.encode(np.array([0.1, 65520], np.float32), "float16")
     assert codes.tolist() == wanted.tolist()
     assert flags.tolist() == wanted_flags.tolist()
+
+
+@pytest.mark.parametrize("name", ["eq", "lt", "le", "minimum", "maximum_number"])
+def test_random_bits_where_nothing_rounds(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^random_bits"):
+        getattr(bits, name)(1, 1, "float16", random_bits=3)
+    with pytest.raises(ValueError, match=r"^random_bits"):
+        bits.next_up(1, "float16", random_bits=3)
+
+
+def test_choices_that_are_no_choices() -> None:
+    with pytest.raises(TypeError, match=r"^exact must be True or False"):
+        bits.round_to_integral(1, "float16", exact="no")
+    with pytest.raises(TypeError, match=r"^exact must be True or False"):
+        bits.to_integer(1, "float16", "int8", exact=1)
+    with pytest.raises(TypeError, match=r"^signalling must be True or False"):
+        bits.eq(1, 1, "float16", signalling="yes")
+    with pytest.raises(ValueError, match=r"^nan must be one of"):
+        bits.add(1, 1, "float16", nan=["x86"])
+    with pytest.raises(TypeError, match="mask"):
+        bits.encode(np.ma.array([1.0, 2.0], mask=[0, 1]), "float16")

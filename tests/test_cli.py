@@ -562,3 +562,19 @@ def test_the_command_line_is_light_until_it_works():
 def test_the_installed_command_is_main():
     (entry,) = importlib.metadata.entry_points(group="console_scripts", name="softfloat")
     assert entry.load() is cli.main
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_an_error() -> None:
+    command = [sys.executable, "-m", "softfloat", "inspect", "0.1", "--json"]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith("softfloat: error: cannot write the output")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_code_is_no_number() -> None:
+    with pytest.raises(ValueError, match="is a code"):
+        display.inspect_number("0x3c00", "float16")
+    assert display.inspect_number(np.float32(0.1), "float16").code == 0x2E66

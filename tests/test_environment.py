@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import pickle
+import threading
 from fractions import Fraction
 from typing import Any
 
@@ -389,7 +391,7 @@ def test_ipu_traps() -> None:
     env = Environment.ipu(True, True, True, nanoo=True)
     for operation, operands, flags in [
         (bits.add, (NAN, ONE), I),
-        (bits.div, (ONE, 0), Z),
+        (bits.div, (ONE, 0), Z | I),  # infinity, narrowed under nanoo, is NaN
         (bits.add, (LARGEST, LARGEST), O | I),
     ]:
         with pytest.raises(FloatingPointTrap) as caught:
@@ -404,3 +406,75 @@ def test_overrides_go_by_format() -> None:
     for fmt in (BFLOAT, "bfloat16", "bf16"):
         assert env.evaluate(bits.encode, 1 + 2.0**-20, fmt) == BFLOAT.one_code
     assert env.evaluate(bits.encode, 1 + 2.0**-20, HALF) == ONE + 1
+
+
+def test_an_ipu_half_is_never_infinite_under_nanoo() -> None:
+    env = Environment.ipu(nanoo=True)
+    assert env.evaluate(bits.div, ONE, 0, HALF) == NAN
+    assert env.evaluate(bits.add, HALF.inf_code, ONE, HALF) == NAN
+    assert env.status.flags == Z | I
+    assert Environment.ipu(nanoo=False).evaluate(bits.div, ONE, 0, HALF) == HALF.inf_code
+
+
+def test_one_environment_in_two_contexts() -> None:
+    """Entered in one thread and, before that leaves, in another: each restores its own."""
+    env = Environment(rounding="toward_zero")
+    inside, seen = threading.Barrier(2), []
+
+    def enter(order: int) -> None:
+        with env:
+            inside.wait()
+            if order:
+                first_left.wait()
+        seen.append(current_environment().rounding)
+        first_left.set()
+
+    first_left = threading.Event()
+    threads = [threading.Thread(target=enter, args=(order,)) for order in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [Rounding.NEAREST_EVEN] * 2
+    with env, env:
+        assert current_environment() is env
+    assert current_environment() is not env
+
+
+def test_named_settings_reach_overrides() -> None:
+    with Environment.ipu(), softfloat.environment(rounding="toward_negative") as env:
+        assert env.evaluate(bits.encode, 0.1, SINGLE) == 0x3DCCCCCC
+        assert env.for_format("float32").daz
+
+
+@pytest.mark.parametrize("overrides", [{"float16": "toward_zero"}, {HALF: Environment()}, ["float16"]])
+def test_bad_overrides(overrides: Any) -> None:
+    with pytest.raises(TypeError, match=r"^overrides must map names of formats to Environments"):
+        Environment(overrides=overrides)
+
+
+def test_environments_travel() -> None:
+    env = Environment.ipu(inv=True, esr=True, nanoo=True, seed=3)
+    env.status.raise_flags(I)
+    copies = [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
+    for other in copies:
+        assert other == env
+        assert hash(other) == hash(env)
+        assert not other.status
+    assert pickle.loads(pickle.dumps(env.status)) == env.status
+
+
+def test_evaluate_takes_what_the_function_takes() -> None:
+    codes, flags = np.zeros(2, np.uint16), np.zeros(2, np.uint8)
+    Environment().evaluate(bits.add, [LARGEST, ONE], LARGEST, HALF, out=(codes, flags))
+    assert flags.tolist() == [5, 1]
+    with pytest.raises(FloatingPointTrap) as caught:
+        Environment(traps="INV").evaluate(bits.sub, a=HALF.inf_code, b=HALF.inf_code, fmt=HALF)
+    assert caught.value.operands == (HALF.inf_code, HALF.inf_code)
+    with pytest.raises(TypeError, match="decode returns none"):
+        Environment().evaluate(bits.decode, ONE, HALF)
+
+
+def test_status_refuses_what_is_no_flag() -> None:
+    with pytest.raises(ValueError, match="flags=64"):
+        Environment().status.raise_flags(64)

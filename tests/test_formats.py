@@ -277,6 +277,7 @@ REFUSALS: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (ValueError, "^nan='fnuz' .*signed_zero False", {"nan": "fnuz", "signed_zero": True}),
     (ValueError, "^nan='fnuz' .*signed must be True", {"nan": "fnuz", "signed": False}),
     (ValueError, "^signed_zero must be False", {"signed": False, "signed_zero": True}),
+    (ValueError, "^signed_zero=False needs", {"signed_zero": False}),
     (ValueError, "^zero=False needs signed=False", {"zero": False}),
     (ValueError, "^zero=False needs .*subnormals=False", {"zero": False, "signed": False}),
     (ValueError, "^exponent_bits=1 leaves no normal number", {"exponent_bits": 1}),
@@ -310,7 +311,7 @@ def formats(draw: st.DrawFn) -> Format:
     top_codes = 1 if nan == "ieee" else (nan == "fn") + infinities
     mantissa_bits = draw(st.integers(top_codes if exponent_bits == 1 or nan == "ieee" else 0, 23))
     signed = nan == "fnuz" or draw(st.booleans())
-    signed_zero = signed and nan != "fnuz" and draw(st.booleans())
+    signed_zero = signed and nan != "fnuz"
     zero = signed or draw(st.booleans())
     subnormals = zero and draw(st.booleans())
     bias = draw(st.none() | st.integers(2**exponent_bits - 400, 400 - mantissa_bits))
@@ -372,3 +373,9 @@ def test_any_format(fmt: Format, data: st.DataObject) -> None:
     if fmt.infinities:
         assert bits.decode(fmt.inf_code, fmt) == np.inf
         assert bits.encode(np.inf, fmt) == (fmt.inf_code, 0)
+
+
+def test_numpy_integers_describe_a_format() -> None:
+    assert Format("a", exponent_bits=np.int64(5), mantissa_bits=np.uint8(3), bias=np.int32(15)) == Format(
+        "a", exponent_bits=5, mantissa_bits=3, bias=15
+    )

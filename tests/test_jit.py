@@ -39,3 +39,24 @@ def test_every_kernel_source_is_part_of_the_cache_key(monkeypatch: pytest.Monkey
         copy.write_bytes(text + b"#")
         assert jit._source_digest() != jit.SOURCE_DIGEST, path.name
         copy.write_bytes(text)
+
+
+def test_without_a_folder_for_compiled_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    njit = jit.numba.njit
+
+    def nowhere(*arguments, **options):  # type: ignore[no-untyped-def]
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*arguments, **options)
+
+    def tripling_loop(values):  # type: ignore[no-untyped-def]
+        for i in range(values.size):
+            values[i] *= 3
+
+    monkeypatch.setattr(jit.numba, "njit", nowhere)
+    values = np.ones(2)
+    jit.compiled(tripling_loop)(values)
+    assert values.tolist() == [3.0, 3.0]
+    assert "NUMBA_CACHE_DIR" in capsys.readouterr().err

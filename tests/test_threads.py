@@ -265,3 +265,22 @@ def test_numba_num_threads_is_the_first_count(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform does not fork")
 def test_a_forked_process_has_threads_again(tmp_path: Path) -> None:
     python(FORKING, tmp_path)
+
+
+def test_a_thread_may_outlive_the_script() -> None:
+    """The pool takes no more work once the interpreter leaves; the calling thread then does it all."""
+    script = """
+import threading, time
+import numpy as np
+from softfloat import bits, set_num_threads
+set_num_threads(2)
+codes = np.full(1 << 18, 0x3C00, np.uint16)
+def job():
+    time.sleep(0.5)
+    for _ in range(3):
+        assert (bits.add(codes, codes, "float16")[0] == 0x4000).all()
+    print("done")
+threading.Thread(target=job).start()
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (result.stdout.strip(), result.returncode) == ("done", 0), result.stderr
