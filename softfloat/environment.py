@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -310,6 +311,16 @@ SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
+
+
+@lru_cache(maxsize=256)
+def _parameters(operation: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of the parameters of a function that takes options, and so returns flags."""
+    parameters = inspect.signature(operation).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        name = getattr(operation, "__name__", operation)
+        raise TypeError(f"operation must be a function of softfloat.bits that returns flags, and {name} returns none")
+    return tuple(parameters)
 
 
 def _rebuilt(settings: dict[str, Any]) -> Environment:
