@@ -135,6 +135,7 @@ def elementwise_drawn(operation, unusual, each, payloads):
     def elementwise_drawn_loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width):
         digest  # noqa: B018
         source, target = source_of(integers, floats), target_of(integers, floats)
+        half_words = np.empty(TILE, np.uint16)
         uniforms = np.empty(TILE, np.float64)
         seen = 0
         for first in range(0, codes.size, TILE):
@@ -144,7 +145,7 @@ def elementwise_drawn(operation, unusual, each, payloads):
                 for i in range(count):
                     uniforms[i] = unit_fraction(handed[first + i], width)
             else:
-                fill_high(tile, uniforms, key, stream)
+                fill_high(tile, half_words, uniforms, key, stream)
                 if width < 16:
                     keep_bits(uniforms, width)
                 if at_once and width > 16:
@@ -310,9 +311,10 @@ def drawing():
 
     def drawing_loop(uniforms, key, stream, start, width):
         digest  # noqa: B018
+        half_words = np.empty(TILE, np.uint16)
         tile = np.empty(TILE, np.float64)
         for first in range(0, uniforms.size, TILE):
-            fill_high((start + first) // TILE, tile, key, stream)
+            fill_high((start + first) // TILE, half_words, tile, key, stream)
             if width > 16:
                 add_low((start + first) // TILE, tile, key, stream)
             keep_bits(tile, width)

@@ -3,11 +3,12 @@
 Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11) maps a 128-bit counter
 and a 64-bit key to 128 bits. Position i of a stream has 52 of them:
 
-    tile, within = divmod(i, 128)                      a tile is 16 blocks of 8 half-words; lane-major, so that SIMD
-    code fills it in order block = 16 * tile + within % 16,  half-word = within // 16
-    top 16 bits    half-word of philox(counter = block,            stream)
-    low 36 bits    words 0, 1 of philox(counter = i | 2^63,        stream)
+    tile, within = divmod(i, 128)
+    block = 16 * tile + within % 16,  half-word = within // 16
+    top 16 bits    that half-word of philox(counter = block, stream)
+    low 36 bits    words 0 and 1 of philox(counter = i | 2^63, stream)
 
+A tile is 16 blocks of 8 half-words. Its order is lane-major, so that SIMD code fills it in order.
 The top bits alone settle all but one rounding in 2^16; only then are the others drawn.
 
     word        0       1       2       3
@@ -49,26 +50,6 @@ def unit_fraction(bits, width):
 
 
 @kernel
-def fill_high(tile, uniforms, key, stream):
-    """The top 16 bits of the 128 positions of a tile, as fractions."""
-    mask, half = np.uint64(LOW_WORD), np.uint64(16)
-    low_half = np.uint64(0xFFFF)
-    k0, k1 = key & mask, key >> np.uint64(32)
-    s0, s1 = stream & mask, stream >> np.uint64(32)
-    for lane in range(LANES):
-        block = np.uint64(tile) * np.uint64(LANES) + np.uint64(lane)
-        w0, w1, w2, w3 = philox(block & mask, block >> np.uint64(32), s0, s1, k0, k1)
-        uniforms[lane] = unit_fraction(w0 & low_half, 16)
-        uniforms[lane + 16] = unit_fraction(w1 & low_half, 16)
-        uniforms[lane + 32] = unit_fraction(w2 & low_half, 16)
-        uniforms[lane + 48] = unit_fraction(w3 & low_half, 16)
-        uniforms[lane + 64] = unit_fraction(w0 >> half, 16)
-        uniforms[lane + 80] = unit_fraction(w1 >> half, 16)
-        uniforms[lane + 96] = unit_fraction(w2 >> half, 16)
-        uniforms[lane + 112] = unit_fraction(w3 >> half, 16)
-
-
-@kernel
 def fill_half_words(tile, half_words, key, stream):
     """The top 16 bits of the 128 positions of a tile, as uint16."""
     mask, half = np.uint64(LOW_WORD), np.uint64(16)
@@ -80,6 +61,14 @@ def fill_half_words(tile, half_words, key, stream):
         for word in range(4):
             half_words[lane + 16 * word] = words[word]
             half_words[lane + 16 * word + 64] = words[word] >> half
+
+
+@kernel
+def fill_high(tile, half_words, uniforms, key, stream):
+    """The same as fractions; `half_words` is room for them."""
+    fill_half_words(tile, half_words, key, stream)
+    for within in range(TILE):
+        uniforms[within] = unit_fraction(half_words[within], 16)
 
 
 @kernel

@@ -241,6 +241,16 @@ def outputs(
     return result, Output(given_flags, shape, np.dtype(np.uint8), "out[1]", operands) if flags == "each" else None
 
 
+def flag_bytes(raised: Output | None) -> Codes:
+    """Where a loop puts a byte of flags for each element; nothing, if it ORs them together."""
+    return raised.flat if raised is not None else np.empty(0, np.uint8)
+
+
+def finished(result: Output, raised: Output | None, seen: int) -> tuple[Any, Any]:
+    """(result, flags) as the caller sees them; `seen` is what the loops OR-ed together."""
+    return result.finish(), raised.finish() if raised is not None else seen
+
+
 # -- specs -----------------------------------------------------------------------------------------------------------
 
 
@@ -476,7 +486,7 @@ def run(
     flat, shape = broadcast(operands, names)
     read = operands if random_bits is None else [*operands, np.asarray(random_bits)]
     result, raised = outputs(out, flags, shape, fmt.dtype, read)
-    raises = raised.flat if raised is not None else np.empty(0, np.uint8)
+    raises = flag_bytes(raised)
     drawn = None
     if settings.rounding is Rounding.STOCHASTIC:
         drawn = draw(settings, random_bits, stream, shape)
@@ -485,8 +495,7 @@ def run(
         refuse_random_bits(settings, random_bits)
         rule = rule_for(settings, fmt, operation == "convert")
     job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, raised is not None, extra, drawn)
-    seen = share(result.flat.size, _way(job)(job))
-    return result.finish(), raised.finish() if raised is not None else seen
+    return finished(result, raised, share(result.flat.size, _way(job)(job)))
 
 
 def _way(job: Job) -> Callable[[Job], Work]:

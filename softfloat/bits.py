@@ -478,7 +478,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
         uniforms = _uniforms(_engine.draw(settings, call.random_bits, call.stream, array.shape), array.size)
     wide = np.empty(array.size, np.int64)
     flat = _engine.flattened(array)
-    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    raises = _engine.flag_bytes(raised)
     rule = Rule(rounding=as_rounding(settings.rounding), daz=settings.daz)
     numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     loop = _engine.loops().to_integer(drawn, raised is not None)
@@ -490,11 +490,11 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     )
 
     def work(start: int, stop: int) -> int:
-        return loop(flat[start:stop], wide[start:stop], bits_flags[start:stop], uniforms[start:stop], *numbers, *limits)
+        return loop(flat[start:stop], wide[start:stop], raises[start:stop], uniforms[start:stop], *numbers, *limits)
 
     seen = _engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)
-    return result.finish(), raised.finish() if raised is not None else seen
+    return _engine.finished(result, raised, seen)
 
 
 def _signed64(x: int) -> int:
@@ -545,16 +545,15 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
     result, raised = _engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
-    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    raises = _engine.flag_bytes(raised)
     numbers = _engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
     any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
     loop = _engine.loops().comparison(relation, _boolean("signalling", signalling), raised is not None)
 
     def work(start: int, stop: int) -> int:
-        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], *numbers, any_nan)
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers, any_nan)
 
-    seen = _engine.share(x.size, work)
-    return result.finish(), raised.finish() if raised is not None else seen
+    return _engine.finished(result, raised, _engine.share(x.size, work))
 
 
 def eq(a: Any, b: Any, fmt: Format | str, *, signalling: bool = False, **options: Unpack[Options]) -> Result:
@@ -588,16 +587,15 @@ def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, op
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
     result, raised = _engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
-    bits_flags = raised.flat if raised is not None else np.empty(0, np.uint8)
+    raises = _engine.flag_bytes(raised)
     rule = Rule(nan=call.settings.nan, daz=call.settings.daz)
     numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     loop = _engine.loops().extremum(largest, number, raised is not None)
 
     def work(start: int, stop: int) -> int:
-        return loop(x[start:stop], y[start:stop], result.flat[start:stop], bits_flags[start:stop], *numbers)
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers)
 
-    seen = _engine.share(x.size, work)
-    return result.finish(), raised.finish() if raised is not None else seen
+    return _engine.finished(result, raised, _engine.share(x.size, work))
 
 
 def minimum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
