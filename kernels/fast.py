@@ -1,7 +1,7 @@
-"""Faster ways to the same bits, each for one common case: nearest-even, canonical NaN, no flushing, no payloads.
+"""Faster ways to the same bits, each for a common case: nearest even or stochastic, canonical NaN, no flushing.
 
-Every one is optional and is held, code and flags, against the loop it replaces. `_engine.run` says when which may be
-used.
+Every one is optional and is held, code and flags, against the loop it replaces. `_engine.fast_family` says when which
+may be used.
 
 Half precision goes through the CPU's own conversions (F16C) where the compiler may use them. For add, mul and div of
 halves, float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous; fma folds its error in by rounding to
