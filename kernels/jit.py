@@ -23,6 +23,9 @@ kernel = register_jitable(forceinline=True)
 
 A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
 
+row = register_jitable
+"""Decorator of loops over a row that other loops call; LLVM may leave the call standing."""
+
 DISABLED = bool(getattr(numba.config, "DISABLE_JIT", False))
 SLOW_COMPILATION_SECONDS = 5.0
 

@@ -11,6 +11,15 @@ and a 64-bit key to 128 bits. Position i of a stream has 52 of them:
 A tile is 16 blocks of 8 half-words. Its order is lane-major, so that SIMD code fills it in order.
 The top bits alone settle all but one rounding in 2^16; only then are the others drawn.
 
+A dot product rounds at several stages ("sites"), each some number of times ("steps"). With w = site * 2^26:
+
+    top 16 bits    half-word step % 8 of philox(counter = output | (2^30 + w + step // 8) * 2^32, stream)
+    low 36 bits    words 0 and 1 (even step) or 2 and 3 (odd) of philox(counter = output | (3 * 2^30 + w + step // 2) * 2^32, stream)
+
+    half-word   0    1    2    3    4     5     6     7
+    of word     0    1    2    3    0     1     2     3
+    half        low                 high
+
     word        0       1       2       3
     low half    h 0     h 1     h 2     h 3
     high half   h 4     h 5     h 6     h 7
@@ -23,6 +32,7 @@ from .jit import bits_float, kernel
 TILE = 128
 LANES = 16
 LOW_WORD = 0xFFFFFFFF
+DOT_PLANE, DOT_LOW_PLANE = 0x40000000, 0xC0000000
 LOW_PLANE = 0x80000000  # set in counter word 1: positions stay below 2^62
 
 
@@ -87,6 +97,31 @@ def uniform(position, half_word, key, stream, width):
     fraction = unit_fraction(half_word, 16) + unit_fraction(low_bits(position, key, stream), 52)
     scale = bits_float(np.int64(1023 + width) << 52, 1.0)
     return np.floor(fraction * scale) / scale
+
+
+@kernel
+def dot_words(output, plane, site, block, key, stream):
+    """Four words for an output below 2^32 and a site of a dot product."""
+    mask, word = np.uint64(LOW_WORD), np.uint64(32)
+    where = np.uint64(plane) | (np.uint64(site) << np.uint64(26)) | np.uint64(block)
+    return philox(output, where, stream & mask, stream >> word, key & mask, key >> word)
+
+
+@kernel
+def dot_high(output, site, step, key, stream):
+    """The top 16 bits of a rounding."""
+    w0, w1, w2, w3 = dot_words(output, DOT_PLANE, site, step >> 3, key, stream)
+    lane = step & 3
+    word = w0 if lane == 0 else w1 if lane == 1 else w2 if lane == 2 else w3
+    return (word >> np.uint64(16)) if step & 4 else word & np.uint64(0xFFFF)
+
+
+@kernel
+def dot_low(output, site, step, key, stream):
+    """The low 36 bits of a rounding."""
+    w0, w1, w2, w3 = dot_words(output, DOT_LOW_PLANE, site, step >> 1, key, stream)
+    first, second = (w2, w3) if step & 1 else (w0, w1)
+    return (first << np.uint64(4)) | (second >> np.uint64(28))
 
 
 @kernel

@@ -164,3 +164,13 @@ def round_drawn_unusual(x, random, target):
     """Stochastic rounding into an unusual format."""
     y, base = scaled(x, target)
     return assemble_unusual(x, y, drawn(y, random, target), base, drawn_tiny(x, random, target), target)
+
+
+@kernel
+def round_any(x, random, target):
+    """Any mode, any format: one compiled loop may round in several ways."""
+    y, base = scaled(x, target)
+    draws = target.stochastic != target.none
+    n = drawn(y, random, target) if draws else selected(y, float_bits(x) < 0, target)
+    tiny = drawn_tiny(x, random, target) if draws else below_limit(x, target)
+    return assemble_unusual(x, y, n, base, tiny, target)

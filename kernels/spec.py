@@ -76,6 +76,7 @@ class NanPolicy(NamedTuple):
     addend_first: bool  # whose payload an fma looks at first
     integer_nan: int  # what NaN converts to; INDEFINITE also replaces saturation
     source: str
+    all_ones: bool = False  # the NaN of an invalid operation has all its fraction bits set
 
 
 NAN_POLICIES = {
@@ -140,6 +141,17 @@ NAN_POLICIES = {
             False,
             INTEGER_MAXIMUM,
             "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV",
+        ),
+        NanPolicy(
+            "nvidia",
+            False,
+            PROPAGATE_NONE,
+            False,
+            True,
+            False,
+            INTEGER_MAXIMUM,
+            "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF",
+            all_ones=True,
         ),
     )
 }
@@ -303,6 +315,7 @@ class Rule(NamedTuple):
     ftz: bool = False
     nan: str = "canonical"
     conversion: bool = False
+    always_infinite: bool = False  # overflow is infinite where the rounding mode would stay finite, too
     random_width: int = 52  # random bits per rounding, of the 52 that a carrier's fraction can tell apart
     handed_bits: bool = False  # the random bits come from the caller, all of them at once
 
@@ -346,6 +359,7 @@ class Target(NamedTuple):
     overflow_bit: int
     invalid: int
     divbyzero: int
+    stochastic: int
     split_mask: int
     split_half: int
     magic: float
@@ -430,6 +444,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     has_infinity, has_nan = fmt.infinity != NEVER, fmt.nan_first != NEVER or fmt.lone_nan >= 0
     two_nans = fmt.nan_first != NEVER and fmt.signed
     default_nan = fmt.nan | (sign if policy.negative_default and two_nans else 0)
+    default_nan |= fmt.quiet - 1 if policy.all_ones and fmt.quiet else 0
     nan_flags = 0 if has_nan else INVALID
 
     def beyond(negative: bool, kind: Overflow) -> int:
@@ -444,8 +459,8 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
 
     def overflowed(negative: bool) -> int:
         even, _ = thresholds(rule.rounding, negative, carrier)
-        stays_finite = rule.rounding is Rounding.TO_ODD or (
-            even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC
+        stays_finite = not rule.always_infinite and (
+            rule.rounding is Rounding.TO_ODD or (even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC)
         )
         return beyond(
             negative, Overflow.SATURATE if rule.overflow is Overflow.INFINITY and stays_finite else rule.overflow
@@ -501,6 +516,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         overflow_bit=OVERFLOW,
         invalid=INVALID,
         divbyzero=DIVBYZERO,
+        stochastic=int(rule.rounding is Rounding.STOCHASTIC),
         split_mask=-1 << carrier.split_bits,
         split_half=1 << (carrier.split_bits - 1),
         magic=2.0**carrier.fraction_bits,

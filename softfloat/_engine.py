@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -119,6 +122,89 @@ def share(size: int, work: Callable[[int, int], int]) -> int:
     for future in futures:
         seen |= int(future.result())
     return seen
+
+
+PIECE = 1 << 22  # multiply-adds: what a thread does before it looks whether it is still wanted
+
+
+def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:
+    """Call work(start, stop) over 0 ... count in small pieces, in parallel where it pays; `cost` multiply-adds a unit.
+
+    A run that takes long shows its progress where a terminal would see it, and an interrupt ends it between two pieces.
+    """
+    step = max(1, min(PIECE // max(cost, 1), -(-count // (4 * _workers.count))))
+    spans = [(start, min(start + step, count)) for start in range(0, count, step)]
+    with Progress(len(spans)) as progress:
+        if _workers.count == 1 or len(spans) == 1 or count * cost < SMALLEST_SHARE:
+            for span in spans:
+                work(*span)
+                progress.advance()
+            return
+        _share_spans(spans, work, progress)
+
+
+def _share_spans(spans: list[tuple[int, int]], work: Callable[[int, int], int], progress: Progress) -> None:
+    remaining = iter(spans)
+    lock = threading.Lock()
+
+    def take() -> tuple[int, int] | None:
+        with lock:
+            return next(remaining, None)
+
+    def drain() -> None:
+        while (span := take()) is not None:
+            work(*span)
+            progress.advance()
+
+    futures: list[Future[None]] = []
+    try:
+        for _ in range(min(_workers.count, len(spans)) - 1):
+            try:
+                futures.append(_workers.pool().submit(drain))
+            except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
+                break
+        drain()
+    finally:
+        with lock:
+            remaining = iter(())
+        wait(futures)
+    for future in futures:
+        future.result()
+
+
+class Progress:
+    """A bar on standard error, for runs that last, on terminals."""
+
+    PATIENCE = 1.5  # seconds
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self._bar, self._began = total, 0, None, time.monotonic()
+        self._task: Any = None
+        self._lock = threading.Lock()
+
+    def advance(self) -> None:
+        """One more piece is done."""
+        with self._lock:
+            self.done += 1
+            if self._bar is None and time.monotonic() - self._began > self.PATIENCE and sys.stderr.isatty():
+                self._open()
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self.done)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("softfloat", total=self.total)
+        self._bar.start()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------

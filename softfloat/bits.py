@@ -34,17 +34,18 @@ range.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from softfloat import _engine
+from softfloat._call import Call, Options, check_boolean, check_stream
 from softfloat._engine import check_codes, check_format
-from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_rounding
+from softfloat.environment import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
+from softfloat.linalg import Counts, cumsum, matmul, sum, vecdot
 
 __all__ = [
     "CLASSES",
@@ -88,111 +89,11 @@ _abs = abs
 Result: TypeAlias = tuple[Any, Any]
 
 
-class Options(TypedDict, total=False):
-    """Keyword-only options of every function that returns flags; the module's documentation describes them."""
-
-    out: Any
-    flags: str
-    rounding: Rounding | str
-    overflow: Overflow | str
-    tininess: Tininess | str
-    infinite_input: InfiniteInput | str
-    daz: bool
-    ftz: bool
-    nan: str
-    sr_bits: int | None
-    generator: str
-    seed: int | None
-    environment: Environment | None
-    stream: int
-    random_bits: Any
-
-
-CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits"}
-ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
-
-
-@lru_cache(maxsize=512)
-def _made(settings: tuple[tuple[str, Any, type], ...]) -> Environment:
-    """The environment of some options. Their types are part of the key: True, 1 and 1.0 are equal, and not all are accepted."""
-    return Environment(**{name: value for name, value, _ in settings})
-
-
-def _stream(stream: Any) -> int:
-    if isinstance(stream, bool) or not isinstance(stream, (int, np.integer)) or not 0 <= stream < 2**64:
-        raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {stream!r}")
-    return int(stream)
-
-
-def _boolean(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-class _Call:
-    """The options of one call, checked: `settings` for results in a format, and what concerns this call alone."""
-
-    def __init__(self, options: Options, fmt: Format) -> None:
-        unknown = set(options) - set(Options.__annotations__)
-        if unknown:
-            raise TypeError(
-                f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}"
-            )
-        given = {name: value for name, value in options.items() if name in ENVIRONMENT_OPTIONS}
-        environment = options.get("environment")
-        if environment is None:
-            try:
-                environment = _made(tuple((name, value, type(value)) for name, value in given.items()))
-            except TypeError:
-                environment = Environment(**given)  # type: ignore[arg-type]
-        elif not isinstance(environment, Environment):
-            raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
-        elif given:
-            raise TypeError(
-                f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
-            )
-        self.settings = environment.for_format(fmt.name)
-        self.out = options.get("out")
-        self.flags = options.get("flags", "each")
-        self.random_bits = options.get("random_bits")
-        self.stream = _stream(options.get("stream", 0))
-
-    def draws_nothing(self) -> None:
-        """Refuse random bits."""
-        if self.random_bits is not None:
-            raise ValueError("random_bits are for operations that round; accepted: None")
-
-    def run(
-        self,
-        operation: str,
-        operands: list[Any],
-        names: list[str],
-        source: spec.FormatSpec,
-        fmt: Format,
-        extra: float = 0.0,
-    ) -> Result:
-        """An elementwise operation of the compiled floor."""
-        return _engine.run(
-            operation,
-            operands,
-            names,
-            source,
-            fmt,
-            self.settings,
-            out=self.out,
-            flags=self.flags,
-            random_bits=self.random_bits,
-            stream=self.stream,
-            extra=extra,
-        )
-
-
 def _arithmetic(
     operation: str, fmt: Format | str, operands: dict[str, Any], options: Options, extra: float = 0.0
 ) -> Result:
     fmt = check_format(fmt)
-    call = _Call(options, fmt)
+    call = Call(options, fmt)
     codes = [check_codes(x, fmt, name) for name, x in operands.items()]
     return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
 
@@ -227,7 +128,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     (array([11878, 31743, 31744], dtype=uint16), array([1, 1, 5], dtype=uint8))
     """
     fmt = check_format(fmt)
-    call = _Call(options, fmt)
+    call = Call(options, fmt)
     array, source = _source_codes(x)
     return call.run("convert", [array], ["x"], source, fmt)
 
@@ -273,7 +174,7 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     (np.uint8(126), np.uint8(5))
     """
     src, dst = check_format(src, "src"), check_format(dst, "dst")
-    call = _Call(options, dst)
+    call = Call(options, dst)
     return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 
 
@@ -423,7 +324,7 @@ def round_to_integral(a: Any, fmt: Format | str, *, exact: bool = True, **option
 
     Codes in, (codes, flags) out, of the shape of `a`. Source: IEEE 754-2019 5.3.1 and 5.9 (roundToIntegralExact).
     """
-    return _arithmetic("round_to_integral", fmt, {"a": a}, options, extra=float(_boolean("exact", exact)))
+    return _arithmetic("round_to_integral", fmt, {"a": a}, options, extra=float(check_boolean("exact", exact)))
 
 
 def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True, **options: Unpack[Options]) -> Result:
@@ -454,7 +355,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     (array([  2, 127], dtype=int8), array([ 1, 16], dtype=uint8))
     """
     fmt = check_format(fmt)
-    call = _Call(options, fmt)
+    call = Call(options, fmt)
     array = check_codes(codes, fmt, "codes")
     try:
         info = np.iinfo(dtype)
@@ -486,7 +387,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
         float(info.min),
         float(int(info.max) + 1),
         *(_signed64(x) for x in (nan_result, low_result, high_result)),
-        _boolean("exact", exact),
+        check_boolean("exact", exact),
     )
 
     def work(start: int, stop: int) -> int:
@@ -530,7 +431,7 @@ def random_bits(
     if sr_bits is None:
         raise TypeError("sr_bits must be an integer from 1 to 52, got None")
     settings = Environment(rounding=Rounding.STOCHASTIC, seed=seed, sr_bits=sr_bits, generator=generator)
-    drawn = _engine.draw(settings, None, _stream(stream), shape)
+    drawn = _engine.draw(settings, None, check_stream(stream), shape)
     uniforms = _uniforms(drawn, int(np.prod(shape, dtype=np.int64)))
     return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)
 
@@ -540,7 +441,7 @@ def random_bits(
 
 def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
     fmt = check_format(fmt)
-    call = _Call(options, fmt)
+    call = Call(options, fmt)
     call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
@@ -548,7 +449,7 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     raises = _engine.flag_bytes(raised)
     numbers = _engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
     any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
-    loop = _engine.loops().comparison(relation, _boolean("signalling", signalling), raised is not None)
+    loop = _engine.loops().comparison(relation, check_boolean("signalling", signalling), raised is not None)
 
     def work(start: int, stop: int) -> int:
         return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers, any_nan)
@@ -582,7 +483,7 @@ def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options:
 
 def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
     fmt = check_format(fmt)
-    call = _Call(options, fmt)
+    call = Call(options, fmt)
     call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = _engine.broadcast(operands, ["a", "b"])
@@ -753,7 +654,7 @@ def next_down(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Resu
 
 def _next(codes: Any, fmt: Format | str, step: int, options: Options) -> Result:
     fmt, array, magnitude = _split(codes, fmt)
-    call = _Call(options, fmt)
+    call = Call(options, fmt)
     call.draws_nothing()
     first = fmt.smallest_subnormal_code
     top = fmt.spec.infinity if fmt.infinities else fmt.max_code

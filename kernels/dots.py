@@ -1,0 +1,379 @@
+"""The dot product of every kind: the steps of `accumulate`, in the order a program of blocks, stores and segments says.
+
+One loop serves all accumulators, formats and roundings, some tens of outputs at a time. It is the plain way: whatever
+is faster is held against it.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from . import jit
+from .accumulate import (
+    LEVEL,
+    PRODUCT,
+    RESULT,
+    RUNNING,
+    STORE,
+    TERMS,
+    WIDTH,
+    add_row,
+    align_row,
+    bin_row,
+    carry_row,
+    collect_row,
+    count_row,
+    cut_row,
+    draw_row,
+    fused_row,
+    leading_row,
+    multiply_row,
+    round_row,
+    watch_row,
+)
+from .jit import row
+from .rounding import target_of
+
+FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
+"""How products meet the running sum."""
+LANES = 64
+DEEPEST = 64  # levels of a tree over all that memory holds
+
+(
+    KIND,
+    BLOCK,
+    CHAINS,
+    TREE,
+    LEVELS,
+    FRACTION_BITS,
+    HAS_ADDEND,
+    HAS_RESULT,
+    PAIRED,
+    CUMULATIVE,
+    COUNTING,
+    INDEX,
+    ROW_STRIDE,
+    COLUMN_STRIDE,
+) = range(14)
+"""Places in the array of a call's choices."""
+
+A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, NOTHING, SPARE = range(12)
+"""Rows of working space."""
+
+
+class Call(NamedTuple):
+    """What holds for all outputs of a call."""
+
+    how: np.ndarray
+    draws: np.ndarray  # random bits of a stage; 0 where it does not draw
+    ints: np.ndarray  # a row of numbers for each stage
+    floats: np.ndarray
+    stored: np.ndarray  # whether a level of the reduction stores its sums
+    tiny: np.ndarray  # smallest normal number of a, b and the running sum
+    magics: np.ndarray
+    key: np.uint64
+    stream: np.uint64
+
+
+class State(NamedTuple):
+    """A row of outputs on their way."""
+
+    work: np.ndarray
+    codes: np.ndarray  # of what was rounded last
+    raised: np.ndarray  # by what was rounded last
+    flags: np.ndarray
+    counts: np.ndarray
+    extremes: np.ndarray
+    steps: np.ndarray  # roundings done at each stage
+    index: int  # of the first output, among all of the call
+    stride: int
+
+
+@row
+def copied(state):
+    """A state that goes its own way."""
+    return State(
+        state.work.copy(),
+        state.codes.copy(),
+        state.raised.copy(),
+        state.flags.copy(),
+        state.counts.copy(),
+        state.extremes.copy(),
+        state.steps.copy(),
+        state.index,
+        state.stride,
+    )
+
+
+@row
+def stage(site, values, state, call):
+    """One rounding of a row, with its flags."""
+    random = state.work[RANDOM]
+    if call.draws[site]:
+        steps, width = state.steps[site], call.draws[site]
+        draw_row(random, state.index, state.stride, site, steps, call.key, call.stream, width)
+    else:
+        random[:] = 0.0
+    state.steps[site] += 1
+    round_row(values, random, state.codes, state.raised, call.ints[site], call.floats[site])
+    flags, raised = state.flags, state.raised
+    for j in range(values.size):
+        flags[j] |= raised[j]
+
+
+@row
+def convert(site, values, state, call):
+    """One conversion of a row: a rounding that also takes note of NaN operands."""
+    signals = target_of(call.ints[site], call.floats[site]).any_nan_signals
+    flags = state.flags
+    for j in range(values.size):
+        flags[j] |= signals if values[j] != values[j] else 0
+    stage(site, values, state, call)
+
+
+@row
+def added(site, total, addend, state, call):
+    """One addition of a row: rounded, and counted if wanted."""
+    work = state.work
+    if call.how[COUNTING]:
+        work[BEFORE, :] = total
+    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
+    if call.how[COUNTING]:
+        work[BEFORE_ROUNDING, :] = total
+    stage(site, total, state, call)
+    if call.how[COUNTING]:
+        count_row(
+            state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING]
+        )
+
+
+@row
+def load_row(target, source, i, k, start, paired):
+    """Operands of a product: one for all outputs of a row, or one each."""
+    if paired:
+        for j in range(target.size):
+            target[j] = source[k, start + j]
+    else:
+        x = source[i, k]
+        for j in range(target.size):
+            target[j] = x
+
+
+@row
+def exact_block(z, a, b, i, start, first, last, bins, state, call):
+    """Products first ... last - 1 and the running sum, exactly."""
+    work, magics = state.work, call.magics
+    work[NUMBER, :] = 1.0
+    watch_row(work[NUMBER], z, z)
+    bins[:, :] = 0.0
+    bin_row(bins, z, magics)
+    for k in range(first, last):
+        load_row(work[A], a, i, k, start, call.how[PAIRED])
+        load_row(work[B], b, i, k, start, True)
+        watch_row(work[NUMBER], work[A], work[B])
+        for j in range(z.size):
+            work[TERM, j] = work[A, j] * work[B, j]
+        bin_row(bins, work[TERM], magics)
+        if (k - first) % TERMS == TERMS - 1:
+            carry_row(bins, magics)
+    carry_row(bins, magics)
+    collect_row(z, bins, work[ERROR], work[NUMBER], state.flags, call.ints[RUNNING], call.floats[RUNNING])
+
+
+@row
+def aligned_block(z, a, b, i, start, first, last, state, call):
+    """Products first ... last - 1 and the running sum, cut to the grid that the largest exponent sets."""
+    work, tiny, fraction_bits = state.work, call.tiny, call.how[FRACTION_BITS]
+    work[NUMBER, :] = 1.0
+    work[SCALE, :] = 0.0
+    work[CUT, :] = 0.0
+    work[ERROR, :] = 0.0
+    work[SPARE, :] = 1.0
+    watch_row(work[NUMBER], z, z)
+    leading_row(work[SCALE], z, work[SPARE], tiny[2], 1.0)
+    for k in range(first, last):
+        load_row(work[A], a, i, k, start, call.how[PAIRED])
+        load_row(work[B], b, i, k, start, True)
+        watch_row(work[NUMBER], work[A], work[B])
+        leading_row(work[SCALE], work[A], work[B], tiny[0], tiny[1])
+    total = work[ERROR]
+    cut_row(total, work[CUT], z, work[SCALE], fraction_bits)
+    for k in range(first, last):
+        load_row(work[A], a, i, k, start, call.how[PAIRED])
+        load_row(work[B], b, i, k, start, True)
+        for j in range(z.size):
+            work[TERM, j] = work[A, j] * work[B, j]
+        cut_row(total, work[CUT], work[TERM], work[SCALE], fraction_bits)
+    numbers, flags = work[NUMBER], state.flags
+    align_row(
+        z, total, work[CUT], work[SCALE], numbers, flags, fraction_bits, call.ints[RUNNING], call.floats[RUNNING]
+    )
+
+
+@row
+def finish(top, running, stack, addend, state, call):
+    """What is left to do after the last product: join subtrees or chains, add c, convert."""
+    z = running[0]
+    if call.how[TREE]:
+        for level in range(top, 0, -1):
+            added(RUNNING, stack[level - 1], stack[level], state, call)
+        if top >= 0:
+            z[:] = stack[0]
+    for chain in range(1, call.how[CHAINS]):
+        added(RUNNING, z, running[chain], state, call)
+    if call.how[HAS_ADDEND] and (call.how[TREE] or call.how[CHAINS] > 1):
+        added(RUNNING, z, addend, state, call)
+    if call.how[HAS_RESULT]:
+        convert(RESULT, z, state, call)
+
+
+@row
+def close(count, running, totals, state, call):
+    """The end of a segment: its sum goes up `count` levels."""
+    for level in range(count):
+        addend = running[0] if level == 0 else totals[level - 1]
+        site = LEVEL + 2 * level
+        if level > 0 and call.stored[level - 1]:
+            convert(site - 1, addend, state, call)
+        added(site, totals[level], addend, state, call)
+        addend[:] = 0.0
+
+
+@cache
+def contraction():
+    """loop(first, last, a, b, c, entry, codes, flags, counts, extremes, stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).
+
+    Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`PAIRED`: like b, k by
+    columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
+    their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
+    Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives them a row for each k.
+    """
+    digest = jit.SOURCE_DIGEST
+
+    def contraction_loop(
+        first_unit, last_unit, a, b, c, entry, codes_out, flags_out, counts_out, extremes_out,
+        stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream,
+    ):  # fmt: skip
+        digest  # noqa: B018
+        call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream)
+        columns = b.shape[1]
+        per_row = (columns + LANES - 1) // LANES
+        block, chains, levels, kind = how[BLOCK], how[CHAINS], how[LEVELS], how[KIND]
+        stride = how[COLUMN_STRIDE]
+        for unit in range(first_unit, last_unit):
+            i = unit // per_row
+            start = (unit % per_row) * LANES
+            width = min(LANES, columns - start)
+            index = how[INDEX] + i * how[ROW_STRIDE] + start * stride
+            state = State(
+                np.zeros((SPARE + 1, width)),
+                np.zeros(width, np.int64),
+                np.zeros(width, np.int64),
+                np.zeros(width, np.int64),
+                np.zeros((3, width), np.int64),
+                np.empty((2, width)),
+                np.zeros(draws.size, np.int64),
+                index,
+                stride,
+            )
+            work = state.work
+            running = np.zeros((chains, width))
+            totals = np.zeros((max(levels, 1), width))
+            stack = np.zeros((DEEPEST if how[TREE] else 1, width))
+            bins = np.zeros((magics.size, width))
+            state.extremes[0, :] = np.inf
+            state.extremes[1, :] = -np.inf
+            addend = np.zeros(width)
+            for j in range(width):
+                state.flags[j] = flags_out[0 if how[CUMULATIVE] else i, start + j]
+                if how[HAS_ADDEND]:
+                    addend[j] = c[i, start + j]
+                    state.codes[j] = entry[i, start + j]
+            if how[HAS_ADDEND] and not how[TREE] and chains == 1:
+                if levels:
+                    totals[levels - 1, :] = addend
+                else:
+                    running[0, :] = addend
+            top = -1
+            for n in range(stores.size):
+                z = running[n % chains]
+                if kind == FUSED or kind == ROUNDED:
+                    load_row(work[A], a, i, n, start, how[PAIRED])
+                    load_row(work[B], b, i, n, start, True)
+                if kind == ROUNDED:
+                    multiply_row(work[TERM], work[A], work[B], state.flags, ints[PRODUCT], floats[PRODUCT])
+                    stage(PRODUCT, work[TERM], state, call)
+                if how[TREE]:
+                    top += 1
+                    stack[top, :] = work[TERM]
+                    pairs = n
+                    while pairs & 1:
+                        added(RUNNING, stack[top - 1], stack[top], state, call)
+                        top -= 1
+                        pairs >>= 1
+                elif kind == ROUNDED:
+                    added(RUNNING, z, work[TERM], state, call)
+                else:
+                    if how[COUNTING]:
+                        work[BEFORE, :] = z
+                    if kind == FUSED:
+                        fused_row(z, work[A], work[B], state.flags, ints[RUNNING], floats[RUNNING])
+                    elif kind == EXACT:
+                        exact_block(z, a, b, i, start, n * block, (n + 1) * block, bins, state, call)
+                    else:
+                        aligned_block(z, a, b, i, start, n * block, (n + 1) * block, state, call)
+                    if how[COUNTING]:
+                        work[BEFORE_ROUNDING, :] = z
+                    stage(RUNNING, z, state, call)
+                    if how[COUNTING]:
+                        cut = work[CUT] if kind == ALIGNED else work[NOTHING]
+                        before, exact = work[BEFORE], work[BEFORE_ROUNDING]
+                        count_row(state.counts, state.extremes, before, exact, z, state.raised, cut)
+                if stores[n]:
+                    convert(STORE, z, state, call)
+                if closes[n]:
+                    close(closes[n], running, totals, state, call)
+                if how[CUMULATIVE]:
+                    so_far, branches, sums, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
+                    if levels and not closes[n]:
+                        close(1, so_far, sums, shown, call)
+                    if levels:
+                        so_far[0, :] = sums[levels - 1]
+                    finish(top, so_far, branches, addend, shown, call)
+                    for j in range(width):
+                        codes_out[n, start + j] = shown.codes[j]
+                        flags_out[n, start + j] = shown.flags[j]
+            if how[CUMULATIVE]:
+                continue
+            if levels:
+                running[0, :] = totals[levels - 1]
+            finish(top, running, stack, addend, state, call)
+            for j in range(width):
+                codes_out[i, start + j] = state.codes[j]
+                flags_out[i, start + j] = state.flags[j]
+                if how[COUNTING]:
+                    for which in range(3):
+                        counts_out[which, i, start + j] = state.counts[which, j]
+                    for which in range(2):
+                        extremes_out[which, i, start + j] = state.extremes[which, j]
+
+    return jit.compiled(contraction_loop)
+
+
+@cache
+def extent():
+    """loop(values) -> (least, greatest) magnitude of the finite values that are not zero; (inf, 0) if there are none."""
+    digest = jit.SOURCE_DIGEST
+
+    def extent_loop(values):
+        digest  # noqa: B018
+        least, greatest = np.inf, 0.0
+        for i in range(values.size):
+            magnitude = abs(values[i])
+            counts = (magnitude > 0.0) & (magnitude < np.inf)
+            least = magnitude if counts & (magnitude < least) else least
+            greatest = magnitude if counts & (magnitude > greatest) else greatest
+        return least, greatest
+
+    return jit.compiled(extent_loop)

@@ -1,0 +1,114 @@
+"""The options that functions over codes have in common, checked."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypedDict
+
+import numpy as np
+
+from softfloat import _engine
+from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.formats import Format
+from softfloat.kernels import spec
+
+
+class Options(TypedDict, total=False):
+    """Keyword-only options of every function that returns flags; the documentation of `softfloat.bits` describes them."""
+
+    out: Any
+    flags: str
+    rounding: Rounding | str
+    overflow: Overflow | str
+    tininess: Tininess | str
+    infinite_input: InfiniteInput | str
+    daz: bool
+    ftz: bool
+    nan: str
+    sr_bits: int | None
+    generator: str
+    seed: int | None
+    environment: Environment | None
+    stream: int
+    random_bits: Any
+
+
+CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits"}
+ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
+
+
+@lru_cache(maxsize=512)
+def _made(settings: tuple[tuple[str, Any, type], ...]) -> Environment:
+    """The environment of some options. Their types are part of the key: True, 1 and 1.0 are equal, and not all are accepted."""
+    return Environment(**{name: value for name, value, _ in settings})
+
+
+def check_stream(stream: Any) -> int:
+    if isinstance(stream, bool) or not isinstance(stream, (int, np.integer)) or not 0 <= stream < 2**64:
+        raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {stream!r}")
+    return int(stream)
+
+
+def check_boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+class Call:
+    """The options of one call, checked: `settings` for results in a format, and what concerns this call alone."""
+
+    def __init__(self, options: Options, fmt: Format) -> None:
+        unknown = set(options) - set(Options.__annotations__)
+        if unknown:
+            raise TypeError(
+                f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}"
+            )
+        given = {name: value for name, value in options.items() if name in ENVIRONMENT_OPTIONS}
+        environment = options.get("environment")
+        if environment is None:
+            try:
+                environment = _made(tuple((name, value, type(value)) for name, value in given.items()))
+            except TypeError:
+                environment = Environment(**given)  # type: ignore[arg-type]
+        elif not isinstance(environment, Environment):
+            raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
+        elif given:
+            raise TypeError(
+                f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
+            )
+        self.environment = environment
+        self.settings = environment.for_format(fmt.name)
+        self.out = options.get("out")
+        self.flags = options.get("flags", "each")
+        self.random_bits = options.get("random_bits")
+        self.stream = check_stream(options.get("stream", 0))
+
+    def draws_nothing(self) -> None:
+        """Refuse random bits."""
+        if self.random_bits is not None:
+            raise ValueError("random_bits are for operations that round; accepted: None")
+
+    def run(
+        self,
+        operation: str,
+        operands: list[Any],
+        names: list[str],
+        source: spec.FormatSpec,
+        fmt: Format,
+        extra: float = 0.0,
+    ) -> tuple[Any, Any]:
+        """An elementwise operation of the compiled floor."""
+        return _engine.run(
+            operation,
+            operands,
+            names,
+            source,
+            fmt,
+            self.settings,
+            out=self.out,
+            flags=self.flags,
+            random_bits=self.random_bits,
+            stream=self.stream,
+            extra=extra,
+        )

@@ -1,0 +1,742 @@
+"""Dot products, matrix products and sums of codes over an `Accumulator`: arguments to programs, programs to compiled loops.
+
+`softfloat.bits` offers these functions; `softfloat.conv` builds on `contract`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import numpy as np
+
+from softfloat import _engine
+from softfloat._call import Call, Options, check_boolean
+from softfloat._engine import Codes, Numbers, check_codes, check_format
+from softfloat.accumulators import ALL, Accumulator, Stage
+from softfloat.environment import Environment
+from softfloat.formats import Format, float32
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["Counts", "cumsum", "matmul", "sum", "vecdot"]
+
+STOCHASTIC_OUTPUTS = 1 << 32  # an output's number has 32 bits of a random address
+STOCHASTIC_STEPS = 1 << 27  # and a rounding's number within an output that many
+
+
+@cache
+def dots() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import dots as module
+
+    return module
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What the additions of each output did; arrays of the output's shape.
+
+    Attributes
+    ----------
+    overflowed, inexact : array of int64
+        Additions whose rounding raised the flag. An addition is one meeting of a block and the running sum, or of two
+        sums.
+    swamped : array of int64
+        Additions of something other than zero that left the sum as it was.
+    smallest, largest : array of float64
+        The least and the greatest sum after an addition; NaN where there was none, or none but NaN.
+    """
+
+    overflowed: np.ndarray[Any, Any]
+    inexact: np.ndarray[Any, Any]
+    swamped: np.ndarray[Any, Any]
+    smallest: np.ndarray[Any, Any]
+    largest: np.ndarray[Any, Any]
+
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+class Site(NamedTuple):
+    """A stage of one call: where it rounds to, under which rule, and how many random bits it draws (0: none)."""
+
+    format: Format
+    rule: Rule
+    width: int
+
+    @property
+    def numbers(self) -> Numbers:
+        """What the loops know of it."""
+        return _engine.numbers(self.format.spec, self.format.spec, self.rule, CARRIER64)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """One accumulator under one call's options, for one length of k.
+
+    Attributes
+    ----------
+    sites : dict of int to Site
+        The stages by the numbers of `kernels.accumulate`.
+    index : array of int, or None
+        Which product comes where; -1 is +0. None: as they are.
+    length : int
+        Products, with those filled in.
+    stores, closes : array of uint8
+        After which blocks the running sum is stored, and how many levels of the reduction end.
+    """
+
+    accumulator: Accumulator
+    formats: tuple[Format, Format]
+    partials: Format
+    output: Format
+    sites: dict[int, Site]
+    daz: bool
+    entry: Rule
+    index: np.ndarray[Any, Any] | None
+    length: int
+    block: int
+    stores: np.ndarray[Any, Any]
+    closes: np.ndarray[Any, Any]
+    draws: bool
+    policy: spec.NanPolicy
+
+    @property
+    def kind(self) -> int:
+        """How products meet the running sum."""
+        kinds = dots()
+        if self.accumulator.fraction_bits is not None:
+            return int(kinds.ALIGNED)
+        if self.accumulator.product is not None:
+            return int(kinds.ROUNDED)
+        return int(kinds.FUSED if self.accumulator.block == 1 else kinds.EXACT)
+
+    @property
+    def converts(self) -> bool:
+        """Whether the output's format differs from that of partials."""
+        return self.output != self.partials
+
+
+def _site(stage: Stage, accumulator: Accumulator, environment: Environment, conversion: bool) -> Site:
+    """What a stage does under a call's options."""
+    settings = environment.for_format(stage.format.name)
+    fixed: dict[str, Any] = {"nan": accumulator.nan, "rounding": stage.rounding, "overflow": stage.overflow}
+    fixed |= {"daz": stage.daz, "ftz": stage.ftz}
+    settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
+    draws = settings.rounding is Rounding.STOCHASTIC
+    if draws and settings.seed is None and environment.seed is None:
+        raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1)")
+    width = settings.sr_bits or 52
+    rule = _engine.rule_for(settings, stage.format, conversion, width if draws else 52)
+    return Site(stage.format, rule._replace(always_infinite=stage.always_infinite), width if draws else 0)
+
+
+@lru_cache(maxsize=512)
+def program(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
+) -> Program:
+    """Everything about a call that does not depend on its operands' values."""
+    accepted = accumulator.inputs
+    for fmt in (first, second):
+        if accepted and fmt not in accepted:
+            names = ", ".join(repr(x.name) for x in accepted)
+            raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
+    numbers = dots()
+    stages: dict[int, tuple[Stage, bool]] = {numbers.RUNNING: (accumulator.running, False)}
+    if accumulator.product:
+        stages[numbers.PRODUCT] = accumulator.product, False
+    if accumulator.store:
+        stages[numbers.STORE] = accumulator.store, True
+    for level, reduction in enumerate(accumulator.reduction):
+        stages[numbers.LEVEL + 2 * level] = reduction.running, False
+        if reduction.store:
+            stages[numbers.LEVEL + 2 * level + 1] = reduction.store, True
+    partials = accumulator.partials
+    if output != partials:
+        stages[numbers.RESULT] = _result_stage(output), True
+    sites = {
+        site: _site(stage, accumulator, environment, conversion) for site, (stage, conversion) in stages.items()
+    }
+    block = accumulator.block if accumulator.block != ALL else max(length, 1)
+    index, stores, closes = _layout(accumulator, length, block)
+    last = numbers.LEVEL + 2 * (len(accumulator.reduction) - 1)
+    entered = last if accumulator.reduction else numbers.STORE if accumulator.store else numbers.RUNNING
+    arithmetic = sites.get(numbers.PRODUCT, sites[numbers.RUNNING])
+    return Program(
+        accumulator=accumulator,
+        formats=(first, second),
+        partials=partials,
+        output=output,
+        sites=sites,
+        daz=arithmetic.rule.daz if accumulator.daz is None else accumulator.daz,
+        entry=sites[entered].rule,
+        index=None if index.size == length and bool((index == np.arange(length)).all()) else index,
+        length=index.size,
+        block=block,
+        stores=stores,
+        closes=closes,
+        draws=any(site.width for site in sites.values()),
+        policy=NAN_POLICIES[arithmetic.rule.nan],
+    )
+
+
+def _result_stage(output: Format) -> Stage:
+    if not output.zero:
+        raise ValueError(f"out_format must have a zero, and {output} has none")
+    return Stage(output)
+
+
+def _layout(
+    accumulator: Accumulator, length: int, block: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """(index, stores, closes): segments one after the other, each filled up to whole groups and blocks."""
+    order = np.array(accumulator.order)
+    unit = math.lcm(order.size, block)
+    pieces, stores, closes = [], [], []
+    bounds = _bounds(accumulator, length)
+    ends = _ends(accumulator, len(bounds) - 1)
+    every = accumulator.store_every // block if accumulator.store else 0
+    for segment in range(len(bounds) - 1):
+        start, stop = bounds[segment], bounds[segment + 1]
+        filled = -(-(stop - start) // unit) * unit
+        places = np.arange(filled).reshape(-1, order.size)[:, order].reshape(-1) + start
+        pieces.append(np.where(places < stop, places, -1))
+        count = filled // block
+        stored = np.zeros(count, np.uint8)
+        if every:
+            stored[every - 1 :: every] = 1
+            stored[-1:] = 1
+        ended = np.zeros(count, np.uint8)
+        ended[-1:] = ends[segment]
+        stores.append(stored)
+        closes.append(ended)
+    nothing = np.empty(0, np.uint8)
+    return (
+        np.concatenate([np.empty(0, np.int64), *pieces]),
+        np.concatenate([nothing, *stores]),
+        np.concatenate([nothing, *closes]),
+    )
+
+
+def _bounds(accumulator: Accumulator, length: int) -> list[int]:
+    """Where segments begin, and the end."""
+    if not length:
+        return [0]
+    if accumulator.segment is not None:
+        return [*range(0, length, accumulator.segment), length]
+    parts = accumulator.segments
+    if isinstance(parts, tuple):
+        bounds = [0, *np.cumsum(parts).tolist()]
+        if bounds[-1] != length:
+            raise ValueError(f"segments of {accumulator!r} are {bounds[-1]} products long, and k is {length}")
+        return bounds
+    if parts is None:
+        return [0, length]
+    if parts > length:
+        raise ValueError(f"segments of {accumulator!r} are {parts}, more than the {length} products")
+    return [i * length // parts for i in range(parts + 1)]
+
+
+def _ends(accumulator: Accumulator, count: int) -> list[int]:
+    """How many levels of the reduction end after each segment."""
+    levels = accumulator.reduction
+    if not levels:
+        return [0] * count
+    ends = [1] * count
+    inputs, members = count, list(range(count))  # members: the last segment of each input of a level
+    for level in levels[:-1]:
+        sections = level.sections or 1
+        if sections > inputs:
+            raise ValueError(f"reduction of {accumulator!r} makes {sections} sections of {inputs} sums")
+        members = [members[(i + 1) * inputs // sections - 1] for i in range(sections)]
+        for segment in members:
+            ends[segment] += 1
+        inputs = sections
+    return ends
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A grid of dot products of codes: a is (rows, k), or (k, columns) if `paired`; b is (k, columns); c is (rows, columns) or None.
+
+    Output (i, j) is number index + i*row_stride + j*column_stride of the call.
+    """
+
+    a: Codes
+    b: Codes
+    c: Codes | None
+    paired: bool
+    index: int
+    row_stride: int
+    column_stride: int
+
+
+class Results(NamedTuple):
+    """Where a call's results go: arrays of the outputs' codes, flags, and counts if wanted."""
+
+    codes: Codes
+    flags: Codes
+    counts: Codes
+    extremes: Codes
+
+
+def _values(codes: Codes, fmt: Format, rule: Rule) -> Codes:
+    """The values of codes as the stage under `rule` reads them."""
+    values = np.empty(codes.size, np.float64)
+    numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    flat = _engine.flattened(codes)
+
+    def work(start: int, stop: int) -> int:
+        _engine.loops().decoding()(flat[start:stop], values[start:stop], *numbers)
+        return 0
+
+    _engine.share(codes.size, work)
+    return values.reshape(codes.shape)
+
+
+def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
+    """Operands along k in the order of the sum, filled up with zeros."""
+    if planned.index is None:
+        return np.ascontiguousarray(values)
+    taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
+    filled = planned.index < 0
+    if filled.any():
+        taken[(slice(None), filled) if axis else filled] = 0.0
+    return np.ascontiguousarray(taken)
+
+
+def _signals(codes: Codes, values: Codes, fmt: Format, axis: int) -> np.ndarray[Any, Any] | int:
+    """INVALID for each row or column that has a signalling NaN."""
+    if not fmt.spec.quiet or not np.isnan(values).any():
+        return 0
+    magnitude = codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+    signalling = (magnitude >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
+    return signalling.any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
+
+
+def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+    """Do one grid of outputs, the plain way."""
+    floor = dots()
+    first, second = planned.formats
+    read = Rule(daz=planned.daz)
+    a, b = _values(problem.a, first, read), _values(problem.b, second, read)
+    columns = problem.b.shape[1]
+    signals = _signals(problem.b, b, second, 0)
+    if problem.paired:
+        signals = signals | _signals(problem.a, a, first, 0)
+        rows = 1
+    else:
+        signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
+        rows = problem.a.shape[0]
+    values = np.zeros((0, 0))
+    entry: Codes = np.zeros((0, 0), planned.partials.dtype)
+    if problem.c is not None:
+        entry = np.ascontiguousarray(problem.c)
+        values = _values(entry, planned.partials, planned.entry)
+        signals = signals | np.where(
+            _is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0)
+        )
+    results.flags[...] = signals
+    a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
+
+    count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
+    any_site = planned.sites[floor.RUNNING]
+    stages = [planned.sites.get(site, any_site) for site in range(count)]
+    ints = np.array([stage.numbers[0] for stage in stages])
+    floats = np.array([stage.numbers[1] for stage in stages])
+    draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
+    levels = planned.accumulator.reduction
+    stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
+    running = planned.sites[floor.RUNNING].format
+    tiny = np.array([2.0**x.emin for x in (first, second, running)])
+    how = np.zeros(floor.COLUMN_STRIDE + 1, np.int64)
+    how[floor.KIND] = planned.kind
+    how[floor.BLOCK] = planned.block
+    how[floor.CHAINS] = planned.accumulator.chains
+    how[floor.TREE] = planned.accumulator.tree
+    how[floor.LEVELS] = len(levels)
+    how[floor.FRACTION_BITS] = planned.accumulator.fraction_bits or 0
+    how[floor.HAS_ADDEND] = problem.c is not None
+    how[floor.HAS_RESULT] = planned.converts
+    how[floor.PAIRED] = problem.paired
+    how[floor.CUMULATIVE] = cumulative
+    how[floor.COUNTING] = counting
+    how[floor.INDEX] = problem.index
+    how[floor.ROW_STRIDE] = problem.row_stride
+    how[floor.COLUMN_STRIDE] = problem.column_stride
+    magics = _magics(planned, a, b, values)
+    settings = call.environment
+    key = _engine.replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+    loop = floor.contraction()
+
+    def work(start: int, stop: int) -> int:
+        loop(
+            start, stop, a, b, values, entry, results.codes, results.flags, results.counts, results.extremes,
+            planned.stores, planned.closes, stored, how, draws, ints, floats, tiny, magics,
+            np.uint64(key), np.uint64(call.stream),
+        )  # fmt: skip
+        return 0
+
+    units = rows * -(-columns // floor.LANES)
+    _engine.share_units(units, work, max(planned.length, 1) * floor.LANES)
+
+
+def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
+    """The grids of the bins that hold every term and sum of these operands: 1.5 * 2^(52+q) for each, lowest first."""
+    floor = dots()
+    if planned.kind != floor.EXACT:
+        return np.zeros(1)
+    lows, highs = [], []
+    exponents = []
+    for values, fmt in ((a, planned.formats[0]), (b, planned.formats[1]), (c, planned.partials)):
+        least, greatest = floor.extent()(values.reshape(-1))
+        low = max(math.frexp(least)[1] - 1, fmt.emin) - fmt.mantissa_bits if greatest else None
+        exponents.append((low, math.frexp(greatest)[1] if greatest else None))
+    (low_a, high_a), (low_b, high_b), (low_c, high_c) = exponents
+    if low_a is not None and low_b is not None and high_a is not None and high_b is not None:
+        lows.append(low_a + low_b)
+        highs.append(high_a + high_b)
+    if low_c is not None and high_c is not None:
+        lows.append(low_c)
+        highs.append(high_c)
+    if not lows:
+        return np.zeros(1)
+    running = planned.sites[floor.RUNNING].format
+    high = max(highs) + planned.length.bit_length() + 1
+    blocks = planned.stores.size
+    if blocks * 2.0 ** (1 - min(x.format.p for x in planned.sites.values())) > 0.5:  # roundings may add up
+        high = max(high, running.emax + 1 + planned.block.bit_length())
+    low = min(lows)
+    count = 1 + max(0, -(-(high - low - 51) // floor.WIDTH))
+    return np.array([1.5 * 2.0 ** (52 + low + floor.WIDTH * bin_) for bin_ in range(count)])
+
+
+def _is_signalling(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
+    if not fmt.spec.quiet:
+        return np.zeros(codes.shape, bool)
+    magnitude = codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+    return (magnitude >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def check_formats(fmt: Any) -> tuple[Format, Format]:
+    """The formats of both operands, from one or a pair."""
+    if isinstance(fmt, (tuple, list)):
+        if len(fmt) != 2:
+            raise ValueError(f"fmt must be a format or a pair of them, got {len(fmt)}")
+        return check_format(fmt[0], "fmt[0]"), check_format(fmt[1], "fmt[1]")
+    one = check_format(fmt)
+    return one, one
+
+
+def check_accumulator(accumulator: Any) -> Accumulator:
+    """An accumulator, or fused multiply-adds in the format given."""
+    if not isinstance(accumulator, Accumulator):
+        raise TypeError(
+            f"accumulator must be a softfloat.Accumulator (softfloat.accumulators makes them), got {accumulator!r}"
+        )
+    return accumulator
+
+
+class Contraction:
+    """One call of the functions below: its options, formats and program."""
+
+    def __init__(
+        self,
+        formats: tuple[Format, Format],
+        accumulator: Any,
+        out_format: Format | str | None,
+        count: bool,
+        options: Options,
+    ) -> None:
+        self.formats, self.accumulator = formats, check_accumulator(accumulator)
+        self.output = (
+            self.accumulator.output(*formats) if out_format is None else check_format(out_format, "out_format")
+        )
+        self.call = Call(options, self.output)
+        self.count = check_boolean("count", count)
+        if self.call.random_bits is not None:
+            raise ValueError("random_bits are for one rounding each; a dot product takes a seed")
+
+    def check_addend(self, c: Any, shape: tuple[int, ...]) -> Codes | None:
+        """Codes of c in the shape of the output."""
+        if c is None:
+            return None
+        codes = check_codes(c, self.accumulator.partials, "c")
+        try:
+            return np.broadcast_to(codes, shape)
+        except ValueError:
+            raise ValueError(f"c of shape {codes.shape} does not broadcast to the output's shape {shape}") from None
+
+    def program(self, length: int) -> Program:
+        """The program for this length of k."""
+        return program(self.accumulator, *self.formats, self.output, self.call.environment, length)
+
+    def run(
+        self,
+        problems: Sequence[Problem],
+        length: int,
+        shape: tuple[int, ...],
+        operands: Sequence[Codes],
+        cumulative: bool = False,
+    ) -> Any:
+        """All grids of a call, and what the caller sees of it. Grid n has the outputs from n*size/len(problems)."""
+        planned = self.program(length)
+        result, raised = _engine.outputs(self.call.out, self.call.flags, shape, self.output.dtype, operands)
+        size = math.prod(shape)
+        if planned.draws:
+            self._check_addresses(size, planned.length)
+        codes, flags = np.empty(size, np.uint32), np.zeros(size, np.uint8)
+        counts = np.zeros((3, size if self.count else 0), np.int64)
+        extremes = np.full((2, size if self.count else 0), np.nan)
+        each = size // max(len(problems), 1)
+        for n, problem in enumerate(problems):
+            if not each:
+                break
+            span = slice(n * each, (n + 1) * each)
+            rows = length if cumulative else 1 if problem.paired else problem.a.shape[0]
+            grid = rows, problem.b.shape[1]
+            places = Results(
+                codes[span].reshape(grid),
+                flags[span].reshape(grid),
+                counts[:, span].reshape(3, *grid) if self.count else counts.reshape(3, 0, 0),
+                extremes[:, span].reshape(2, *grid) if self.count else extremes.reshape(2, 0, 0),
+            )
+            run(problem, planned, self.call, places, cumulative, self.count)
+        result.flat[...] = codes
+        if raised is not None:
+            raised.flat[...] = flags
+        finished = _engine.finished(result, raised, int(np.bitwise_or.reduce(flags)) if size else 0)
+        if not self.count:
+            return finished
+        return *finished, self._counts(counts, extremes, shape)
+
+    @staticmethod
+    def _counts(counts: Codes, extremes: Codes, shape: tuple[int, ...]) -> Counts:
+        nothing = extremes[0] > extremes[1]
+        extremes[:, nothing] = np.nan
+        return Counts(*(x.reshape(shape)[()] for x in (*counts, *extremes)))
+
+    def _check_addresses(self, size: int, length: int) -> None:
+        if self.call.settings.generator != "philox4x32" or self.call.environment.generator != "philox4x32":
+            raise ValueError(
+                "generator must be 'philox4x32' for dot products, whose random numbers have addresses; "
+                "'xoroshiro128aox' has only an order"
+            )
+        if size > STOCHASTIC_OUTPUTS or length > STOCHASTIC_STEPS:
+            raise ValueError(
+                f"rounding='stochastic' addresses {STOCHASTIC_OUTPUTS} outputs of {STOCHASTIC_STEPS} products, got {size} of {length}"
+            )
+
+
+def vecdot(
+    a: Any,
+    b: Any,
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """Dot products over the last axis, summed by an accumulator.
+
+    Parameters
+    ----------
+    a, b : array_like of int
+        Codes, of shapes (..., k) that broadcast.
+    fmt : Format, str, or a pair of them
+        What both are codes of, or each.
+    accumulator : Accumulator
+        How to sum; see `softfloat.accumulators`.
+    c : array_like of int, optional
+        Codes in the partials format, of a shape that broadcasts to the output's: where the sum starts.
+    out_format : Format or str, optional
+        Of the output; default as the accumulator says, mostly the partials format.
+    count : bool
+        Return `Counts` as well.
+
+    Returns
+    -------
+    codes : array of the output format's dtype
+    flags : array of uint8, or int
+        Everything the roundings of an output raised; INVALID also for signalling operands, 0 * inf and inf - inf.
+    counts : Counts
+        If `count`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument: shapes that do not fit, formats the accumulator does not take.
+
+    >>> from softfloat.accumulators import exact, fma
+    >>> import numpy as np
+    >>> big, one = 0x6800, 0x3C00  # 2048 and 1
+    >>> [hex(vecdot([big, one, one], [one] * 3, "float16", how)[0]) for how in (fma("float16"), exact("float16"))]
+    ['0x6800', '0x6801']
+    """
+    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    x = check_codes(a, contraction.formats[0], "a")
+    y = check_codes(b, contraction.formats[1], "b")
+    if not x.ndim or not y.ndim:
+        raise ValueError(f"a and b must have an axis to sum over, got shapes {x.shape} and {y.shape}")
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        shape = (-1,)
+    if not shape or x.shape[-1] != y.shape[-1] or shape == (-1,):
+        raise ValueError(f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., k) and (..., k) that broadcast")
+    outer, length = shape[:-1], shape[-1]
+    addend = contraction.check_addend(c, outer)
+    columns = math.prod(outer)
+    flat = [np.ascontiguousarray(np.broadcast_to(v, shape).reshape(columns, length).T) for v in (x, y)]
+    start = None if addend is None else addend.reshape(1, columns)
+    problem = Problem(flat[0], flat[1], start, True, 0, 0, 1)
+    return contraction.run([problem], length, outer, [x, y])
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """Matrix products with the shapes and broadcasting of `numpy.matmul`, each output summed by an accumulator.
+
+    Parameters and results are those of `vecdot`, but for the shapes: a is (..., m, k) or (k,), b is (..., k, n) or
+    (k,), c broadcasts to the output.
+
+    >>> from softfloat.accumulators import mul_add
+    >>> codes, flags = matmul([[0x3C00, 0x4000]], [[0x3C00], [0x4200]], "float16", mul_add("float16"))
+    >>> hex(codes[0, 0]), int(flags[0, 0])  # 1*1 + 2*3
+    ('0x4700', 0)
+    """
+    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    x = check_codes(a, contraction.formats[0], "a")
+    y = check_codes(b, contraction.formats[1], "b")
+    if not x.ndim or not y.ndim:
+        raise ValueError(f"a and b must not be scalars, got shapes {x.shape} and {y.shape}")
+    left = x.reshape(1, -1) if x.ndim == 1 else x
+    right = y.reshape(-1, 1) if y.ndim == 1 else y
+    try:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        batch = (-1,)
+    if left.shape[-1] != right.shape[-2] or batch == (-1,):
+        raise ValueError(
+            f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., m, k) and (..., k, n) that broadcast"
+        )
+    rows, length, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    full = (*batch, rows, columns)
+    shape = (*batch, *((rows,) if x.ndim > 1 else ()), *((columns,) if y.ndim > 1 else ()))
+    addend = contraction.check_addend(c, shape)
+    grids = math.prod(batch)
+    if right.size == math.prod(right.shape[-2:]) and left.ndim > 2:  # one b for all: its rows are rows of one product
+        left, right = left.reshape(1, -1, length), right.reshape(1, length, columns)
+        rows, grids, batch = rows * grids, 1, (1,)
+    left = np.broadcast_to(left, (*batch, rows, length)).reshape(grids, rows, length)
+    right = np.broadcast_to(right, (*batch, length, columns)).reshape(grids, length, columns)
+    start = None if addend is None else addend.reshape(grids, rows, columns)
+    problems = [
+        Problem(
+            left[n], right[n], None if start is None else start[n], False, n * rows * columns, columns, 1
+        )
+        for n in range(grids)
+    ]
+    return contraction.run(problems, length, shape, [x, y])
+
+
+def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes, tuple[int, ...], int]:
+    """(codes as (k, sums), shape of the sums, the axis): the summed axis first."""
+    codes = check_codes(x, fmt, argument)
+    if axis is None:
+        return codes.reshape(-1, 1), (), 0
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -codes.ndim <= axis < codes.ndim:
+        raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
+    moved = np.moveaxis(codes, axis, 0)
+    return moved.reshape(codes.shape[axis], -1), moved.shape[1:], int(axis) % codes.ndim
+
+
+def _summed(
+    codes: Any, fmt: Format | str, accumulator: Accumulator, axis: int | None, cumulative: bool,
+    out_format: Format | str | None, count: bool, options: Options,
+) -> Any:  # fmt: skip
+    one = check_format(fmt)
+    contraction = Contraction((one, float32), accumulator, out_format, count, options)
+    if contraction.accumulator.inputs:
+        contraction.accumulator = contraction.accumulator.replace(inputs=(*contraction.accumulator.inputs, float32))
+    flat, shape, moved = _moved(codes, one, axis, "codes")
+    ones = np.broadcast_to(np.uint32(float32.one_code), flat.shape)
+    operands = [check_codes(codes, one, "codes")]
+    if not cumulative:
+        return contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], shape, operands)
+    if contraction.accumulator.block != 1 or len(contraction.accumulator.reduction) > 1 or contraction.accumulator.store:
+        raise ValueError(
+            f"accumulator must add one number at a time, in one level, for cumulative sums, got {contraction.accumulator!r}"
+        )
+    if contraction.call.out is not None:
+        raise ValueError("out must be None for cumulative sums")
+    results = contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], flat.shape, operands, True)
+    return tuple(
+        np.moveaxis(np.reshape(x, (flat.shape[0], *shape)), 0, moved) if isinstance(x, np.ndarray) else x
+        for x in results
+    )
+
+
+def sum(
+    codes: Any,
+    fmt: Format | str,
+    accumulator: Accumulator,
+    axis: int | None = None,
+    *,
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """Sums along an axis, or of everything: dot products with ones.
+
+    Codes in, (codes, flags) out, of the shape without that axis; parameters as in `vecdot`. `fma(fmt)` adds one after
+    the other, `pairwise(fmt)` in pairs, `chunked(...)` in chunks. An empty sum is +0.
+
+    >>> from softfloat.accumulators import fma, pairwise
+    >>> import numpy as np
+    >>> ones = np.full(4096, 0x3C00, np.uint16)
+    >>> [hex(sum(ones, "float16", how)[0]) for how in (fma("float16"), pairwise("float16"))]  # 2048, 4096
+    ['0x6800', '0x6c00']
+    """
+    return _summed(codes, fmt, accumulator, axis, False, out_format, count, options)
+
+
+def cumsum(
+    codes: Any,
+    fmt: Format | str,
+    accumulator: Accumulator,
+    axis: int | None = None,
+    *,
+    out_format: Format | str | None = None,
+    **options: Unpack[Options],
+) -> Any:
+    """Sums of the first 1, 2, 3 ... numbers along an axis, or of the flattened codes: each is `sum` of that many.
+
+    Codes in, (codes, flags) out, of the shape of `codes`; parameters as in `sum`. Stochastic sums share their random
+    numbers as they share their additions.
+    """
+    return _summed(codes, fmt, accumulator, axis, True, out_format, False, options)

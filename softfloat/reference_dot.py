@@ -1,0 +1,650 @@
+"""The oracle of dot products: what each preset of `softfloat.accumulators` computes, restated on exact fractions.
+
+It is slow and obvious, shares no arithmetic with the compiled kernels, and keeps its own tables. Operands are two
+sequences of codes in the formats `fmts`; a result is `(code, flags)`. Keywords are those of `reference.Options`,
+`random_bits` aside, and:
+
+c : int, optional
+    The addend, in the format of the partials. Without products it is the result as it stands.
+out_format : Format, optional
+    The sum is converted to it in the end.
+overrides : mapping of str to dict
+    The options, all of them, of roundings into the formats of these names.
+seed, stream, index : int
+    The address of stochastic rounding; `index` counts the elements of the output.
+
+>>> from softfloat.formats import ROSTER
+>>> half, single = ROSTER["float16"], ROSTER["float32"]
+>>> fma([0x6800, 0x3C00, 0x3C00], [0x3C00, 0x3C00, 0x3C00], (half, half), half)  # 2048 + 1 + 1: each a tie to even
+(26624, 1)
+>>> exact([0x6800, 0x3C00, 0x3C00], [0x3C00, 0x3C00, 0x3C00], (half, half), half)
+(26625, 0)
+>>> [hex(x) for x in tensor_core([0x0001] * 4, [0x3C00] * 4, (half, half), "V100", c=0x4B800000)]  # 2^24 + 4 * 2^-24
+['0x4b800000', '0x1']
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from softfloat.formats import ROSTER, Format
+from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.reference import (
+    INEXACT,
+    INVALID,
+    OVERFLOW,
+    Exact,
+    Kind,
+    Options,
+    Result,
+    Value,
+    _convert,
+    _default_nan,
+    _emin,
+    _exponent,
+    _fused,
+    _infinity,
+    _invalid,
+    _operand,
+    _power,
+    _product,
+    _propagate,
+    _round,
+    _rules,
+    _sum,
+    decode,
+)
+
+__all__ = [
+    "amp",
+    "blocks",
+    "chains",
+    "chunked",
+    "exact",
+    "fma",
+    "mul_add",
+    "pairwise",
+    "philox",
+    "reduced_amp",
+    "slic",
+    "tensor_core",
+    "vdpbf16ps",
+]
+
+HALF, SINGLE = ROSTER["float16"], ROSTER["float32"]
+E8M13 = Format("e8m13", exponent_bits=8, mantissa_bits=13)
+
+Codes = Sequence[int]
+Pair = tuple[Format, Format]
+
+
+# -- random numbers --------------------------------------------------------------------------------------------------
+
+PRODUCT, RUNNING, STORE, RESULT, LEVEL = 0, 1, 2, 3, 4
+"""Where an output rounds. Level l of a reduction has LEVEL + 2 * l for its additions and the number after for its stores."""
+
+WORD = 2**32
+
+
+def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Philox4x32-10 (Salmon, Moraes, Dror and Shaw, SC11)."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(10):
+        high0, low0 = divmod(0xD2511F53 * c0, WORD)
+        high1, low1 = divmod(0xCD9E8D57 * c2, WORD)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = (k0 + 0x9E3779B9) % WORD, (k1 + 0xBB67AE85) % WORD
+    return c0, c1, c2, c3
+
+
+def _random_bits(seed: int, stream: int, index: int, site: int, step: int, width: int) -> int:
+    """The top `width` bits of the 52 that belong to one rounding: 16 out of the eight half-words of a block, then 36."""
+    key = (seed % WORD, seed // WORD)
+
+    def words(plane: int, block: int) -> tuple[int, int, int, int]:
+        return philox((index % WORD, plane | site << 26 | block, stream % WORD, stream // WORD), key)
+
+    shared = words(0x40000000, step // 8)
+    half_words = [word % 2**16 for word in shared] + [word // 2**16 for word in shared]
+    own = words(0xC0000000, step // 2)
+    first, second = own[:2] if step % 2 == 0 else own[2:]
+    low = first << 4 | second >> 28
+    return (half_words[step % 8] << 36 | low) >> (52 - width)
+
+
+# -- one output ------------------------------------------------------------------------------------------------------
+
+
+class Site(NamedTuple):
+    """A place where values are rounded: its number, the format, and what holds there whatever the call says."""
+
+    number: int
+    fmt: Format
+    fixed: Mapping[str, Any] = {}
+    always_infinite: bool = False  # overflow is infinite where the rounding mode would stay finite, too
+
+
+class Number(NamedTuple):
+    """A value in a format, and whether a subnormal counts as zero when it is read."""
+
+    code: int
+    fmt: Format
+    daz: bool
+
+    @property
+    def value(self) -> Value:
+        """What it means to an operation."""
+        return _operand(self.code, self.fmt, Options(daz=self.daz))
+
+
+class Term(NamedTuple):
+    """A product's factors, and its exponent: the sum of theirs, a subnormal's being `emin` of its format."""
+
+    x: Value
+    y: Value
+    exponent: int
+
+    @property
+    def is_invalid(self) -> bool:
+        """Whether it is inf * 0."""
+        return (self.x.is_infinite and self.y.is_zero) or (self.x.is_zero and self.y.is_infinite)
+
+
+ZERO = Value(Kind.FINITE, negative=False)
+FILL = Term(ZERO, ZERO, 0)
+"""A product +0, which completes a group."""
+
+
+def _exponent_in(fmt: Format, x: Value) -> int:
+    return max(_exponent(x.magnitude), _emin(fmt)) if x.magnitude else _emin(fmt)
+
+
+class _Output:
+    """One element of the output: the options, the roundings made so far at each site, and the flags so far."""
+
+    def __init__(self, options: dict[str, Any], nan: str | None = None, payloads: bool = True) -> None:
+        options = dict(options)
+        self.seed, self.stream, self.index = (options.pop(name, 0) for name in ("seed", "stream", "index"))
+        self.out_format = options.pop("out_format", None)
+        self.overrides = options.pop("overrides", {})
+        self.options = options
+        self.nan = nan
+        self.payloads = payloads
+        self.steps: Counter[int] = Counter()
+        self.flags = 0
+
+    # -- options, and numbers on their way in and out
+
+    def settings(self, site: Site) -> dict[str, Any]:
+        """The options of roundings at a site."""
+        forced = {} if self.nan is None else {"nan": self.nan}
+        return {**self.overrides.get(site.fmt.name, self.options), **site.fixed, **forced}
+
+    def next_rules(self, site: Site) -> Options:
+        """The rules of the next rounding at a site, its random number included."""
+        settings = self.settings(site)
+        step = self.steps[site.number]
+        self.steps[site.number] += 1
+        rules = Options(**settings)
+        if rules.rounding is Rounding.STOCHASTIC:
+            width = rules.random_width
+            settings["random_bits"] = _random_bits(self.seed, self.stream, self.index, site.number, step, width)
+        return _rules(site.fmt, settings)
+
+    def daz(self, site: Site) -> bool:
+        """Whether subnormals read at a site count as zero."""
+        return bool(self.settings(site).get("daz", False))
+
+    def terms(self, a: Codes, b: Codes, fmts: Pair, site: Site) -> list[Term]:
+        """The factors of each product, as the running sum's site reads them."""
+        first, second = fmts
+        daz = self.daz(site)
+        factors = [(Number(i, first, daz).value, Number(j, second, daz).value) for i, j in zip(a, b, strict=True)]
+        return [Term(x, y, _exponent_in(first, x) + _exponent_in(second, y)) for x, y in factors]
+
+    def start(self, c: int | None, site: Site, fmt: Format | None = None) -> Number:
+        """c, which comes in `fmt` (that of the site, unless named) and is read at the site; or +0."""
+        return Number(0 if c is None else c, fmt or site.fmt, self.daz(site))
+
+    def deliver(self, total: Number) -> Result:
+        """The output and all its flags."""
+        if self.out_format not in (None, total.fmt):
+            total = self.convert(Site(RESULT, self.out_format), total)
+        return total.code, self.flags
+
+    # -- operations that round once
+
+    def _rounded(self, site: Site, rules: Options, result: Result) -> Number:
+        code, flags = result
+        if site.always_infinite and flags & OVERFLOW:
+            code = _infinity(bool(code & site.fmt.sign_bit), site.fmt, rules)
+        if not self.payloads and decode(code, site.fmt).is_nan:
+            code = _default_nan(site.fmt, rules)
+        self.flags |= flags
+        return Number(code, site.fmt, rules.daz)
+
+    def _operation(self, site: Site, rules: Options, exact: Callable[..., Exact], *values: Value) -> Number:
+        fmt = site.fmt
+        if any(x.is_nan for x in values):
+            return self._rounded(site, rules, _propagate(values, fmt, rules))
+        value, _ = exact(*values, rules)
+        return self._rounded(site, rules, _invalid(fmt, rules) if value is None else _round(value, fmt, rules))
+
+    def multiply(self, site: Site, term: Term) -> Number:
+        """x * y (IEEE 754-2019 5.4.1)."""
+        return self._operation(site, self.next_rules(site), _product, term.x, term.y)
+
+    def add(self, site: Site, x: Number, y: Number) -> Number:
+        """x + y (IEEE 754-2019 5.4.1)."""
+        return self._operation(site, self.next_rules(site), _sum, x.value, y.value)
+
+    def fuse(self, site: Site, term: Term, addend: Number) -> Number:
+        """x * y + z (IEEE 754-2019 5.4.1), NaNs as in `reference.fma`."""
+        rules, z = self.next_rules(site), addend.value
+        addend_signals = rules.policy.addend_first and z.is_nan and z.signalling
+        if rules.policy.product_invalid and term.is_invalid and not addend_signals:
+            return self._rounded(site, rules, _invalid(site.fmt, rules))
+        if rules.policy.addend_first and z.is_nan:
+            return self._rounded(site, rules, _propagate([z, term.x, term.y], site.fmt, rules))
+        return self._operation(site, rules, _fused, term.x, term.y, z)
+
+    def block(self, site: Site, terms: Sequence[Term], running: Number, fraction_bits: int | None = None) -> Number:
+        """Several products and the running sum, added exactly and rounded once.
+
+        With `fraction_bits`, each magnitude is first truncated to that many fraction bits below the largest exponent.
+        The running sum's exponent is that of a number of the site's format. A NaN is the default one.
+        """
+        rules = self.next_rules(site)
+        return self._rounded(site, rules, _block(site.fmt, rules, terms, running.value, fraction_bits))
+
+    def convert(self, site: Site, number: Number) -> Number:
+        """The number in the site's format (IEEE 754-2019 5.4.2); infinities as `infinite_input` says."""
+        rules = self.next_rules(site)
+        value = _operand(number.code, number.fmt, rules)
+        return self._rounded(site, rules, _convert(value, site.fmt, rules))
+
+
+def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fraction_bits: int | None) -> Result:
+    operands = [x for term in terms for x in (term.x, term.y)] + [z]
+    invalid = any(term.is_invalid for term in terms)
+    if any(x.is_nan for x in operands):
+        _, flags = _propagate(operands, fmt, rules)
+        return _default_nan(fmt, rules), flags | (INVALID if invalid and rules.policy.product_invalid else 0)
+    products = [product for term in terms if (product := _product(term.x, term.y, rules)[0])]
+    infinities = {x.negative for x in [*products, z] if x.is_infinite}
+    if invalid or len(infinities) == 2:
+        return _invalid(fmt, rules)
+    if infinities:
+        return _round(Value(Kind.INFINITE, infinities.pop()), fmt, rules)
+
+    numbers = [Fraction(x.real) for x in [*products, z]]
+    exponents = [term.exponent for term in terms] + [_exponent_in(fmt, z)]
+    total, lost = sum(numbers, Fraction(0)), 0
+    if fraction_bits is not None and any(numbers):
+        largest = max(e for e, x in zip(exponents, numbers, strict=True) if x)
+        unit = _power(largest - fraction_bits)
+        cut = sum((math.trunc(x / unit) * unit for x in numbers), Fraction(0))
+        lost = 0 if all((x / unit).denominator == 1 for x in numbers) else INEXACT
+        total = cut
+    negative = total < 0 or (total == 0 and rules.rounding is Rounding.TOWARD_NEGATIVE)
+    code, flags = _round(Value(Kind.FINITE, negative, abs(total)), fmt, rules)
+    return code, flags | lost
+
+
+def _groups(terms: Sequence[Term], length: int) -> Iterator[list[Term]]:
+    """Groups of a length, the last one filled with products +0."""
+    for first in range(0, len(terms), length):
+        group = list(terms[first : first + length])
+        yield group + [FILL] * (length - len(group))
+
+
+# -- one product at a time, and all at once --------------------------------------------------------------------------
+
+
+def fma(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **options: Any) -> Result:
+    """One fused multiply-add after another, from c."""
+    output, running = _Output(options), Site(RUNNING, fmt)
+    total = output.start(c, running)
+    for term in output.terms(a, b, fmts, running):
+        total = output.fuse(running, term, total)
+    return output.deliver(total)
+
+
+def mul_add(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **options: Any) -> Result:
+    """Each product rounded, then added to the sum so far, from c."""
+    output, product, running = _Output(options), Site(PRODUCT, fmt), Site(RUNNING, fmt)
+    total = output.start(c, running)
+    for term in output.terms(a, b, fmts, running):
+        total = output.add(running, total, output.multiply(product, term))
+    return output.deliver(total)
+
+
+def exact(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **options: Any) -> Result:
+    """The exact sum of all products and c, rounded once."""
+    output, running = _Output(options, payloads=False), Site(RUNNING, fmt)
+    total, terms = output.start(c, running), output.terms(a, b, fmts, running)
+    return output.deliver(output.block(running, terms, total) if terms else total)
+
+
+def blocks(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    fmt: Format,
+    length: int,
+    fraction_bits: int | None = None,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """Blocks of `length` > 1 products and the running sum, each rounded once; with `fraction_bits`, aligned and cut."""
+    output, running = _Output(options), Site(RUNNING, fmt)
+    total = output.start(c, running)
+    for block in _groups(output.terms(a, b, fmts, running), length):
+        total = output.block(running, block, total, fraction_bits)
+    return output.deliver(total)
+
+
+# -- other orders ----------------------------------------------------------------------------------------------------
+
+
+def pairwise(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **options: Any) -> Result:
+    """Rounded products added in pairs, pairs in pairs; an odd one goes up as it is; c comes last.
+
+    Additions are counted in the order in which a binary counter makes them: as soon as two sums of one size are there,
+    and in the end from the right. The tree is the same.
+    """
+    output, product, running = _Output(options, payloads=False), Site(PRODUCT, fmt), Site(RUNNING, fmt)
+    sums: list[tuple[int, Number]] = []
+
+    def merge() -> None:
+        (n, left), (m, right) = sums[-2:]
+        sums[-2:] = [(n + m, output.add(running, left, right))]
+
+    for term in output.terms(a, b, fmts, running):
+        sums.append((1, output.multiply(product, term)))
+        while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
+            merge()
+    while len(sums) > 1:
+        merge()
+    addend = output.start(c, running)
+    if not sums:
+        return output.deliver(addend)
+    ((_, total),) = sums
+    return output.deliver(total if c is None else output.add(running, total, addend))
+
+
+def chains(a: Codes, b: Codes, fmts: Pair, fmt: Format, n: int, c: int | None = None, **options: Any) -> Result:
+    """Product k to fused multiply-add chain k mod n, each from +0; the chains added in order, then c."""
+    output, running = _Output(options, payloads=False), Site(RUNNING, fmt)
+    addend, terms = output.start(c, running), output.terms(a, b, fmts, running)
+    if not terms:
+        return output.deliver(addend)
+    sums = [output.start(None, running) for _ in range(n)]
+    for k, term in enumerate(terms):
+        sums[k % n] = output.fuse(running, term, sums[k % n])
+    total = sums[0]
+    for other in sums[1:] if c is None else [*sums[1:], addend]:
+        total = output.add(running, total, other)
+    return output.deliver(total)
+
+
+def chunked(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    length: int,
+    inner_fmt: Format,
+    outer_fmt: Format,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """Chunks summed by fused multiply-adds from +0 in one format; their sums added up in another, from c."""
+    output, inner, outer = _Output(options), Site(RUNNING, inner_fmt), Site(LEVEL, outer_fmt)
+    total, terms = output.start(c, outer), output.terms(a, b, fmts, inner)
+    for first in range(0, len(terms), length):
+        chunk = output.start(None, inner)
+        for term in terms[first : first + length]:
+            chunk = output.fuse(inner, term, chunk)
+        total = output.add(outer, total, chunk)
+    return output.deliver(total)
+
+
+# -- x86 -------------------------------------------------------------------------------------------------------------
+
+
+def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
+    """VDPBF16PS: of each pair the second product first; DAZ, fused multiply-add to nearest even, flush."""
+    fixed = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
+    output, lane = _Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, fixed)
+    total = output.start(c, lane)
+    for low, high in _groups(output.terms(a, b, fmts, lane), 2):
+        total = output.fuse(lane, high, total)
+        total = output.fuse(lane, low, total)
+    return output.deliver(total)
+
+
+# -- NVIDIA tensor cores ---------------------------------------------------------------------------------------------
+
+
+class Core(NamedTuple):
+    """One block fused multiply-add: products, fraction bits kept in alignment, fraction bits of a float32 sum."""
+
+    length: int
+    fraction_bits: int
+    sum_bits: int = 23
+
+
+CORES = {
+    "V100": {"half": Core(4, 23)},
+    "A100": {"half": Core(8, 24), "tf32": Core(4, 24)},
+    "Ada": {"half": Core(8, 24), "tf32": Core(4, 24), "fp8": Core(16, 13, 13)},
+    "H100": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 13, 13)},
+    "B200": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 25)},
+}
+CORES |= {"A2": CORES["A100"], "L40S": CORES["Ada"], "H200": CORES["H100"]}
+CORE_INPUTS = {
+    "float16": "half",
+    "bfloat16": "half",
+    "tfloat32": "tf32",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
+
+
+def tensor_core(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    arch: str,
+    input: str = "float16",
+    output: str = "float32",
+    instruction: str | None = None,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """NVIDIA: products and c aligned to the largest exponent, truncated, added, and the sum rounded, block by block.
+
+    To float32 the sum is truncated (of fp8 on Ada and Hopper to 13 fraction bits), to half rounded to nearest even. fp8
+    by mma.sync on H100 and later is unpacked to half: of 32 products those of k % 4 in {0, 1}, then the others, chained
+    from +0; then one ordinary addition of c.
+    """
+    inputs, out = CORE_INPUTS[input], ROSTER[output]
+    unpacked = inputs == "fp8" and instruction == "mma.sync" and arch in ("H100", "H200", "B200")
+    core = CORES[arch]["half" if unpacked else inputs]
+    kept = {"overflow": Overflow.INFINITY, "daz": False, "ftz": False}
+    truncation, nearest = {"rounding": Rounding.TOWARD_ZERO, **kept}, {"rounding": Rounding.NEAREST_EVEN, **kept}
+    if out == HALF:
+        running = Site(RUNNING, HALF, nearest)
+    else:
+        running = Site(RUNNING, SINGLE if core.sum_bits == 23 else E8M13, truncation, always_infinite=True)
+    in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
+    dot = _Output(options, nan="nvidia")
+    total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, running)
+
+    if unpacked:
+        for group in _groups(terms, 32):
+            chain = dot.start(None, running)
+            for pair in ((0, 1), (2, 3)):
+                chain = dot.block(running, [x for k, x in enumerate(group) if k % 4 in pair], chain, core.fraction_bits)
+            total = dot.add(addition, total, chain)
+        return dot.deliver(total)
+    for block in _groups(terms, core.length):
+        total = dot.block(running, block, total, core.fraction_bits)
+        if running.fmt == E8M13:
+            total = dot.convert(in_memory, total)
+    return dot.deliver(total)
+
+
+# -- Graphcore IPU ---------------------------------------------------------------------------------------------------
+
+PHASES = {"float16": (4, 4), "float32": (1, 8), "float8_e4m3fnuz": (8, 4), "float8_e5m2fnuz": (8, 4)}
+"""By input: products of a phase, and phases until `amp` stores the accumulator."""
+ALIGNED_BITS = 31
+
+
+def _single(rounding: str, number: int = RUNNING) -> Site:
+    """The IPU's single precision: no subnormals, overflow to infinity."""
+    fixed = {"rounding": rounding, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
+    return Site(number, SINGLE, fixed, always_infinite=True)
+
+
+def _passes(
+    output: _Output,
+    terms: Sequence[Term],
+    total: Number,
+    length: int,
+    phases: int,
+    mode: str,
+    single: Site,
+    store: Site,
+) -> Number:
+    """Passes of several phases; a phase adds its products to a single, and a pass ends in memory."""
+    for products in _groups(terms, length * phases):
+        for phase in _groups(products, length):
+            if mode == "aligned":
+                total = output.block(single, phase, total, ALIGNED_BITS)
+            elif mode == "exact" and length > 1:
+                total = output.block(single, phase, total)
+            else:
+                for term in phase:
+                    total = output.fuse(single, term, total)
+        if store.fmt == HALF:
+            total = output.convert(store, total)
+    return total
+
+
+def _accumulate(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    window: int | None,
+    partials: str,
+    mode: str,
+    rounding: str,
+    stochastic: bool,
+    c: int | None,
+    options: dict[str, Any],
+) -> Result:
+    output, single, store = _ipu_output(fmts, partials, rounding, stochastic, options)
+    length, phases = PHASES[fmts[0].name]
+    total = output.start(c, single, store.fmt)
+    terms = output.terms(a, b, fmts, single)
+    return output.deliver(_passes(output, terms, total, length, window or phases, mode, single, store))
+
+
+def _ipu_output(
+    fmts: Pair, partials: str, rounding: str, stochastic: bool, options: dict[str, Any]
+) -> tuple[_Output, Site, Site]:
+    """An output, in the format of the inputs (half for quarters) unless named; the accumulator; the memory."""
+    output = _Output(options)
+    output.out_format = output.out_format or (SINGLE if fmts[0] == SINGLE else HALF)
+    store = Site(STORE, ROSTER[partials], {} if stochastic else {"rounding": Rounding.NEAREST_EVEN})
+    return output, _single(rounding), store
+
+
+def amp(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    partials: str = "float32",
+    mode: str = "exact",
+    rounding: str = "nearest_even",
+    stochastic: bool = True,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """The Accumulating Matrix Product unit: phases into a single; after each pass it is stored in the partials type."""
+    return _accumulate(a, b, fmts, None, partials, mode, rounding, stochastic, c, options)
+
+
+def slic(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    partials: str = "float32",
+    window: int = 4,
+    mode: str = "exact",
+    rounding: str = "nearest_even",
+    stochastic: bool = True,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """The slim convolution: as `amp`, with a phase for each position of the window."""
+    return _accumulate(a, b, fmts, window, partials, mode, rounding, stochastic, c, options)
+
+
+def reduced_amp(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    partials: str,
+    between: str,
+    splits: int | tuple[int, ...],
+    stages: tuple[int, ...] = (),
+    mode: str = "exact",
+    stochastic: bool = True,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """k shared among tiles, each an `amp` from +0; their sums added up in single, in stages stored as `between`.
+
+    Part i of n has products from i*K/n to (i+1)*K/n, or parts have the lengths given; section i of a stage likewise.
+    The last stage starts from c, a single.
+    """
+    nearest = "nearest_even"
+    output, single, store = _ipu_output(fmts, partials, nearest, stochastic, options)
+    length, phases = PHASES[fmts[0].name]
+    terms = output.terms(a, b, fmts, single)
+    last = _single(nearest, LEVEL + 2 * len(stages))
+    total = output.start(c, last)
+    if not terms:
+        return output.deliver(total)
+    lengths = splits if isinstance(splits, tuple) else tuple(map(len, _sections(terms, splits)))
+    sums, first = [], 0
+    for count in lengths:
+        part, first = terms[first : first + count], first + count
+        start = output.start(None, single)
+        sums.append(_passes(output, part, start, length, phases, mode, single, store))
+    for level, sections in enumerate(stages):
+        addition = _single(nearest, LEVEL + 2 * level)
+        stored = Site(LEVEL + 2 * level + 1, ROSTER[between])
+        stage = []
+        for section in _sections(sums, sections):
+            subtotal = output.start(None, addition)
+            for x in section:
+                subtotal = output.add(addition, subtotal, x)
+            stage.append(output.convert(stored, subtotal))
+        sums = stage
+    for x in sums:
+        total = output.add(last, total, x)
+    return output.deliver(total)
+
+
+def _sections(items: list[Any], n: int) -> list[list[Any]]:
+    """n sections of as equal a length as may be."""
+    return [items[i * len(items) // n : (i + 1) * len(items) // n] for i in range(n)]
