@@ -143,9 +143,7 @@ def added(site, total, addend, state, call):
         work[BEFORE_ROUNDING, :] = total
     stage(site, total, state, call)
     if call.how[COUNTING]:
-        count_row(
-            state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING]
-        )
+        count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
 
 
 @row
@@ -206,9 +204,7 @@ def aligned_block(z, a, b, i, start, first, last, state, call):
             work[TERM, j] = work[A, j] * work[B, j]
         cut_row(total, work[CUT], work[TERM], work[SCALE], fraction_bits)
     numbers, flags = work[NUMBER], state.flags
-    align_row(
-        z, total, work[CUT], work[SCALE], numbers, flags, fraction_bits, call.ints[RUNNING], call.floats[RUNNING]
-    )
+    align_row(z, total, work[CUT], work[SCALE], numbers, flags, fraction_bits, call.ints[RUNNING], call.floats[RUNNING])
 
 
 @row

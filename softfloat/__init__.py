@@ -9,8 +9,9 @@ checked against.
 (np.uint16(11878), np.uint8(1))
 """
 
-from softfloat import bits
+from softfloat import accumulators, bits
 from softfloat._engine import get_num_threads, set_num_threads
+from softfloat.accumulators import Accumulator
 from softfloat.environment import (
     Environment,
     InfiniteInput,
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ROSTER",
+    "Accumulator",
     "Environment",
     "Flags",
     "FloatingPointTrap",
@@ -56,6 +58,7 @@ __all__ = [
     "Status",
     "StochasticRounding",
     "Tininess",
+    "accumulators",
     "bfloat16",
     "bits",
     "current_environment",

@@ -232,7 +232,10 @@ class Accumulator:
             (self.store is None or self.store_every % whole == 0, "store_every must be a multiple of block"),
             (self.block != ALL or self.store is None, "store must be None with block=0"),
             (self.block != ALL or len(self.order) == 1, "order must be (0,) with block=0"),
-            (self.block == 1 or self.product is None, "product must be None unless block=1: a block's products are exact"),
+            (
+                self.block == 1 or self.product is None,
+                "product must be None unless block=1: a block's products are exact",
+            ),
             (not (self.tree or self.chains > 1) or multiple == 1 == whole, "tree and chains need block=1"),
             (
                 not (self.tree or self.chains > 1) or not (self.store or segmented),
@@ -290,7 +293,9 @@ class Accumulator:
         if self.tree:
             parts.append(f"added in pairs, each sum to {self.running}")
         else:
-            cut = f", cut to {self.fraction_bits} fraction bits below the largest exponent" if self.fraction_bits else ""
+            cut = (
+                f", cut to {self.fraction_bits} fraction bits below the largest exponent" if self.fraction_bits else ""
+            )
             parts.append(f"{size}{cut}, {'once' if self.block == ALL else 'each'} to {self.running}")
         if self.chains > 1:
             parts.append(f"{self.chains} interleaved chains added in order")

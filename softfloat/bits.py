@@ -49,11 +49,13 @@ from softfloat.linalg import Counts, cumsum, matmul, sum, vecdot
 
 __all__ = [
     "CLASSES",
+    "Counts",
     "abs",
     "add",
     "classify",
     "convert",
     "copysign",
+    "cumsum",
     "decode",
     "div",
     "encode",
@@ -68,6 +70,7 @@ __all__ = [
     "iszero",
     "le",
     "lt",
+    "matmul",
     "maximum",
     "maximum_number",
     "minimum",
@@ -82,7 +85,9 @@ __all__ = [
     "signbit",
     "sqrt",
     "sub",
+    "sum",
     "to_integer",
+    "vecdot",
 ]
 
 _abs = abs

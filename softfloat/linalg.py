@@ -161,9 +161,7 @@ def program(
     partials = accumulator.partials
     if output != partials:
         stages[numbers.RESULT] = _result_stage(output), True
-    sites = {
-        site: _site(stage, accumulator, environment, conversion) for site, (stage, conversion) in stages.items()
-    }
+    sites = {site: _site(stage, accumulator, environment, conversion) for site, (stage, conversion) in stages.items()}
     block = accumulator.block if accumulator.block != ALL else max(length, 1)
     index, stores, closes = _layout(accumulator, length, block)
     last = numbers.LEVEL + 2 * (len(accumulator.reduction) - 1)
@@ -343,9 +341,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if problem.c is not None:
         entry = np.ascontiguousarray(problem.c)
         values = _values(entry, planned.partials, planned.entry)
-        signals = signals | np.where(
-            _is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0)
-        )
+        signals = signals | np.where(_is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
     results.flags[...] = signals
     a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
 
@@ -656,9 +652,7 @@ def matmul(
     right = np.broadcast_to(right, (*batch, length, columns)).reshape(grids, length, columns)
     start = None if addend is None else addend.reshape(grids, rows, columns)
     problems = [
-        Problem(
-            left[n], right[n], None if start is None else start[n], False, n * rows * columns, columns, 1
-        )
+        Problem(left[n], right[n], None if start is None else start[n], False, n * rows * columns, columns, 1)
         for n in range(grids)
     ]
     return contraction.run(problems, length, shape, [x, y])
@@ -688,7 +682,11 @@ def _summed(
     operands = [check_codes(codes, one, "codes")]
     if not cumulative:
         return contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], shape, operands)
-    if contraction.accumulator.block != 1 or len(contraction.accumulator.reduction) > 1 or contraction.accumulator.store:
+    if (
+        contraction.accumulator.block != 1
+        or len(contraction.accumulator.reduction) > 1
+        or contraction.accumulator.store
+    ):
         raise ValueError(
             f"accumulator must add one number at a time, in one level, for cumulative sums, got {contraction.accumulator!r}"
         )
