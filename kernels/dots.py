@@ -359,17 +359,18 @@ def contraction():
 
 @cache
 def extent():
-    """loop(values) -> (least, greatest) magnitude of the finite values that are not zero; (inf, 0) if there are none."""
+    """loop(values) -> (least, greatest) magnitude of the finite values that are not zero, (inf, 0) if there are none; whether all are finite."""
     digest = jit.SOURCE_DIGEST
 
     def extent_loop(values):
         digest  # noqa: B018
-        least, greatest = np.inf, 0.0
+        least, greatest, finite = np.inf, 0.0, 0.0
         for i in range(values.size):
             magnitude = abs(values[i])
             counts = (magnitude > 0.0) & (magnitude < np.inf)
             least = magnitude if counts & (magnitude < least) else least
             greatest = magnitude if counts & (magnitude > greatest) else greatest
-        return least, greatest
+            finite = finite if magnitude < np.inf else 1.0
+        return least, greatest, finite == 0.0
 
     return jit.compiled(extent_loop)

@@ -25,15 +25,20 @@ from .rounding import round_drawn, target_of
 from .spec import CARRIER32, CARRIER64, count_fields
 
 
-def has_f16c():
-    """Whether compiled code may convert halves by the CPU. Without F16C, LLVM calls a routine that nobody links."""
+def has_feature(name):
+    """Whether compiled code may use an extension of the CPU."""
     if jit.DISABLED:
         return False
     if numba.config.CPU_FEATURES is not None:
-        return "+f16c" in numba.config.CPU_FEATURES
+        return f"+{name}" in numba.config.CPU_FEATURES.split(",")
     if numba.config.CPU_NAME is not None:
         return False
-    return binding.get_host_cpu_features().get("f16c", False)
+    return binding.get_host_cpu_features().get(name, False)
+
+
+def has_f16c():
+    """Whether compiled code may convert halves by the CPU. Without F16C, LLVM calls a routine that nobody links."""
+    return has_feature("f16c")
 
 
 @intrinsic

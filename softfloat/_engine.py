@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 Codes = np.ndarray[Any, np.dtype[Any]]
+NEAREST = Environment()
 FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
 
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
@@ -178,7 +179,8 @@ class Progress:
     PATIENCE = 1.5  # seconds
 
     def __init__(self, total: int) -> None:
-        self.total, self.done, self._bar, self._began = total, 0, None, time.monotonic()
+        self.total, self.done, self._began = total, 0, time.monotonic()
+        self._bar: Any = None
         self._task: Any = None
         self._lock = threading.Lock()
 

@@ -41,6 +41,7 @@ import numpy as np
 from softfloat import _engine
 from softfloat._call import Call, Options, check_boolean, check_stream
 from softfloat._engine import check_codes, check_format
+from softfloat.conv import conv1d, conv2d, conv2d_input_gradient, conv2d_weight_gradient
 from softfloat.environment import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
@@ -53,6 +54,10 @@ __all__ = [
     "abs",
     "add",
     "classify",
+    "conv1d",
+    "conv2d",
+    "conv2d_input_gradient",
+    "conv2d_weight_gradient",
     "convert",
     "copysign",
     "cumsum",

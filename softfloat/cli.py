@@ -1,4 +1,4 @@
-"""The command line: `softfloat reproduce` and `softfloat inspect`.
+"""The command line: `softfloat reproduce`, `softfloat inspect` and `softfloat accumulators`.
 
 Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody
 reads the output.
@@ -7,6 +7,7 @@ reads the output.
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import dataclasses
 import json
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+    from softfloat.accumulators import Accumulator
+    from softfloat.experiments.accumulation import Accumulation
     from softfloat.experiments.claims import Claim, Report, SwampingCell
 
 __all__ = ["main"]
@@ -75,6 +78,14 @@ def _seed(text: str) -> int:
     return seed
 
 
+def _preset(name: str) -> str:
+    from softfloat.accumulators import PRESETS
+
+    if name not in PRESETS:
+        raise argparse.ArgumentTypeError(f"unknown accumulator {name.strip()!r}; accepted: {', '.join(PRESETS)}")
+    return name
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     parser = Parser(prog="softfloat", description="Bit-exact software floating point for narrow formats.")
@@ -85,12 +96,16 @@ def build_parser() -> argparse.ArgumentParser:
         "reproduce",
         help="check the numbers that tutorials publish about half precision",
         description="Runs the numeric claims of public tutorials about half precision on the emulator and compares "
-        "published, exact and emulated values. Exit status 1 if the emulator disagrees with an exact value.",
+        "published, exact and emulated values; then measures errors of long sums beside the bounds of error analysis. "
+        "Exit status 1 if the emulator disagrees with an exact value or a bound does not hold.",
     )
-    reproduce.add_argument("--seed", type=_seed, default=0, metavar="N", help=SEED_HELP)
+    seed_help = SEED_HELP.replace("rounding", "rounding and of random vectors")
+    reproduce.add_argument("--seed", type=_seed, default=0, metavar="N", help=seed_help)
     reproduce.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     plot_help = "draw the running sums; .png, .svg or .pdf (needs matplotlib)"
     reproduce.add_argument("--plot", metavar="FILE.png", help=plot_help)
+    plots_help = "draw everything: the running sums and each measurement of long sums, as .png files in that folder"
+    reproduce.add_argument("--plots", metavar="FOLDER", help=plots_help)
     reproduce.set_defaults(run=_reproduce)
 
     inspect = commands.add_parser(
@@ -107,6 +122,16 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--seed", type=_seed, default=0, metavar="N", help=SEED_HELP)
     inspect.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     inspect.set_defaults(run=_inspect)
+
+    accumulators = commands.add_parser(
+        "accumulators",
+        help="list how dot products can be summed, and where each rule comes from",
+        description="Lists the presets of softfloat.accumulators: how to call them, what they mean, and their sources. "
+        "With a name, what that one does, and for hardware its table.",
+    )
+    accumulators.add_argument("name", nargs="?", type=_preset, metavar="NAME", help="one preset, such as tensor_core")
+    accumulators.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    accumulators.set_defaults(run=_accumulators)
     return parser
 
 
@@ -238,16 +263,21 @@ def _inspect(options: argparse.Namespace) -> int:
 def _reproduce(options: argparse.Namespace) -> int:
     if options.plot is not None:
         _attempt(lambda: _display().check_plot_path(options.plot))
+    if options.plots is not None:
+        _attempt(lambda: _display().check_plot_folder(options.plots))
     from softfloat.experiments import claims
 
     with _progress(claims.STAGES) as advance:
         report = claims.reproduce(options.seed, advance)
     if options.plot is not None:
         _attempt(lambda: _display().plot_running_sums(report.nearest, report.stochastic, options.plot))
+    written = [] if options.plot is None else [options.plot]
+    if options.plots is not None:
+        _attempt(lambda: written.extend(map(str, _display().plot_report(report, options.plots))))
     if options.json:
-        _print_json(_document(report, options.plot))
+        _print_json(_document(report, options.plot, written))
     else:
-        _print_report(report, options.plot)
+        _print_report(report, written)
     return 0 if report.passed else FAILED
 
 
@@ -268,7 +298,7 @@ def _attempt(action: Callable[[], object]) -> None:
         ) from None
 
 
-def _document(report: Report, plot: str | None) -> dict[str, Any]:
+def _document(report: Report, plot: str | None, written: Sequence[str]) -> dict[str, Any]:
     return {
         "version": softfloat.__version__,
         "seed": report.seed,
@@ -288,11 +318,13 @@ def _document(report: Report, plot: str | None) -> dict[str, Any]:
         "overflow": report.overflow,
         "exceptions": report.exceptions,
         "underflow": report.underflow,
+        "accumulation": report.accumulation,
         "plot": plot,
+        "plots": written,
     }
 
 
-def _print_report(report: Report, plot: str | None) -> None:
+def _print_report(report: Report, written: Sequence[str]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -338,8 +370,10 @@ def _print_report(report: Report, plot: str | None) -> None:
     ]
     headings = ["number", "float32", "code", "value", "flags"]
     section("Underflow from float32 to float16", _table(headings, rows, console.width))
-    if plot is not None:
-        console.print(f"Plot written to {plot}", soft_wrap=True)
+    for title, body, note in _accumulation_sections(report.accumulation, console.width):
+        section(title, body, note)
+    for path in written:
+        console.print(f"Plot written to {path}", soft_wrap=True)
     line = Text()
     for verdict, number in report.counts.items():
         words = f"{number} {verdict}" + "s" * (verdict == "typo" and number != 1)
@@ -347,6 +381,8 @@ def _print_report(report: Report, plot: str | None) -> None:
     failed = sum(cell.verdict.value == "FAILED" for cell in report.swamping)
     if failed:
         line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
+    if report.accumulation.broken:
+        line.append("; ").append(f"{report.accumulation.broken} error bounds FAILED", VERDICT_STYLES["FAILED"])
     console.print(line)
 
 
@@ -478,3 +514,203 @@ def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType
         [mode.replace("_", " "), *(shown(found[name, mode]) for name in formats)] for mode in roundings
     ]
     return _grid(["", *formats], rows, whole=[0], gap=0)
+
+
+def _accumulation_sections(found: Accumulation, width: int) -> Iterator[tuple[str, RenderableType, str]]:
+    """Title, table and note of each measurement of long sums; rows for every second power of two."""
+
+    def number(x: float) -> str:
+        return f"{x:.1e}"
+
+    def table(headings: Sequence[str], columns: Mapping[Any, Sequence[str]]) -> RenderableType:
+        return _measurements(headings, [[*map(str, key), *cells] for key, cells in columns.items()], width)
+
+    def columns(rows: Sequence[Any], key: Callable[[Any], tuple[Any, ...]], *cells: Callable[[Any], str]) -> Any:
+        """Cells of all rows with the same key, side by side."""
+        lines: dict[tuple[Any, ...], list[str]] = {}
+        for row in rows:
+            if key(row)[-1].bit_length() % 2:
+                lines.setdefault(key(row), []).extend(cell(row) for cell in cells)
+        return lines
+
+    error, bound = (lambda row: number(row.error)), (lambda row: number(row.bound))
+    yield (
+        "Squared norms of random half vectors: relative error, and the share of additions that changed nothing",
+        table(
+            ["K", "half partials", "stalled", "float partials", "stalled", "fma(float16)", "stalled"],
+            columns(found.dots, lambda row: (row.length,), error, lambda row: f"{row.swamped:.0%}"),
+        ),
+        "The IPU's AMP stores half partials after 16 products, multiply-adds in half round after each: both stall, the AMP "
+        "later.",
+    )
+    length = found.chunks[0].length
+    yield (
+        f"Dot products of {length} numbers in chunks: relative error",
+        table(
+            ["chunk", "added in float16", "added in float32"], columns(found.chunks, lambda row: (row.chunk,), error)
+        ),
+        "Chunks summed in float16, their sums in either format; the bound (c + n/c)·u is least for chunks of √n = "
+        f"{math.isqrt(length)}. Wang et al., Training Deep Neural Networks with 8-bit Floating Point Numbers, "
+        "NeurIPS 2018.",
+    )
+    yield (
+        "Half dot products: largest error / |a|·|b|, and its bound",
+        table(
+            ["n", "half", "n·u16", "V100 to half", "u16+2.5n·u32", "V100 to float", "2.5n·u32"],
+            columns(found.blocks, lambda row: (row.length,), error, bound),
+        ),
+        "u16 = 2^-11, u32 = 2^-24. Blanchard, Higham, Lopez, Mary and Pranesh (SIAM J. Sci. Comput. 2020) have n·u32 for "
+        "blocks rounded to nearest; V100 cuts, four products and the sum in each block, up to 2·u32 each time.",
+    )
+    yield (
+        "Sums one after the other: root mean square of the relative error, and its bound",
+        table(
+            ["format", "n", "nearest even", "n·u", "stochastic", "√n·u"],
+            columns(found.sums, lambda row: (row.format, row.length), error, bound),
+        ),
+        "u = 2^-11 in float16, 2^-8 in bfloat16. Connolly, Higham and Mary, Stochastic rounding and its probabilistic "
+        "backward error analysis (SIAM J. Sci. Comput. 2021).",
+    )
+
+
+def _measurements(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
+    """A table of numbers; below 80 columns a line for each row, naming each number."""
+    from rich.text import Text
+
+    if width < 80:
+        lines = [", ".join(f"{name} {cell}" for name, cell in zip(headings, row, strict=True)) for row in rows]
+        return Text("\n".join(" " + line for line in lines))
+    return _grid(headings, rows, gap=1)
+
+
+# -- softfloat accumulators ------------------------------------------------------------------------------------------
+
+
+def _accumulators(options: argparse.Namespace) -> int:
+    from softfloat.accumulators import PRESETS
+
+    names = list(PRESETS) if options.name is None else [options.name]
+    if options.json:
+        document = {"version": softfloat.__version__, "presets": [_preset_document(name) for name in names]}
+        if options.name is not None:
+            document |= _hardware(options.name)
+        _print_json(document)
+    elif options.name is None:
+        _print_presets()
+    else:
+        _print_preset(options.name)
+    return 0
+
+
+def _example(name: str) -> Accumulator:
+    """The accumulator that the example of a preset makes."""
+    from softfloat.accumulators import PRESETS
+
+    call = ast.parse(PRESETS[name].example, mode="eval").body
+    assert isinstance(call, ast.Call)
+    keywords = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+    return PRESETS[name].make(*map(ast.literal_eval, call.args), **keywords)
+
+
+def _preset_document(name: str) -> dict[str, Any]:
+    from softfloat.accumulators import PRESETS
+
+    row, example = PRESETS[name], _example(name)
+    return {
+        "name": name,
+        "example": row.example,
+        "meaning": row.meaning,
+        "source": row.source,
+        "description": example.describe(),
+        "note": example.note,
+    }
+
+
+def _hardware(name: str) -> dict[str, Any]:
+    """What stands in tables behind a preset, by the keys it has in JSON."""
+    from softfloat.accumulators import IPU_DATAPATHS, SAME_AS, TENSOR_CORES
+
+    if name == "tensor_core":
+        return {"tensor_cores": [row._asdict() for row in TENSOR_CORES], "same_as": SAME_AS}
+    if name in ("amp", "slic"):
+        paths = [
+            {
+                "inputs": [fmt.name for fmt in path.inputs],
+                "phase": path.block,
+                "pass": path.group,
+                "partials": [fmt.name for fmt in path.partials],
+            }
+            for path in IPU_DATAPATHS.values()
+        ]
+        if name == "slic":
+            for path in paths:
+                del path["pass"]  # the window decides
+        return {"datapaths": paths}
+    return {}
+
+
+def _print_presets() -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from softfloat.accumulators import PRESETS
+
+    console = _console()
+    if console.width >= WIDE:
+        rows: list[list[str | Text]] = [
+            [Text(row.example, "bold"), row.meaning, Text(row.source, "dim")] for row in PRESETS.values()
+        ]
+        console.print(_grid(["call", "meaning", "source"], rows, whole=[0]))
+        return
+    for row in PRESETS.values():
+        console.print(Text(row.example, "bold"))
+        console.print(Padding(Text(row.meaning), (0, 0, 0, 2)))
+        console.print(Padding(Text(row.source, "dim"), (0, 0, 0, 2)))
+
+
+def _print_preset(name: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console()
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    found = _preset_document(name)
+    for label in ("example", "meaning", "description", "note", "source"):
+        if found[label]:
+            table.add_row(label, Text(found[label], "bold" if label == "example" else ""))
+    console.print(table)
+    hardware = _hardware(name)
+    if not hardware:
+        return
+    console.print()
+    if "datapaths" in hardware:
+        columns = [key for key in ("phase", "pass") if key in hardware["datapaths"][0]]
+        rows = [
+            [", ".join(path["inputs"]), *(str(path[key]) for key in columns), ", ".join(path["partials"])]
+            for path in hardware["datapaths"]
+        ]
+        console.print(_measurements(["inputs", *columns, "partials"], rows, console.width))
+        passes = "a pass ends with a store" if "pass" in columns else "a pass is a phase for each place of the window"
+        console.print(Text(f"Products of a phase meet the accumulator at once; {passes}.", "dim"))
+        return
+    headings = ["GPU", "input", "instruction", "block", "cut at", "result", "output"]
+    cores = hardware["tensor_cores"]
+    rows = [
+        [
+            *(str(row[key]) for key in ("architecture", "input", "instruction", "block", "fraction_bits", "sum_bits")),
+            ", ".join(row["outputs"]),
+        ]
+        for row in cores
+    ]
+    console.print(_measurements(headings, rows, console.width))
+    notes = [
+        "Cut at: fraction bits kept below the largest exponent of a block. Result: fraction bits of a single result.",
+        "float16 stands for bfloat16 too (not on V100), float8 for both formats. "
+        + ", ".join(f"{name} is as {other}" for name, other in hardware["same_as"].items())
+        + ".",
+        *(f"{row['architecture']}, {row['input']}: {row['note']}." for row in cores if row["note"]),
+    ]
+    for note in notes:
+        console.print(Text(note, "dim"))

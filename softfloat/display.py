@@ -15,6 +15,7 @@ import math
 import os
 import re
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -30,18 +31,27 @@ from softfloat.status import Flags
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from softfloat.experiments.accumulation import BlockError, ChunkError, DotError, SumError
+    from softfloat.experiments.claims import Report
     from softfloat.experiments.swamping import RunningSum
 
 __all__ = [
+    "PLOTS",
     "PLOT_SUFFIXES",
     "Inspection",
     "Neighbour",
+    "check_plot_folder",
     "check_plot_path",
     "exact_decimal",
     "inspect_code",
     "inspect_number",
     "parse_value",
+    "plot_block_fma",
+    "plot_chunking",
+    "plot_dot_swamping",
+    "plot_report",
     "plot_running_sums",
+    "plot_stochastic_sums",
     "power_of_two",
     "render_inspection",
 ]
@@ -469,7 +479,8 @@ PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 """File types that plots are written as."""
 
 # Okabe and Ito's palette: told apart with every kind of colour vision
-BLUE, SKY, ORANGE, BLACK = "#0072B2", "#56B4E9", "#D55E00", "#000000"
+BLUE, SKY, ORANGE, GREEN, BLACK = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#000000"
+GREY = "#E0E0E0"  # of grids
 
 
 def check_plot_path(path: str | os.PathLike[str]) -> Path:
@@ -502,6 +513,20 @@ def check_plot_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def check_plot_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder for plots, made if it is not there; checked before the work, not after.
+
+    Raises
+    ------
+    OSError, ImportError
+        As `check_plot_path` does for files in it.
+    """
+    path = Path(path)
+    path.mkdir(exist_ok=True)
+    check_plot_path(path / PLOTS[0])
+    return path
+
+
 def plot_running_sums(nearest: RunningSum, stochastic: RunningSum, path: str | os.PathLike[str]) -> Path:
     """Draw running sums against the number of additions: one to nearest even, several stochastic ones with their mean.
 
@@ -531,7 +556,7 @@ def plot_running_sums(nearest: RunningSum, stochastic: RunningSum, path: str | o
         panel.plot(shown, mean - base, color=BLUE, linewidth=1.8, zorder=3)
         panel.plot(shown, straight - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
         panel.set_xlim(0, nearest.count)
-        panel.grid(True, color="#E0E0E0", linewidth=0.6)
+        panel.grid(True, color=GREY, linewidth=0.6)
         panel.set_axisbelow(True)
         panel.spines[["top", "right"]].set_visible(False)
     axes.plot(shown, flat, color=ORANGE, linewidth=1.8, zorder=5)
@@ -558,6 +583,180 @@ def plot_running_sums(nearest: RunningSum, stochastic: RunningSum, path: str | o
     errors.set_xlabel("additions")
     _save(figure, path)
     return path
+
+
+Points = Sequence[tuple[float, float]]
+"""Of a line: places and heights."""
+
+
+def _figure(columns: int = 1, rows: int = 1, **options: Any) -> tuple[Any, Any]:
+    """A figure of the size that plots of lengths have, and its axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.2 + 1.4 * rows), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def _by_powers_of_two(axes: Any, places: Iterable[float]) -> None:
+    """Logarithmic axes with every second power of two named."""
+    exponents = [round(math.log2(x)) for x in places]
+    low, high = min(exponents), max(exponents)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlim(2 ** (low - 0.3), 2 ** (high + 0.3))
+    shown = range(high, low - 1, -2 if high - low > 5 else -1)
+    axes.set_xticks([2.0**k for k in shown], [f"$2^{{{k}}}$" for k in shown])
+    axes.minorticks_off()
+    axes.grid(True, color=GREY, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _measured(axes: Any, points: Points, color: str, marker: str, label: str) -> None:
+    axes.plot(*zip(*points, strict=True), color=color, marker=marker, markersize=5, linewidth=1.6, label=label)
+
+
+def _guaranteed(axes: Any, points: Points, color: str, label: str) -> None:
+    axes.plot(*zip(*points, strict=True), color=color, linewidth=1.1, linestyle=(0, (5, 3)), label=label)
+
+
+def plot_dot_swamping(rows: Sequence[DotError], path: str | os.PathLike[str]) -> Path:
+    """Draw errors of squared norms against their length, and below how much of what was added was lost whole.
+
+    Parameters
+    ----------
+    rows : sequence of DotError
+        Of `dot_swamping`: three accumulators.
+    path : path
+        As in `plot_running_sums`.
+    """
+    path = check_plot_path(path)
+    figure, (errors, shares) = _figure(rows=2, sharex=True, height_ratios=(3, 2))
+    names = list(dict.fromkeys(row.accumulator for row in rows))
+    labels = ("AMP, half partials", "AMP, float partials", "multiply-adds in half")
+    for name, label, color, marker in zip(names, labels, (ORANGE, BLUE, BLACK), "os^", strict=True):
+        found = [row for row in rows if row.accumulator == name]
+        _measured(errors, [(row.length, row.error) for row in found], color, marker, label)
+        _measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
+    _by_powers_of_two(errors, [row.length for row in rows])
+    _by_powers_of_two(shares, [row.length for row in rows])
+    shares.set_yscale("linear")
+    shares.set_ylim(-0.04, 1)
+    errors.set_ylabel("mean relative error")
+    shares.set_ylabel("share that changed nothing")
+    shares.set_xlabel("length K")
+    errors.legend(loc="center right", bbox_to_anchor=(1, 0.44), frameon=False)
+    errors.set_title("Long sums of squares stall with half partials, not with float partials")
+    _save(figure, path)
+    return path
+
+
+def plot_chunking(rows: Sequence[ChunkError], path: str | os.PathLike[str]) -> Path:
+    """Draw errors of dot products against the length of chunks, with sums of chunks added in half and in single.
+
+    Parameters
+    ----------
+    rows : sequence of ChunkError
+        Of `chunking`.
+    path : path
+        As in `plot_running_sums`.
+    """
+    path = check_plot_path(path)
+    figure, axes = _figure()
+    styles = {"float16": (ORANGE, "o"), "float32": (BLUE, "s")}
+    for outer in dict.fromkeys(row.outer for row in rows):
+        found = [(row.chunk, row.error) for row in rows if row.outer == outer]
+        _measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
+    length = rows[0].length
+    _by_powers_of_two(axes, [row.chunk for row in rows])
+    axes.axvline(math.sqrt(length), color=BLACK, linewidth=1.1, linestyle=(0, (5, 3)), label="√n")
+    axes.set_xlabel("products in a chunk")
+    axes.set_ylabel("mean relative error")
+    axes.legend(loc="lower right", frameon=False)
+    axes.set_title(f"Chunks of about √n lose least: n = {length} products, chunks summed in {rows[0].inner}")
+    _save(figure, path)
+    return path
+
+
+def plot_block_fma(rows: Sequence[BlockError], path: str | os.PathLike[str]) -> Path:
+    """Draw errors of dot products against their length, with the bound of each way to sum.
+
+    Parameters
+    ----------
+    rows : sequence of BlockError
+        Of `block_fma_bounds`: three pairs of accumulator and output.
+    path : path
+        As in `plot_running_sums`.
+    """
+    path = check_plot_path(path)
+    figure, axes = _figure()
+    pairs = list(dict.fromkeys((row.accumulator, row.output) for row in rows))
+    labels = (
+        ("multiply-adds in half", "n·u16"),
+        ("V100, rounded to half at the end", "u16 + 2.5·n·u32"),
+        ("V100, result in single", "2.5·n·u32"),
+    )
+    for pair, (label, bound), color, marker in zip(pairs, labels, (BLACK, ORANGE, BLUE), "^os", strict=True):
+        found = [row for row in rows if (row.accumulator, row.output) == pair]
+        _measured(axes, [(row.length, row.error) for row in found], color, marker, label)
+        _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound, {bound}")
+    _by_powers_of_two(axes, [row.length for row in rows])
+    axes.set_xlabel("products n")
+    axes.set_ylabel("largest error / |a|·|b|")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    axes.set_title("Tensor cores sum blocks in single: their errors follow n·u32, not n·u16")
+    _save(figure, path)
+    return path
+
+
+def plot_stochastic_sums(rows: Sequence[SumError], path: str | os.PathLike[str]) -> Path:
+    """Draw errors of sums against their length, to nearest even and stochastic, one panel for each format.
+
+    Parameters
+    ----------
+    rows : sequence of SumError
+        Of `stochastic_sums`.
+    path : path
+        As in `plot_running_sums`.
+    """
+    path = check_plot_path(path)
+    formats = list(dict.fromkeys(row.format for row in rows))
+    figure, panels = _figure(columns=len(formats), sharey=True, squeeze=False)
+    for axes, name in zip(panels[0], formats, strict=True):
+        for rounding, color, marker, bound in (
+            ("nearest_even", ORANGE, "o", "n·u"),
+            ("stochastic", BLUE, "s", "√n·u"),
+        ):
+            found = [row for row in rows if (row.format, row.rounding) == (name, rounding)]
+            _measured(axes, [(row.length, row.error) for row in found], color, marker, rounding.replace("_", " "))
+            _guaranteed(axes, [(row.length, row.bound) for row in found], color, bound)
+        _by_powers_of_two(axes, [row.length for row in rows])
+        axes.set_title(name)
+        axes.set_xlabel("numbers n")
+    panels[0][0].set_ylabel("root mean square of the relative error")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    figure.suptitle("Sums to nearest stall; stochastic ones stay below √n·u")
+    _save(figure, path)
+    return path
+
+
+PLOTS = ("running-sums.png", "dot-swamping.png", "chunking.png", "block-fma.png", "stochastic-sums.png")
+"""What `plot_report` writes."""
+
+
+def plot_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
+    """Draw everything in a report of `softfloat.experiments.reproduce`, under the names in `PLOTS`."""
+    folder, found = Path(folder), report.accumulation
+    running, dots, chunks, blocks, sums = (folder / name for name in PLOTS)
+    return [
+        plot_running_sums(report.nearest, report.stochastic, running),
+        plot_dot_swamping(found.dots, dots),
+        plot_chunking(found.chunks, chunks),
+        plot_block_fma(found.blocks, blocks),
+        plot_stochastic_sums(found.sums, sums),
+    ]
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from softfloat import _engine
+from softfloat import _engine, _tiling
 from softfloat._call import Call, Options, check_boolean
 from softfloat._engine import Codes, Numbers, check_codes, check_format
 from softfloat.accumulators import ALL, Accumulator, Stage
@@ -288,6 +289,13 @@ class Results(NamedTuple):
     extremes: Codes
 
 
+def _view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[int, int]) -> Codes:
+    """The places of a grid in the last axis of an array: from `index` on, so far from one row and column to the next."""
+    step = whole.itemsize
+    rest = whole[..., index:]
+    return as_strided(rest, (*whole.shape[:-1], *grid), (*whole.strides[:-1], distances[0] * step, distances[1] * step))
+
+
 def _values(codes: Codes, fmt: Format, rule: Rule) -> Codes:
     """The values of codes as the stage under `rule` reads them."""
     values = np.empty(codes.size, np.float64)
@@ -339,11 +347,21 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     values = np.zeros((0, 0))
     entry: Codes = np.zeros((0, 0), planned.partials.dtype)
     if problem.c is not None:
-        entry = np.ascontiguousarray(problem.c)
+        entry = np.array(problem.c, order="C")  # read-only arrays would be compiled for once more
         values = _values(entry, planned.partials, planned.entry)
         signals = signals | np.where(_is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
     results.flags[...] = signals
     a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
+    settings = call.environment
+    key = _engine.replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+    way = None if problem.paired or cumulative or counting else _tiling.choose(planned)
+    if way is not None:
+        place = problem.index, problem.row_stride, problem.column_stride
+        operands = _tiling.Operands(a, b, values if problem.c is not None else None)
+        done = _tiling.run(way, planned, operands, place, key, call.stream)
+        if done is not None:
+            _finish(done, planned, call, results)
+            return
 
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
@@ -371,8 +389,6 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     how[floor.ROW_STRIDE] = problem.row_stride
     how[floor.COLUMN_STRIDE] = problem.column_stride
     magics = _magics(planned, a, b, values)
-    settings = call.environment
-    key = _engine.replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
     loop = floor.contraction()
 
     def work(start: int, stop: int) -> int:
@@ -387,6 +403,20 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     _engine.share_units(units, work, max(planned.length, 1) * floor.LANES)
 
 
+def _finish(done: tuple[Codes, Codes], planned: Program, call: Call, results: Results) -> None:
+    """Codes and flags of partials to the output's format."""
+    codes, flags = done
+    if planned.converts:
+        settings = call.settings if planned.accumulator.nan is None else call.settings.replace(nan=planned.policy.name)
+        codes, raised = _engine.run(
+            "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
+            out=None, flags="each", random_bits=None, stream=0,
+        )  # fmt: skip
+        flags = flags | raised
+    results.codes[...] = codes
+    results.flags[...] = flags
+
+
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     """The grids of the bins that hold every term and sum of these operands: 1.5 * 2^(52+q) for each, lowest first."""
     floor = dots()
@@ -395,7 +425,7 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     lows, highs = [], []
     exponents = []
     for values, fmt in ((a, planned.formats[0]), (b, planned.formats[1]), (c, planned.partials)):
-        least, greatest = floor.extent()(values.reshape(-1))
+        least, greatest, _ = floor.extent()(values.reshape(-1))
         low = max(math.frexp(least)[1] - 1, fmt.emin) - fmt.mantissa_bits if greatest else None
         exponents.append((low, math.frexp(greatest)[1] if greatest else None))
     (low_a, high_a), (low_b, high_b), (low_c, high_c) = exponents
@@ -482,13 +512,13 @@ class Contraction:
 
     def run(
         self,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         length: int,
         shape: tuple[int, ...],
         operands: Sequence[Codes],
         cumulative: bool = False,
     ) -> Any:
-        """All grids of a call, and what the caller sees of it. Grid n has the outputs from n*size/len(problems)."""
+        """All grids of a call, and what the caller sees of it. A grid's outputs go where its numbers say."""
         planned = self.program(length)
         result, raised = _engine.outputs(self.call.out, self.call.flags, shape, self.output.dtype, operands)
         size = math.prod(shape)
@@ -497,20 +527,18 @@ class Contraction:
         codes, flags = np.empty(size, np.uint32), np.zeros(size, np.uint8)
         counts = np.zeros((3, size if self.count else 0), np.int64)
         extremes = np.full((2, size if self.count else 0), np.nan)
-        each = size // max(len(problems), 1)
-        for n, problem in enumerate(problems):
-            if not each:
-                break
-            span = slice(n * each, (n + 1) * each)
+        wholes = (codes, flags, counts, extremes) if self.count else (codes, flags)
+        for problem in problems if size else ():
+            columns = problem.b.shape[1]
             rows = length if cumulative else 1 if problem.paired else problem.a.shape[0]
-            grid = rows, problem.b.shape[1]
-            places = Results(
-                codes[span].reshape(grid),
-                flags[span].reshape(grid),
-                counts[:, span].reshape(3, *grid) if self.count else counts.reshape(3, 0, 0),
-                extremes[:, span].reshape(2, *grid) if self.count else extremes.reshape(2, 0, 0),
-            )
-            run(problem, planned, self.call, places, cumulative, self.count)
+            distances = (columns, 1) if cumulative else (problem.row_stride, problem.column_stride)
+            views = [_view(whole, problem.index, (rows, columns), distances) for whole in wholes]
+            places = [view if view.flags.c_contiguous else np.empty(view.shape, view.dtype) for view in views]
+            nothing = () if self.count else (counts.reshape(3, 0, 0), extremes.reshape(2, 0, 0))
+            run(problem, planned, self.call, Results(*places, *nothing), cumulative, self.count)
+            for view, place in zip(views, places, strict=True):
+                if view is not place:
+                    view[...] = place
         result.flat[...] = codes
         if raised is not None:
             raised.flat[...] = flags

@@ -5,7 +5,8 @@ sequences of codes in the formats `fmts`; a result is `(code, flags)`. Keywords 
 `random_bits` aside, and:
 
 c : int, optional
-    The addend, in the format of the partials. Without products it is the result as it stands.
+    The addend, in the format of the partials. Without products it is the result as it stands; a signalling NaN raises
+    INVALID all the same.
 out_format : Format, optional
     The sum is converted to it in the end.
 overrides : mapping of str to dict
@@ -200,16 +201,17 @@ class _Output:
         """Whether subnormals read at a site count as zero."""
         return bool(self.settings(site).get("daz", False))
 
-    def terms(self, a: Codes, b: Codes, fmts: Pair, site: Site) -> list[Term]:
-        """The factors of each product, as the running sum's site reads them."""
+    def terms(self, a: Codes, b: Codes, fmts: Pair, daz: bool) -> list[Term]:
+        """The factors of each product."""
         first, second = fmts
-        daz = self.daz(site)
         factors = [(Number(i, first, daz).value, Number(j, second, daz).value) for i, j in zip(a, b, strict=True)]
         return [Term(x, y, _exponent_in(first, x) + _exponent_in(second, y)) for x, y in factors]
 
     def start(self, c: int | None, site: Site, fmt: Format | None = None) -> Number:
         """c, which comes in `fmt` (that of the site, unless named) and is read at the site; or +0."""
-        return Number(0 if c is None else c, fmt or site.fmt, self.daz(site))
+        number = Number(0 if c is None else c, fmt or site.fmt, self.daz(site))
+        self.flags |= INVALID if number.value.signalling else 0
+        return number
 
     def deliver(self, total: Number) -> Result:
         """The output and all its flags."""
@@ -310,7 +312,7 @@ def fma(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **opt
     """One fused multiply-add after another, from c."""
     output, running = _Output(options), Site(RUNNING, fmt)
     total = output.start(c, running)
-    for term in output.terms(a, b, fmts, running):
+    for term in output.terms(a, b, fmts, output.daz(running)):
         total = output.fuse(running, term, total)
     return output.deliver(total)
 
@@ -319,7 +321,7 @@ def mul_add(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, *
     """Each product rounded, then added to the sum so far, from c."""
     output, product, running = _Output(options), Site(PRODUCT, fmt), Site(RUNNING, fmt)
     total = output.start(c, running)
-    for term in output.terms(a, b, fmts, running):
+    for term in output.terms(a, b, fmts, output.daz(running)):
         total = output.add(running, total, output.multiply(product, term))
     return output.deliver(total)
 
@@ -327,7 +329,7 @@ def mul_add(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, *
 def exact(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **options: Any) -> Result:
     """The exact sum of all products and c, rounded once."""
     output, running = _Output(options, payloads=False), Site(RUNNING, fmt)
-    total, terms = output.start(c, running), output.terms(a, b, fmts, running)
+    total, terms = output.start(c, running), output.terms(a, b, fmts, output.daz(running))
     return output.deliver(output.block(running, terms, total) if terms else total)
 
 
@@ -344,7 +346,7 @@ def blocks(
     """Blocks of `length` > 1 products and the running sum, each rounded once; with `fraction_bits`, aligned and cut."""
     output, running = _Output(options), Site(RUNNING, fmt)
     total = output.start(c, running)
-    for block in _groups(output.terms(a, b, fmts, running), length):
+    for block in _groups(output.terms(a, b, fmts, output.daz(running)), length):
         total = output.block(running, block, total, fraction_bits)
     return output.deliver(total)
 
@@ -365,7 +367,7 @@ def pairwise(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, 
         (n, left), (m, right) = sums[-2:]
         sums[-2:] = [(n + m, output.add(running, left, right))]
 
-    for term in output.terms(a, b, fmts, running):
+    for term in output.terms(a, b, fmts, output.daz(running)):
         sums.append((1, output.multiply(product, term)))
         while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
             merge()
@@ -381,7 +383,7 @@ def pairwise(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, 
 def chains(a: Codes, b: Codes, fmts: Pair, fmt: Format, n: int, c: int | None = None, **options: Any) -> Result:
     """Product k to fused multiply-add chain k mod n, each from +0; the chains added in order, then c."""
     output, running = _Output(options, payloads=False), Site(RUNNING, fmt)
-    addend, terms = output.start(c, running), output.terms(a, b, fmts, running)
+    addend, terms = output.start(c, running), output.terms(a, b, fmts, output.daz(running))
     if not terms:
         return output.deliver(addend)
     sums = [output.start(None, running) for _ in range(n)]
@@ -405,7 +407,7 @@ def chunked(
 ) -> Result:
     """Chunks summed by fused multiply-adds from +0 in one format; their sums added up in another, from c."""
     output, inner, outer = _Output(options), Site(RUNNING, inner_fmt), Site(LEVEL, outer_fmt)
-    total, terms = output.start(c, outer), output.terms(a, b, fmts, inner)
+    total, terms = output.start(c, outer), output.terms(a, b, fmts, output.daz(inner))
     for first in range(0, len(terms), length):
         chunk = output.start(None, inner)
         for term in terms[first : first + length]:
@@ -422,7 +424,7 @@ def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: A
     fixed = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
     output, lane = _Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, fixed)
     total = output.start(c, lane)
-    for low, high in _groups(output.terms(a, b, fmts, lane), 2):
+    for low, high in _groups(output.terms(a, b, fmts, output.daz(lane)), 2):
         total = output.fuse(lane, high, total)
         total = output.fuse(lane, low, total)
     return output.deliver(total)
@@ -484,7 +486,7 @@ def tensor_core(
         running = Site(RUNNING, SINGLE if core.sum_bits == 23 else E8M13, truncation, always_infinite=True)
     in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
     dot = _Output(options, nan="nvidia")
-    total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, running)
+    total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, dot.daz(running))
 
     if unpacked:
         for group in _groups(terms, 32):
@@ -513,58 +515,35 @@ def _single(rounding: str, number: int = RUNNING) -> Site:
     return Site(number, SINGLE, fixed, always_infinite=True)
 
 
-def _passes(
-    output: _Output,
-    terms: Sequence[Term],
-    total: Number,
-    length: int,
-    phases: int,
-    mode: str,
-    single: Site,
-    store: Site,
-) -> Number:
-    """Passes of several phases; a phase adds its products to a single, and a pass ends in memory."""
-    for products in _groups(terms, length * phases):
-        for phase in _groups(products, length):
-            if mode == "aligned":
-                total = output.block(single, phase, total, ALIGNED_BITS)
-            elif mode == "exact" and length > 1:
-                total = output.block(single, phase, total)
-            else:
-                for term in phase:
-                    total = output.fuse(single, term, total)
-        if store.fmt == HALF:
-            total = output.convert(store, total)
-    return total
+class _Ipu(_Output):
+    """An output in the format of the inputs (half for quarters) unless named: its accumulator, and its memory."""
 
+    def __init__(
+        self, fmts: Pair, partials: str, mode: str, single_rounding: str, stochastic: bool, options: dict[str, Any]
+    ) -> None:
+        super().__init__(options)
+        self.length, self.phases = PHASES[fmts[0].name]
+        self.mode = mode
+        self.no_subnormals = fmts[0] == SINGLE
+        self.out_format = self.out_format or (SINGLE if fmts[0] == SINGLE else HALF)
+        self.single = self.memory = _single(single_rounding)
+        if ROSTER[partials] == HALF:
+            self.memory = Site(STORE, HALF, {} if stochastic else {"rounding": Rounding.NEAREST_EVEN})
 
-def _accumulate(
-    a: Codes,
-    b: Codes,
-    fmts: Pair,
-    window: int | None,
-    partials: str,
-    mode: str,
-    rounding: str,
-    stochastic: bool,
-    c: int | None,
-    options: dict[str, Any],
-) -> Result:
-    output, single, store = _ipu_output(fmts, partials, rounding, stochastic, options)
-    length, phases = PHASES[fmts[0].name]
-    total = output.start(c, single, store.fmt)
-    terms = output.terms(a, b, fmts, single)
-    return output.deliver(_passes(output, terms, total, length, window or phases, mode, single, store))
-
-
-def _ipu_output(
-    fmts: Pair, partials: str, rounding: str, stochastic: bool, options: dict[str, Any]
-) -> tuple[_Output, Site, Site]:
-    """An output, in the format of the inputs (half for quarters) unless named; the accumulator; the memory."""
-    output = _Output(options)
-    output.out_format = output.out_format or (SINGLE if fmts[0] == SINGLE else HALF)
-    store = Site(STORE, ROSTER[partials], {} if stochastic else {"rounding": Rounding.NEAREST_EVEN})
-    return output, _single(rounding), store
+    def passes(self, terms: Sequence[Term], total: Number) -> Number:
+        """Passes of several phases; a phase adds its products to the accumulator, and half partials end each pass."""
+        for products in _groups(terms, self.length * self.phases):
+            for phase in _groups(products, self.length):
+                if self.mode == "aligned":
+                    total = self.block(self.single, phase, total, ALIGNED_BITS)
+                elif self.mode == "exact" and self.length > 1:
+                    total = self.block(self.single, phase, total)
+                else:
+                    for term in phase:
+                        total = self.fuse(self.single, term, total)
+            if self.memory.fmt == HALF:
+                total = self.convert(self.memory, total)
+        return total
 
 
 def amp(
@@ -573,13 +552,15 @@ def amp(
     fmts: Pair,
     partials: str = "float32",
     mode: str = "exact",
-    rounding: str = "nearest_even",
+    single_rounding: str = "nearest_even",
     stochastic: bool = True,
     c: int | None = None,
     **options: Any,
 ) -> Result:
     """The Accumulating Matrix Product unit: phases into a single; after each pass it is stored in the partials type."""
-    return _accumulate(a, b, fmts, None, partials, mode, rounding, stochastic, c, options)
+    output = _Ipu(fmts, partials, mode, single_rounding, stochastic, options)
+    terms = output.terms(a, b, fmts, output.no_subnormals)
+    return output.deliver(output.passes(terms, output.start(c, output.memory)))
 
 
 def slic(
@@ -589,13 +570,16 @@ def slic(
     partials: str = "float32",
     window: int = 4,
     mode: str = "exact",
-    rounding: str = "nearest_even",
+    single_rounding: str = "nearest_even",
     stochastic: bool = True,
     c: int | None = None,
     **options: Any,
 ) -> Result:
     """The slim convolution: as `amp`, with a phase for each position of the window."""
-    return _accumulate(a, b, fmts, window, partials, mode, rounding, stochastic, c, options)
+    output = _Ipu(fmts, partials, mode, single_rounding, stochastic, options)
+    output.phases = window
+    terms = output.terms(a, b, fmts, output.no_subnormals)
+    return output.deliver(output.passes(terms, output.start(c, output.memory)))
 
 
 def reduced_amp(
@@ -617,9 +601,8 @@ def reduced_amp(
     The last stage starts from c, a single.
     """
     nearest = "nearest_even"
-    output, single, store = _ipu_output(fmts, partials, nearest, stochastic, options)
-    length, phases = PHASES[fmts[0].name]
-    terms = output.terms(a, b, fmts, single)
+    output = _Ipu(fmts, partials, mode, nearest, stochastic, options)
+    terms = output.terms(a, b, fmts, output.no_subnormals)
     last = _single(nearest, LEVEL + 2 * len(stages))
     total = output.start(c, last)
     if not terms:
@@ -628,8 +611,7 @@ def reduced_amp(
     sums, first = [], 0
     for count in lengths:
         part, first = terms[first : first + count], first + count
-        start = output.start(None, single)
-        sums.append(_passes(output, part, start, length, phases, mode, single, store))
+        sums.append(output.passes(part, output.start(None, output.memory)))
     for level, sections in enumerate(stages):
         addition = _single(nearest, LEVEL + 2 * level)
         stored = Site(LEVEL + 2 * level + 1, ROSTER[between])

@@ -19,7 +19,8 @@ import pytest
 
 import softfloat
 from softfloat import ROSTER, bits, cli, display
-from softfloat.experiments import claims
+from softfloat.accumulators import PRESETS, TENSOR_CORES
+from softfloat.experiments import accumulation, claims
 from softfloat.experiments.claims import Verdict
 
 
@@ -99,6 +100,7 @@ def test_reproduce_prints_one_json_document(full):
     assert document["overflow"][1]["flags"] == ["INEXACT", "OVERFLOW", "INVALID"]
     assert document["underflow"][0]["code"] == 1
     assert document["plot"] == str(full.plot)
+    assert document["plots"] == [str(full.plot)]
 
 
 def test_the_grid_of_sums_covers_formats_and_modes(full):
@@ -122,6 +124,44 @@ def test_the_plot_is_a_picture(full):
     }
     assert {(0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2), (0, 0, 0), (255, 255, 255)} <= colours
     assert [path.name for path in full.plot.parent.iterdir()] == ["sums.png"]
+
+
+def test_the_document_holds_long_sums(full):
+    found = full.run.document["accumulation"]
+    assert {name: len(rows) for name, rows in found.items()} == {"dots": 39, "chunks": 34, "blocks": 39, "sums": 52}
+    assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped"}
+    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error"}
+    assert set(found["blocks"][0]) == {"accumulator", "output", "length", "error", "bound"}
+    assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound"}
+    for name in ("blocks", "sums"):
+        assert all(row["error"] <= row["bound"] for row in found[name])
+
+
+def test_the_report_tells_of_long_sums(monkeypatch, ready):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip() for line in Run("reproduce").out.splitlines()]
+    dots, chunks = ready.report.accumulation.dots, ready.report.accumulation.chunks
+    longest = [row for row in dots if row.length == 2**16]
+    cells = [cell for row in longest for cell in (f"{row.error:.1e}", f"{row.swamped:.0%}")]
+    assert ["65536", *cells] in [line.split() for line in lines]
+    middle = [f"{row.error:.1e}" for row in chunks if row.chunk == 256]
+    assert ["256", *middle] in [line.split() for line in lines]
+    assert sum(bool(re.match(r"b?float16 +\d+ +\d", line)) for line in lines) == 14
+    monkeypatch.setenv("COLUMNS", "60")
+    out = " ".join(Run("reproduce").out.split())
+    assert f"chunk 256, added in float16 {middle[0]}, added in float32 {middle[1]}" in out
+
+
+def test_a_broken_bound_is_exit_status_1(monkeypatch, full):
+    found = full.report.accumulation
+    broken = dataclasses.replace(found.blocks[0], error=2 * found.blocks[0].bound)
+    found = dataclasses.replace(found, blocks=(broken, *found.blocks[1:]))
+    report = dataclasses.replace(full.report, accumulation=found)
+    monkeypatch.setattr(claims, "reproduce", lambda *_: report)
+    run = Run("reproduce")
+    assert run.status == 1
+    assert "1 error bounds FAILED" in run.out
+    assert Run("reproduce", "--json").document["passed"] is False
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 119, 120, 200])
@@ -181,6 +221,7 @@ def test_a_wrong_subtraction_is_exit_status_1(monkeypatch, full):
     monkeypatch.setattr(bits, "sub", sub)
     monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
     monkeypatch.setattr(claims, "sums_across", lambda **_: ())
+    monkeypatch.setattr(accumulation, "measure", lambda *_: full.report.accumulation)
     run = Run("reproduce", "--json")
     assert run.status == 1
     failed = {claim["id"] for claim in run.document["claims"] if claim["verdict"] == "FAILED"}
@@ -211,6 +252,33 @@ def test_a_plot_replaces_a_file_only_when_complete(monkeypatch, ready, tmp_path)
     assert [x.name for x in tmp_path.iterdir()] == ["sums.png"]
     assert Run("reproduce", "--plot", str(path)).status == 0
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_of_everything(ready, tmp_path):
+    from matplotlib.image import imread
+
+    folder, sums = tmp_path / "plots", tmp_path / "sums.svg"
+    run = Run("reproduce", "--json", "--plots", str(folder), "--plot", str(sums))
+    assert (run.status, run.err) == (0, "")
+    assert run.document["plots"] == [str(sums), *(str(folder / name) for name in display.PLOTS)]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(display.PLOTS)
+    for name in display.PLOTS:
+        pixels = (imread(folder / name)[..., :3] * 255).round().astype(int)
+        assert pixels.shape[1] == 1200
+        colours = pixels @ (1 << 16, 1 << 8, 1)
+        assert {0xD55E00, 0x0072B2, 0x000000, 0xFFFFFF} <= set(np.unique(colours).tolist())
+        for edge in (colours[:3], colours[-3:], colours[:, :3], colours[:, -3:]):
+            assert (edge == 0xFFFFFF).all()  # nothing is cut off
+    assert "Plot written to" in Run("reproduce", "--plots", str(folder)).out
+
+
+def test_folders_that_plots_cannot_go_to(monkeypatch, tmp_path):
+    monkeypatch.setattr(claims, "reproduce", never)
+    (tmp_path / "file").write_text("")
+    Run("reproduce", "--plots", str(tmp_path / "file")).assert_error("cannot write the plot", "file")
+    Run("reproduce", "--plots", str(tmp_path / "missing" / "folder")).assert_error("cannot write the plot", "missing")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    Run("reproduce", "--plots", str(tmp_path / "folder")).assert_error('pip install "numba-softfloat[plot]"')
 
 
 def never(*_):
@@ -269,6 +337,8 @@ def test_progress_is_reported_for_every_stage(monkeypatch, full):
     sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
     monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
     monkeypatch.setattr("softfloat.experiments.swamping.running_sum", lambda *_, rounding, **__: full.report.nearest)
+    for name in ("dot_swamping", "chunking", "block_fma_bounds", "stochastic_sums"):
+        monkeypatch.setattr(accumulation, name, lambda *, seed: ())
     claims.reproduce(0, lambda: calls.append(1))
     assert len(calls) == claims.STAGES
 
@@ -462,6 +532,65 @@ def test_fields_are_coloured_on_a_terminal(monkeypatch):
     assert "\x1b" not in Run("inspect", "0x3c00", "--json").out
 
 
+# -- accumulators ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 160])
+def test_accumulators_lists_every_preset(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = Run("accumulators")
+    assert (run.status, run.err) == (0, "")
+    assert "\x1b" not in run.out
+    assert max(map(len, run.out.splitlines())) <= width
+    for preset in PRESETS.values():
+        assert preset.example in run.out
+        if width < 120:
+            assert preset.meaning in " ".join(run.out.split())
+            assert preset.source in " ".join(run.out.split())
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_accumulators_tells_of_one(monkeypatch, name, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = Run("accumulators", name)
+    assert (run.status, run.err) == (0, "")
+    assert max(map(len, run.out.splitlines())) <= width
+    words = " ".join(run.out.split())
+    for text in (PRESETS[name].example, PRESETS[name].meaning, PRESETS[name].source):
+        assert " ".join(text.split()) in words
+    assert "c and partials" in words
+
+
+def test_accumulators_shows_hardware():
+    lines = [line.split() for line in Run("accumulators", "tensor_core").out.splitlines()]
+    for row in TENSOR_CORES:
+        numbers = [str(x) for x in (row.block, row.fraction_bits, row.sum_bits)]
+        assert [row.architecture, row.input, row.instruction, *numbers, *", ".join(row.outputs).split()] in lines
+    assert "H200 is as H100" in Run("accumulators", "tensor_core").out
+    amp = [line.split() for line in Run("accumulators", "amp").out.splitlines()]
+    assert ["float16", "4", "16", "float16,", "float32"] in amp
+    slic = Run("accumulators", "slic").out
+    assert "pass is a phase for each" in slic
+
+
+def test_accumulators_as_json():
+    document = Run("accumulators", "--json").document
+    assert set(document) == {"version", "presets"}
+    assert [row["name"] for row in document["presets"]] == list(PRESETS)
+    for row in document["presets"]:
+        preset = PRESETS[row["name"]]
+        assert (row["example"], row["meaning"], row["source"]) == (preset.example, preset.meaning, preset.source)
+        assert row["description"].startswith(row["name"])
+    document = Run("accumulators", "tensor_core", "--json").document
+    assert len(document["presets"]) == 1
+    assert document["tensor_cores"] == [{**row._asdict(), "outputs": list(row.outputs)} for row in TENSOR_CORES]
+    assert document["same_as"]["L40S"] == "Ada"
+    (half, *_) = Run("accumulators", "amp", "--json").document["datapaths"]
+    assert half == {"inputs": ["float16"], "phase": 4, "pass": 16, "partials": ["float16", "float32"]}
+    assert "pass" not in Run("accumulators", "slic", "--json").document["datapaths"][0]
+
+
 # -- errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -484,8 +613,11 @@ def test_fields_are_coloured_on_a_terminal(monkeypatch):
         (["reproduce", "--seed", "x"], ["--seed", "'x'"]),
         (["reproduce", "--seed", str(2**64)], ["--seed"]),
         (["reproduce", "--plot"], ["--plot"]),
+        (["reproduce", "--plots"], ["--plots"]),
+        (["accumulators", "kulisch"], ["'kulisch'", "tensor_core", "exact"]),
+        (["accumulators", "amp", "slic"], ["slic"]),
         (["reproduce", "extra"], ["extra"]),
-        (["multiply"], ["multiply", "reproduce", "inspect"]),
+        (["multiply"], ["multiply", "reproduce", "inspect", "accumulators"]),
         ([], ["COMMAND"]),
     ],
 )
@@ -496,7 +628,7 @@ def test_errors_are_one_line(arguments, words):
 def test_version_and_help():
     run = Run("--version")
     assert (run.status, run.out, run.err) == (0, f"softfloat {softfloat.__version__}\n", "")
-    for arguments in (["--help"], ["reproduce", "--help"], ["inspect", "--help"]):
+    for arguments in (["--help"], ["reproduce", "--help"], ["inspect", "--help"], ["accumulators", "--help"]):
         run = Run(*arguments)
         assert run.status == 0
         assert run.out.startswith("usage: softfloat")
@@ -512,7 +644,7 @@ def test_interruption(monkeypatch):
     assert (run.status, run.out, run.err) == (130, "", "")
 
 
-@pytest.mark.parametrize("arguments", [["inspect", "1"], ["inspect", "1", "--json"]])
+@pytest.mark.parametrize("arguments", [["inspect", "1"], ["inspect", "1", "--json"], ["accumulators"]])
 def test_output_that_nobody_reads(arguments):
     class Closed(io.StringIO):
         def write(self, _):

@@ -37,6 +37,7 @@ def wide():
     "name",
     [
         "display",
+        "experiments.accumulation",
         "experiments.swamping",
         "experiments.overflow",
         "experiments.underflow",

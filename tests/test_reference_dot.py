@@ -320,6 +320,7 @@ def test_small_integers_are_exact(name: str) -> None:
 def test_nothing_to_add(name: str) -> None:
     for c in (0x00000001, 0x80000000, 0xFF800000, 0x7FC00001, 0x3F800000):
         assert PRESETS[name]([], [], c=c, daz=True) == (c, 0)
+    assert PRESETS[name]([], [], c=0x7F800001) == (0x7F800001, 16)
     assert PRESETS[name]([], []) == (0, 0)
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from softfloat import bits
 from softfloat.display import exact_decimal, power_of_two
 from softfloat.environment import Rounding
-from softfloat.experiments import exact
+from softfloat.experiments import accumulation, exact
+from softfloat.experiments.accumulation import Accumulation
 from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop
 from softfloat.experiments.scaling import loss_scaling
 from softfloat.experiments.squares import variance
@@ -134,7 +135,7 @@ class Report:
     Attributes
     ----------
     seed : int
-        Of every stochastic rounding in it.
+        Of every stochastic rounding and random vector in it.
     claims : tuple of Claim
     swamping : tuple of SwampingCell
         Formats outermost.
@@ -145,6 +146,8 @@ class Report:
         The tutorial's sums, trajectories kept.
     spread, wide_spread : Spread
         Of the tutorial's 20 runs, and of 1000.
+    accumulation : Accumulation
+        Long sums beside their error bounds.
     """
 
     seed: int
@@ -157,12 +160,13 @@ class Report:
     stochastic: RunningSum
     spread: Spread
     wide_spread: Spread
+    accumulation: Accumulation
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
+        """Whether nothing failed and every error bound holds."""
         verdicts = [claim.verdict for claim in self.claims] + [cell.verdict for cell in self.swamping]
-        return Verdict.FAILED not in verdicts
+        return Verdict.FAILED not in verdicts and not self.accumulation.broken
 
     @property
     def counts(self) -> dict[str, int]:
@@ -581,17 +585,17 @@ def swamping_table(sums: tuple[RunningSum, ...]) -> tuple[SwampingCell, ...]:
     return tuple(cells)
 
 
-STAGES = len(FORMATS) * len(Rounding) + 3
+STAGES = len(FORMATS) * len(Rounding) + 3 + accumulation.STAGES
 """How often `reproduce` calls `progress`."""
 
 
 def reproduce(seed: int = 0, progress: Callable[[], None] | None = None) -> Report:
-    """Compute every claim.
+    """Compute every claim, and long sums beside their error bounds.
 
     Parameters
     ----------
     seed : int
-        Of stochastic rounding; every seed must do.
+        Of stochastic rounding and random vectors; every seed must do.
     progress : callable, optional
         Called `STAGES` times on the way.
     """
@@ -616,4 +620,5 @@ def reproduce(seed: int = 0, progress: Callable[[], None] | None = None) -> Repo
         stochastic=stochastic,
         spread=sample,
         wide_spread=many,
+        accumulation=accumulation.measure(seed, advance),
     )

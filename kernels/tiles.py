@@ -1,0 +1,627 @@
+"""Faster ways through a dot product to the same bits: tiles of 8 rows by a vector of columns, in registers.
+
+Each way is a step (a function of `lanes.Vector`s) and what holds around it. All of them need finite operands of ranges
+in which no product, sum or error leaves the carrier's normal numbers (`linalg` looks at the operands first); then the
+first infinity or NaN of a running sum is an overflow, which nothing undoes, and the flags of the end tell all of it.
+
+INEXACT is watched until every output of a tile has it; what is left of k takes the brief step, which does not look.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from . import jit
+from .accumulate import RUNNING
+from .arith import fma
+from .carrier import decode, source_of
+from .jit import bits_float, kernel, row
+from .lanes import LANES, ROWS, tile
+from .prng import DOT_PLANE, dot_low, dot_words, unit_fraction
+from .rounding import round_any, target_of
+
+TINY, LARGEST, BEYOND, LOWEST, MAGIC, PER_QUANTUM = range(6)
+"""Parameters of a rounding: numbers, and bits in disguise."""
+SCALE_OF_GRID, GRID_OF_SCALE, KEPT_BITS, FLOOR = range(6, 10)
+"""Parameters of an aligned block."""
+PARAMETERS = 10
+EXACT_WATCH = 128  # products between two looks at how large running sums have become
+WATCH = 4  # turns between two looks whether all outputs are inexact
+
+VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN = range(5)
+SLOTS = 5
+"""What the state of a tile holds for each output: the running sum, and whether something happened.
+
+The last: for stochastic rounding, that more random bits are needed; for exact sums, the largest magnitude so far."""
+
+MAGNITUDE, EXPONENT = 0x7FFFFFFF, 0x7F800000
+EXPONENT64 = 0x7FF0000000000000
+HALF_LARGEST, HALF_TINY = 65504.0, 2.0**-14 - 2.0**-26
+UNDECIDED, MARGIN = 2.0**-17, 2.0**-20
+AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
+ONE = 0x3F800000
+
+
+# -- rounding a vector of float32 ------------------------------------------------------------------------------------
+
+
+def round_half(tile, x):
+    """To half, by the CPU. Overflow is an infinity."""
+    return x.through_half()
+
+
+def round_bfloat16(tile, x):
+    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity."""
+    bits = x.bits()
+    odd = bits.logical_right(16) & 1
+    return ((bits + odd + 0x7FFF) & -0x10000).floats()
+
+
+def round_narrow(tile, x):
+    """To any narrow format: 1.5 * 2^23 quanta, added and subtracted, leave a whole number of quanta. Unbounded above."""
+    exponent = (x.bits() & EXPONENT).at_least(tile.integer(LOWEST))
+    magic = (exponent + tile.integer(MAGIC)).floats()
+    return ((x + magic) - magic).with_sign(x)
+
+
+ROUNDERS = {"half": round_half, "bfloat16": round_bfloat16, "narrow": round_narrow}
+ABSORBING = {"half", "bfloat16"}
+"""Roundings that make an infinity of an overflow by themselves."""
+
+
+def bounded(tile, y, state, saturate, family):
+    """y, or what an overflow becomes; a finite one is noted."""
+    if not saturate and family in ABSORBING:
+        return y
+    over = y.magnitude() > tile.parameter(LARGEST)
+    if saturate:
+        state[OVERFLOW] = state[OVERFLOW].bits() | over.choose(y.bits() | 1, 0)
+    return over.choose(tile.parameter(BEYOND).with_sign(y), y)
+
+
+def sum_and_error(x, y):
+    """x + y and what the addition lost (Knuth)."""
+    s = x + y
+    shadow = s - x
+    return s, (x - (s - shadow)) + (y - shadow)
+
+
+def to_odd(s, error):
+    """s, or of the two float32 around the exact value the one with an odd last bit."""
+    bits = s.bits()
+    odd = (bits + ((bits ^ error.bits()) >> 31)) | 1
+    return error.nonzero().choose(odd, bits).floats()
+
+
+def note_underflow(tile, state, before, after):
+    """A tiny result that is not exact."""
+    tiny = (before.bits() & MAGNITUDE) < tile.integer(TINY)
+    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(before.bits() ^ after.bits(), 0)
+
+
+def fma_step(family, saturate, watchful):
+    """One fused multiply-add: the sum rounded to odd in float32, then to the format."""
+    rounder = ROUNDERS[family]
+
+    def step(tile, row, state):
+        product = tile.a(row) * tile.b()
+        x = to_odd(*sum_and_error(product, state[VALUE]))
+        y = rounder(tile, x)
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
+        if family != "bfloat16":
+            note_underflow(tile, state, x, y)
+        state[VALUE] = bounded(tile, y, state, saturate, family)
+        return state
+
+    return step
+
+
+def mul_add_step(family, saturate, watchful):
+    """A product rounded, a sum rounded. float32 has more than twice the precision: a sum rounded to it first rounds alike."""
+    rounder = ROUNDERS[family]
+
+    def step(tile, row, state):
+        exact = tile.a(row) * tile.b()
+        product = rounder(tile, exact)
+        if family != "bfloat16":
+            note_underflow(tile, state, exact, product)
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | (product.bits() ^ exact.bits())
+        product = bounded(tile, product, state, saturate, family)
+        if watchful:
+            s, error = sum_and_error(state[VALUE], product)
+            y = rounder(tile, s)
+            state[INEXACT] = state[INEXACT].bits() | error.bits() | (y.bits() ^ s.bits())
+        else:
+            y = rounder(tile, state[VALUE] + product)
+        state[VALUE] = bounded(tile, y, state, saturate, family)
+        return state
+
+    return step
+
+
+def single_fma_step(family, saturate, watchful):
+    """A float32 fused multiply-add, which the CPU has; the error by way of float64, where the product is exact."""
+
+    def step(tile, row, state):
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        state[VALUE] = a.fused(b, c)
+        if watchful:
+            s, error = sum_and_error(a.double() * b.double(), c.double())
+            lost = error.bits() | (state[VALUE].double().bits() ^ s.bits())
+            state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+        return state
+
+    return step
+
+
+def single_mul_add_step(family, saturate, watchful):
+    """A float32 product, a float32 sum."""
+
+    def step(tile, row, state):
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        product = a * b
+        s, error = sum_and_error(product, c)
+        if watchful:
+            lost = (a.double() * b.double()).bits() ^ product.double().bits()
+            happened = state[INEXACT].bits() | error.bits()
+            state[INEXACT] = lost.nonzero().choose(happened | 1, happened)
+        state[VALUE] = s
+        return state
+
+    return step
+
+
+STEPS = {
+    ("fma", "half"): fma_step,
+    ("fma", "bfloat16"): fma_step,
+    ("fma", "narrow"): fma_step,
+    ("fma", "float32"): single_fma_step,
+    ("mul_add", "half"): mul_add_step,
+    ("mul_add", "bfloat16"): mul_add_step,
+    ("mul_add", "narrow"): mul_add_step,
+    ("mul_add", "float32"): single_mul_add_step,
+}
+
+
+# -- stochastic rounding ---------------------------------------------------------------------------------------------
+
+
+def drawn_step(family, saturate, watchful):
+    """A fused multiply-add rounded stochastically by 16 random bits.
+
+    In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
+    1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot, where bits to come could
+    still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta half as large; and
+    where the result is tiny, as tininess hangs on U too.
+    """
+
+    def step(tile, row, state):
+        s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
+        magnitude = s.magnitude()
+        exponent = (magnitude.bits() & EXPONENT).at_least(tile.integer(LOWEST))
+        per_quantum = (tile.integer(PER_QUANTUM) - exponent).floats()
+        outward = (error.bits() ^ (s.bits() & -0x80000000)).floats()
+        y = magnitude * per_quantum
+        n = y.floored()
+        fraction = y - n
+        late = outward.fused(per_quantum, tile.noise(row).floats())
+        short = (fraction * -1.0 + 2.0) - late
+        z = (short > 0.0).choose(n, n + 1.0) * (exponent - tile.integer(MAGIC)).floats()
+        near = ((short - UNDECIDED).magnitude() - (UNDECIDED + MARGIN)).bits()
+        lost = fraction.bits() | error.bits()
+        special = (magnitude.bits() < tile.integer(LOWEST)) | (short > 1.0 - AT_A_POWER)
+        left = (special & lost.nonzero()).choose(lost | -1, near)
+        state[LEFT_OPEN] = state[LEFT_OPEN].bits() | left
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | lost
+        over = z > tile.parameter(LARGEST)
+        if saturate:
+            state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+        z = over.choose(tile.parameter(BEYOND), z)
+        state[VALUE] = z.with_sign(s)
+        return state
+
+    return step
+
+
+# -- blocks ----------------------------------------------------------------------------------------------------------
+
+
+def exact_step(block, blocks, stored, saturate, careful, watchful):
+    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if `stored`.
+
+    Not `careful`: sums of a block are exact in float64, as long as none reaches what the largest running sum, noted,
+    still allows. `careful`: the errors of the additions are added up, exactly, and folded in.
+    """
+
+    def step(tile, row, state):
+        running = state[VALUE]
+        for number in range(blocks):
+            s, lost = running, None
+            for product in range(number * block, (number + 1) * block):
+                term = tile.a(row, product) * tile.b(product)
+                if careful:
+                    s, error = sum_and_error(s, term)
+                    lost = error if lost is None else lost + error
+                else:
+                    s = s + term
+            if careful:
+                s, error = sum_and_error(s, lost)
+                bits = s.bits()
+                odd = (bits + ((bits ^ error.bits()) >> 63)) | 1
+                s = error.nonzero().choose(odd, bits).floats()
+            else:
+                state[LEFT_OPEN] = state[LEFT_OPEN].at_least(running.magnitude())
+            single = s.single()
+            running = single.double()
+            if watchful:
+                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
+        if stored:
+            half = single.through_half()
+            tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
+            state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
+            if watchful:
+                lost = (half.bits() ^ single.bits()).nonzero()
+                state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+            if saturate:
+                over = half.magnitude() > HALF_LARGEST
+                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+                half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
+            running = half.double()
+        if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
+            running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
+        state[VALUE] = running
+        return state
+
+    return step
+
+
+def aligned_step(block, result, watchful):
+    """A block of products and the running sum, each cut to the grid of the largest exponent, added, and rounded.
+
+    `result`: "cut" keeps the bits a parameter says, "half" rounds to half, nearest even.
+    """
+
+    def step(tile, row, state):
+        running = state[VALUE]
+        power = (running.bits() & EXPONENT64).at_least(tile.integer(FLOOR)).floats()
+        scale = running.nonzero().choose(power, 0.0)
+        for product in range(block):
+            scale = scale.at_least(tile.a(row, product, 1) * tile.b(product, 1))
+        scale = (scale > 0.0).choose(scale, 1.0)
+        per_grid = (tile.integer(SCALE_OF_GRID) - scale.bits()).floats()
+        grid = (scale.bits() - tile.integer(GRID_OF_SCALE)).floats()
+        term = running * per_grid
+        total = term.truncated()
+        cut = total.bits() ^ term.bits()
+        for product in range(block):
+            term = (tile.a(row, product) * per_grid) * tile.b(product)
+            kept = term.truncated()
+            total = total + kept
+            if watchful:
+                cut = cut | (kept.bits() ^ term.bits())
+        s = total * grid
+        if result == "half":
+            exponent = (s.bits() & EXPONENT64).at_least(tile.integer(LOWEST))
+            magic = (exponent + tile.integer(MAGIC)).floats()
+            y = ((s + magic) - magic).with_sign(s)
+            tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)
+            state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
+            finite = running.magnitude() <= HALF_LARGEST
+            y = (y.magnitude() > HALF_LARGEST).choose(tile.parameter(BEYOND).with_sign(y), y)
+            y = finite.choose(y, running)
+        else:
+            y = (s.bits() & tile.integer(KEPT_BITS)).floats()
+        if watchful:
+            lost = cut | (y.bits() ^ s.bits())
+            if result == "half":
+                lost = finite.choose(lost, 0)
+            state[INEXACT] = state[INEXACT].bits() | lost
+        state[VALUE] = y
+        return state
+
+    return step
+
+
+# -- around a step ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def flags_of(value, inexact, underflow, overflow, nan_flags):
+    """An output's flags from its tile's state at the end."""
+    flags = 1 if inexact != 0 else 0
+    flags |= 3 if underflow != 0 else 0
+    flags |= 5 if (overflow != 0) | (abs(value) == np.inf) else 0
+    return flags | nan_flags if value != value else flags
+
+
+@row
+def begin(state, c, i, j, lanes):
+    """The state of a tile before its first turn."""
+    cells = ROWS * lanes
+    for row_ in range(ROWS):
+        for lane in range(lanes):
+            state[row_ * lanes + lane] = c[i * ROWS + row_, j * lanes + lane]
+    for cell in range(cells, state.size):
+        state[cell] = 0.0
+
+
+@row
+def end(state, happened, values, flags, i, j, lanes, nan_flags):
+    """Outputs of a tile after its last turn."""
+    cells = ROWS * lanes
+    for row_ in range(ROWS):
+        for lane in range(lanes):
+            cell = row_ * lanes + lane
+            value = state[cell]
+            values[i * ROWS + row_, j * lanes + lane] = value
+            flags[i * ROWS + row_, j * lanes + lane] = flags_of(
+                value,
+                happened[INEXACT * cells + cell],
+                happened[UNDERFLOW * cells + cell],
+                happened[OVERFLOW * cells + cell],
+                nan_flags,
+            )
+
+
+@row
+def all_inexact(happened, cells):
+    """Whether nothing is left to watch for."""
+    exact = 0
+    for cell in range(INEXACT * cells, (INEXACT + 1) * cells):
+        exact += happened[cell] == 0
+    return exact == 0
+
+
+def _compiled_tile(step, carrier, block, planes, watchful, *more):
+    """The loop of a step; `more` are the slots it uses beside the running sum and, if watchful, INEXACT."""
+    slots = (VALUE, *((INEXACT,) if watchful else ()), *more)
+    return tile(step, carrier, slots, PARAMETERS, block, planes)
+
+
+def _slots(family, saturate):
+    """What a step of STEPS notes."""
+    return (UNDERFLOW,) * (family in ("half", "narrow")) + (OVERFLOW,) * bool(saturate)
+
+
+@cache
+def deterministic(kind, carrier, block, planes, *options):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags) over tiles first ... last - 1.
+
+    `kind` is an operation and a family of STEPS, or ("aligned", ""); `options` go to the step. a is (planes, row
+    panels, k, ROWS), b (planes, column panels, k, lanes); c and values are (ROWS * row panels, lanes * column panels);
+    all of the carrier's type. Tiles are numbered with the row panel running fastest.
+    """
+    digest = jit.SOURCE_DIGEST
+    lanes = LANES[carrier]
+    if kind[0] == "aligned":
+        make, slots = aligned_step, (UNDERFLOW,) * (options[0] == "half")
+        options = (block, *options)
+    else:
+        make, slots = STEPS[kind], _slots(kind[1], *options)
+        options = (kind[1], *options)
+    watchful, brief = (
+        _compiled_tile(make(*options, watches), carrier, block, planes, watches, *slots) for watches in (True, False)
+    )
+    integer = np.int32 if carrier is np.float32 else np.int64
+    cells = ROWS * lanes
+    watched = max(WATCH // block, 1)
+
+    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags):
+        digest  # noqa: B018
+        panels, turns = a.shape[1], a.shape[2] // block
+        a_plane, b_plane = a.size // planes, b.size // planes
+        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        state = np.empty(SLOTS * cells, carrier)
+        happened = state.view(integer)
+        for unit in range(first, last):
+            i, j = unit % panels, unit // panels
+            a_at, b_at = i * turns * block * ROWS, j * turns * block * lanes
+            begin(state, c, i, j, lanes)
+            done = 0
+            while done < turns:
+                count = turns - done
+                if all_inexact(happened, cells):
+                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                else:
+                    count = min(watched, count)
+                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                done += count
+                a_at += count * block * ROWS
+                b_at += count * block * lanes
+            end(state, happened, values, flags, i, j, lanes, nan_flags)
+
+    return jit.compiled(deterministic_loop)
+
+
+@cache
+def exact_blocks(block, blocks, stored, saturate):
+    """As `deterministic`, for blocks whose sums are exact; `limits` holds the largest running sum that is sure to be exact for each tile.
+
+    loop(first, last, a, b, c, values, flags, numbers, nan_flags, limits): limits is (row panels, column panels).
+    """
+    digest = jit.SOURCE_DIGEST
+    carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
+    slots = (UNDERFLOW,) * stored + (OVERFLOW,) * (stored and saturate)
+    quick, brief, careful, careful_brief = (
+        _compiled_tile(
+            exact_step(block, blocks, stored, saturate, careful, watchful),
+            carrier, group, 1, watchful, *slots, *(() if careful else (LEFT_OPEN,)),
+        )
+        for careful in (False, True)
+        for watchful in (True, False)
+    )  # fmt: skip
+    cells = ROWS * lanes
+    watched = max(EXACT_WATCH // group, 1)
+
+    def exact_blocks_loop(first, last, a, b, c, values, flags, numbers, nan_flags, limits):
+        digest  # noqa: B018
+        panels, turns = a.shape[1], a.shape[2] // group
+        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        state = np.empty(SLOTS * cells, carrier)
+        happened = state.view(np.int64)
+        saved = np.empty_like(state)
+        for unit in range(first, last):
+            i, j = unit % panels, unit // panels
+            a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
+            begin(state, c, i, j, lanes)
+            done, known = 0, False
+            while done < turns:
+                count = min(watched, turns - done)
+                known = known or all_inexact(happened, cells)
+                largest = np.inf
+                if limits[i, j] > 0.0:
+                    saved[:] = state
+                    if known:
+                        brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                    else:
+                        quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                    largest = 0.0
+                    for cell in range(LEFT_OPEN * cells, SLOTS * cells):
+                        largest = max(largest, state[cell])
+                        state[cell] = 0.0
+                    if not largest < limits[i, j]:
+                        state[:] = saved
+                if not largest < limits[i, j]:
+                    if known:
+                        careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                    else:
+                        careful(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                done += count
+                a_at += count * group * ROWS
+                b_at += count * group * lanes
+            end(state, happened, values, flags, i, j, lanes, nan_flags)
+
+    return jit.compiled(exact_blocks_loop)
+
+
+STEPS_OF_A_BLOCK = 8  # half-words of a Philox block
+
+
+PAIRS = LANES[np.float32] // 2
+LOW_HALVES, ONES = (np.uint64(x * 0x100000001) for x in (0xFFFF, ONE))
+
+
+@row
+def fill_noise(noise, index, row_stride, column_stride, site, block, mask, key, stream):
+    """1 + the top 16 bits of the next eight roundings of a tile's outputs, as float32, two columns in a word.
+
+        word of Philox     hhhhhhhhhhhhhhhh llllllllllllllll
+        float32 in [1, 2)  0 01111111 hhhhhhhhhhhhhhhh 0000000     and the same with l
+    """
+    for row_ in range(ROWS):
+        for pair in range(PAIRS):
+            output = np.uint64(index + row_ * row_stride + 2 * pair * column_stride)
+            even = dot_words(output, DOT_PLANE, site, block, key, stream)
+            odd = dot_words(output + np.uint64(column_stride), DOT_PLANE, site, block, key, stream)
+            for word in range(4):
+                both = even[word] | (odd[word] << np.uint64(32))
+                low = (((both & LOW_HALVES) << np.uint64(7)) & mask) | ONES
+                high = ((both >> np.uint64(9)) & mask) | ONES
+                noise[(word * ROWS + row_) * PAIRS + pair] = low
+                noise[((word + 4) * ROWS + row_) * PAIRS + pair] = high
+
+
+@cache
+def stochastic(family, saturate):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
+    index, row_stride, column_stride, rows, columns, width, key, stream).
+
+    As `deterministic`, for fused multiply-adds rounded stochastically; eight turns at a time. What 16 random bits leave
+    open is done again with all of them, an output at a time, by the plain functions on the wide carrier. Only outputs
+    of the first `rows` and `columns` exist.
+    """
+    digest = jit.SOURCE_DIGEST
+    lanes = LANES[np.float32]
+    slots = (OVERFLOW,) * saturate + (LEFT_OPEN,)
+    watchful, brief = (
+        _compiled_tile(drawn_step(family, saturate, how), np.float32, 1, 1, how, *slots) for how in (True, False)
+    )
+    cells = ROWS * lanes
+
+    @kernel
+    def again(x, y, z, noise, output, step, source, target, width, key, stream):
+        scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+        random = np.float64(noise) - 1.0
+        if width > 16:
+            random += unit_fraction(dot_low(output, RUNNING, step, key, stream), 52)
+        random = np.floor(random * scale) / scale
+        s, _ = fma(x, y, z, target)
+        code, raised = round_any(s, random, target)
+        return decode(code, source), raised
+
+    def stochastic_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
+        index, row_stride, column_stride, rows, columns, width, key, stream,
+    ):  # fmt: skip
+        digest  # noqa: B018
+        source, target = source_of(ints, floats), target_of(ints, floats)
+        panels, turns = a.shape[1], a.shape[2]
+        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        state = np.empty(SLOTS * cells, np.float32)
+        happened = state.view(np.int32)
+        saved = np.empty(cells, np.float32)
+        overflowed = np.empty(cells, np.int32)
+        noise = np.empty(STEPS_OF_A_BLOCK * cells, np.float32)
+        noise_pairs = noise.view(np.uint64)
+        kept = 0x007FFF80 & ~((1 << (23 - min(width, 16))) - 1)
+        mask = np.uint64(kept) | (np.uint64(kept) << np.uint64(32))
+        for unit in range(first, last):
+            i, j = unit % panels, unit // panels
+            a_at, b_at = i * turns * ROWS, j * turns * lanes
+            corner = index + i * ROWS * row_stride + j * lanes * column_stride
+            begin(state, c, i, j, lanes)
+            known = False
+            for done in range(0, turns, STEPS_OF_A_BLOCK):
+                count = min(STEPS_OF_A_BLOCK, turns - done)
+                saved[:] = state[:cells]
+                if saturate:
+                    overflowed[:] = happened[OVERFLOW * cells : (OVERFLOW + 1) * cells]
+                fill_noise(
+                    noise_pairs, corner, row_stride, column_stride, RUNNING, done // STEPS_OF_A_BLOCK, mask, key, stream
+                )
+                known = known or all_inexact(happened, cells)
+                if known:
+                    brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                else:
+                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                left = 0
+                for cell in range(LEFT_OPEN * cells, SLOTS * cells):
+                    left |= happened[cell]
+                if left < 0:
+                    for cell in range(cells):
+                        if happened[LEFT_OPEN * cells + cell] >= 0:
+                            continue
+                        row_, lane = cell // lanes, cell % lanes
+                        if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
+                            continue
+                        output = np.uint64(corner + row_ * row_stride + lane * column_stride)
+                        z = np.float64(saved[cell])
+                        seen = 0
+                        for turn in range(count):
+                            z, raised = again(
+                                np.float64(flat_a[a_at + turn * ROWS + row_]),
+                                np.float64(flat_b[b_at + turn * lanes + lane]),
+                                z,
+                                noise[turn * cells + cell],
+                                output,
+                                done + turn,
+                                source,
+                                target,
+                                width,
+                                key,
+                                stream,
+                            )
+                            seen |= raised
+                        state[cell] = z
+                        happened[UNDERFLOW * cells + cell] |= seen & 2
+                        if saturate:
+                            happened[OVERFLOW * cells + cell] = overflowed[cell] | (seen & 4)
+                happened[LEFT_OPEN * cells :] = 0
+                a_at += count * ROWS
+                b_at += count * lanes
+            end(state, happened, values, flags, i, j, lanes, nan_flags)
+
+    return jit.compiled(stochastic_loop)

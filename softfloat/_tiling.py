@@ -1,0 +1,398 @@
+"""Which dot products the faster loops of `kernels.tiles` serve, and how their operands are laid out for them.
+
+A way is chosen twice: by the program (formats, roundings, how products meet the sum), and by the operands, whose values
+must be finite and of a range in which nothing leaves the carrier's normal numbers. What is not served goes the plain way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softfloat import _engine
+from softfloat._engine import BFLOAT16, FLOAT16, FLOAT32, Codes
+from softfloat.formats import Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, InfiniteInput, Overflow, Rounding
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from softfloat.linalg import Program, Site
+
+NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
+STOCHASTIC_NORMAL = -95  # stochastic rounding scales by quanta, which must be normal as well
+SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
+FIRST_EXACT = 52
+
+
+@cache
+def tiles() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import tiles as module
+
+    return module
+
+
+@cache
+def available() -> tuple[bool, bool]:
+    """Whether the compiler may use the CPU's fused multiply-adds, and its conversions of halves."""
+    from softfloat.kernels import fast
+
+    return fast.has_feature("fma"), fast.has_f16c()
+
+
+class Extent(NamedTuple):
+    """What the values of an operand span: exponents of the smallest bit and just above the largest number."""
+
+    low: int
+    high: int
+    finite: bool
+    empty: bool  # nothing but zeros
+
+
+def extent(values: Codes, fmt: Format) -> Extent:
+    """The span of values of a format."""
+    from softfloat.kernels import dots
+
+    least, greatest, finite = dots.extent()(values.reshape(-1))
+    if not greatest:
+        return Extent(0, 0, bool(finite), True)
+    return Extent(
+        max(math.frexp(least)[1] - 1, fmt.emin) - fmt.mantissa_bits, math.frexp(greatest)[1], bool(finite), False
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A faster loop: its carrier, products of a turn, and what its operands must fulfil beyond being finite."""
+
+    carrier: type
+    kind: str
+    options: tuple[Any, ...]
+    group: int
+    planes: int
+    lowest: int
+    site: Site
+
+
+@lru_cache(maxsize=512)
+def _narrow_family(fmt: spec.FormatSpec) -> str:
+    if fmt == FLOAT16 and available()[1]:
+        return "half"
+    if fmt == BFLOAT16:
+        return "bfloat16"
+    if fmt == FLOAT32:
+        return "float32"
+    return "narrow" if _engine.fits_narrow_carrier(fmt) and not _engine.is_unusual(fmt) else ""
+
+
+def choose(planned: Program) -> Way | None:
+    """The way that serves a program, if its operands allow."""
+    from softfloat.kernels import dots
+
+    accumulator = planned.accumulator
+    if not _engine.FAST or _engine.loops().jit.DISABLED or not planned.length or accumulator.reduction:
+        return None
+    if accumulator.tree or accumulator.chains > 1 or planned.sites.get(dots.RESULT, planned.sites[dots.RUNNING]).width:
+        if accumulator.tree or accumulator.chains > 1 or planned.converts:
+            return None
+    makers = {
+        dots.FUSED: _fused,
+        dots.ROUNDED: _rounded,
+        dots.EXACT: _exact,
+        dots.ALIGNED: _aligned,
+    }
+    return makers[planned.kind](planned)
+
+
+def _overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
+    """Whether an overflow stays: as an infinity, a NaN, or the largest number."""
+    rule, fmt = site.rule, site.format
+    if rule.overflow is Overflow.SATURATE:
+        return True
+    if rule.overflow is Overflow.NAN:
+        return fmt.has_nan and fmt.infinities
+    plain = rule.infinite_input in (InfiniteInput.DEFAULT, InfiniteInput.KEEP)
+    return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
+
+
+def _running(planned: Program) -> tuple[Site, str] | None:
+    from softfloat.kernels import dots
+
+    site = planned.sites[dots.RUNNING]
+    family = _narrow_family(site.format.spec)
+    if not family or planned.accumulator.store or not _overflow_serves(site, planned.policy):
+        return None
+    if family in ("half", "narrow") and (site.rule.daz or site.rule.ftz):
+        return None
+    exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
+    if family == "float32":
+        return (site, family) if site.rule.overflow is Overflow.INFINITY and available()[0] else None
+    return (site, family) if exact else None
+
+
+def _fused(planned: Program) -> Way | None:
+    found = _running(planned)
+    if found is None:
+        return None
+    site, family = found
+    saturate = site.rule.overflow is Overflow.SATURATE
+    if site.rule.rounding is Rounding.NEAREST_EVEN:
+        return Way(np.float32, "deterministic", (("fma", family), saturate), 1, 1, NORMAL, site)
+    if site.rule.rounding is Rounding.STOCHASTIC and family != "float32" and available()[0]:
+        return Way(np.float32, "stochastic", (family, saturate), 1, 1, STOCHASTIC_NORMAL, site)
+    return None
+
+
+def _rounded(planned: Program) -> Way | None:
+    from softfloat.kernels import dots
+
+    found = _running(planned)
+    if found is None:
+        return None
+    site, family = found
+    product = planned.sites[dots.PRODUCT]
+    if product != site or site.rule.rounding is not Rounding.NEAREST_EVEN:
+        return None
+    saturate = site.rule.overflow is Overflow.SATURATE
+    return Way(np.float32, "deterministic", (("mul_add", family), saturate), 1, 1, NORMAL, site)
+
+
+def _plain_single(site: Site) -> bool:
+    """Whether a stage is float32, nearest even, with infinities; its subnormals never matter here."""
+    rule = site.rule
+    nearest = rule.rounding is Rounding.NEAREST_EVEN and rule.overflow is Overflow.INFINITY
+    return site.format.spec == FLOAT32 and nearest and rule.infinite_input is not InfiniteInput.NAN
+
+
+def _exact(planned: Program) -> Way | None:
+    from softfloat.kernels import dots
+
+    accumulator = planned.accumulator
+    running = planned.sites[dots.RUNNING]
+    if not _plain_single(running) or accumulator.block not in (4, 8):
+        return None
+    store = planned.sites.get(dots.STORE)
+    saturate = False
+    if store is not None:
+        serves = store.format.spec == FLOAT16 and available()[1] and store.rule.rounding is Rounding.NEAREST_EVEN
+        if not serves or store.rule.daz or store.rule.ftz or not _overflow_serves(store, planned.policy):
+            return None
+        if store.rule.tininess is not spec.Tininess.AFTER:
+            return None
+        saturate = store.rule.overflow is Overflow.SATURATE
+    group = len(accumulator.order)
+    if planned.length % group or (store is not None and accumulator.store_every != group) or group % accumulator.block:
+        return None
+    options = (accumulator.block, group // accumulator.block, store is not None, saturate)
+    return Way(np.float64, "exact", options, group, 1, NORMAL, store or running)
+
+
+def _aligned(planned: Program) -> Way | None:
+    from softfloat.kernels import dots
+
+    running, store = planned.sites[dots.RUNNING], planned.sites.get(dots.STORE)
+    rule = running.rule
+    if rule.daz or rule.ftz or rule.overflow is not Overflow.INFINITY or rule.infinite_input is InfiniteInput.NAN:
+        return None
+    if store is not None and store.format.spec != FLOAT32:
+        return None
+    exponents = running.format.exponent_bits == FLOAT32.exponent_bits and running.format.bias == FLOAT32.bias
+    if rule.rounding is Rounding.TOWARD_ZERO and exponents and rule.always_infinite:
+        result = "cut"
+    elif rule.rounding is Rounding.NEAREST_EVEN and running.format.spec == FLOAT16 and store is None:
+        if rule.tininess is not spec.Tininess.AFTER:
+            return None
+        result = "half"
+    else:
+        return None
+    block = planned.block
+    return Way(np.float64, "deterministic", (("aligned", ""), result), block, 2, NORMAL, store or running)
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+def _parameters(way: Way, planned: Program) -> Codes:
+    """The numbers of `tiles`, for the carrier of this way."""
+    floor = tiles()
+    numbers = np.zeros(floor.PARAMETERS, way.carrier)
+    single = way.carrier is np.float32
+    bits = numbers.view(np.uint32 if single else np.uint64)
+    from softfloat.kernels import dots
+
+    fmt = planned.sites[dots.RUNNING].format
+    rule = planned.sites[dots.RUNNING].rule
+    fraction, bias = (23, 127) if single else (52, 1023)
+    saturates = rule.overflow is Overflow.SATURATE
+    numbers[floor.LARGEST] = fmt.max
+    numbers[floor.BEYOND] = fmt.max if saturates else np.inf if fmt.infinities else np.nan
+    if fmt.spec == FLOAT32 and way.planes == 1:
+        return numbers
+    target = spec.target(fmt.spec, rule, CARRIER64)
+    if way.kind == "stochastic":
+        lowest = max(fmt.emin, STOCHASTIC_NORMAL)
+        bits[floor.LOWEST] = (bias + lowest) << fraction
+        bits[floor.PER_QUANTUM] = (2 * bias + fmt.mantissa_bits) << fraction
+        bits[floor.MAGIC] = fmt.mantissa_bits << fraction
+        return numbers
+    bits[floor.LOWEST] = max(bias + fmt.emin, 1) << fraction
+    bits[floor.MAGIC] = (fraction - fmt.mantissa_bits) << fraction | 1 << (fraction - 1)
+    if single:
+        bits[floor.TINY] = np.float32(target.tiny_positive).view(np.uint32)
+    if way.planes == 2:
+        assert planned.accumulator.fraction_bits is not None
+        bits[floor.SCALE_OF_GRID] = (2 * bias + planned.accumulator.fraction_bits) << fraction
+        bits[floor.GRID_OF_SCALE] = planned.accumulator.fraction_bits << fraction
+        bits[floor.KEPT_BITS] = (1 << 64) - (1 << (fraction - fmt.mantissa_bits))
+        bits[floor.FLOOR] = (bias + fmt.emin) << fraction
+    return numbers
+
+
+def _leading(values: Codes, fmt: Format) -> Codes:
+    """2^exponent of each value, a subnormal's that of its format; 0 for 0."""
+    powers = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
+    return np.where(values == 0.0, 0.0, np.maximum(powers, fmt.tiny))
+
+
+def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
+    """(planes, panels, k, size) of arrays (k, n), filled up with zeros."""
+    length, count = planes[0].shape
+    panels = -(-count // size)
+    result = np.zeros((len(planes), panels, length, size), carrier)
+    whole = count // size
+    for plane, values in zip(result, planes, strict=True):
+        plane[:whole] = values[:, : whole * size].reshape(length, whole, size).transpose(1, 0, 2)
+        if whole < panels:
+            plane[whole, :, : count - whole * size] = values[:, whole * size :]
+    return result
+
+
+def _filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
+    result = np.zeros((rows, columns), carrier)
+    if c is not None:
+        result[: c.shape[0], : c.shape[1]] = c
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Operands:
+    """Values in the order of the sum, as float64: a is (rows, k), b is (k, columns), c is (rows, columns) or None."""
+
+    a: Codes
+    b: Codes
+    c: Codes | None
+
+
+def run(
+    way: Way,
+    planned: Program,
+    operands: Operands,
+    place: tuple[int, int, int],
+    key: int,
+    stream: int,
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags), or None if the operands go beyond what this way can do.
+
+    `place`: the number of the first output, and how far it is to the next row and the next column.
+    """
+    first, second = planned.formats
+    spans = [extent(operands.a, first), extent(operands.b, second)]
+    low = sum(x.low for x in spans)
+    high = sum(x.high for x in spans)
+    lows, highs = [low], [high]
+    if operands.c is not None:
+        start = extent(operands.c, planned.partials)
+        spans.append(start)
+        if not start.empty:
+            lows.append(start.low)
+            highs.append(start.high)
+    if not all(x.finite for x in spans):
+        return None
+    low, top = min(lows), max(highs) + planned.length.bit_length() + 1
+    if any(x.empty for x in spans[:2]):
+        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
+    if low < way.lowest or high > 126:
+        return None
+    if way.carrier is np.float64 and (top > 127 or (way.kind == "exact" and top - low > SUBTLEST)):
+        return None
+    floor = tiles()
+    lanes = floor.LANES[way.carrier]
+    planes_a, planes_b = [operands.a.T], [operands.b]
+    if way.planes == 2:
+        planes_a.append(_leading(operands.a, first).T)
+        planes_b.append(_leading(operands.b, second))
+    a, b = _panels(planes_a, floor.ROWS, way.carrier), _panels(planes_b, lanes, way.carrier)
+    rows, columns = operands.a.shape[0], operands.b.shape[1]
+    shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
+    c = _filled(operands.c, *shape, way.carrier)
+    values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
+    numbers = _parameters(way, planned)
+    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
+    nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
+    common = a, b, c, values, flags, numbers, nan_flags
+    loop, more = _loop(way, planned, a, b, place, (rows, columns), low, key, stream)
+
+    def work(start: int, stop: int) -> int:
+        loop(start, stop, *common, *more)
+        return 0
+
+    _engine.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
+    values, flags = values[:rows, :columns], flags[:rows, :columns]
+    if way.site.rule.overflow is Overflow.NAN:
+        flags[np.isinf(values)] |= nan_flags
+    return _codes(values, planned.partials, way.site), flags
+
+
+def _loop(
+    way: Way,
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    place: tuple[int, int, int],
+    shape: tuple[int, int],
+    low: int,
+    key: int,
+    stream: int,
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The loop of a way, and what it takes beyond the common arguments."""
+    floor = tiles()
+    if way.kind == "deterministic":
+        kind, *options = way.options
+        return floor.deterministic(kind, way.carrier, way.group, way.planes, *options), ()
+    if way.kind == "exact":
+        block = way.options[0]
+        largest = [np.abs(x).max(axis=(0, 2, 3)) for x in (a, b)]
+        reach = block * np.multiply.outer(*largest)  # what a block adds at most
+        return floor.exact_blocks(*way.options), (2.0 ** (FIRST_EXACT + low) - reach,)
+    numbers = way.site.numbers
+    return floor.stochastic(*way.options), (
+        *numbers,
+        *place,
+        *shape,
+        way.site.width,
+        np.uint64(key),
+        np.uint64(stream),
+    )
+
+
+def _codes(values: Codes, partials: Format, site: Site) -> Codes:
+    """Codes of values that the format has; NaN as the rule makes it."""
+    single = np.ascontiguousarray(values, np.float32)
+    codes = single.view(np.uint32)
+    beyond = ~np.isfinite(single)
+    if partials.spec != FLOAT32:
+        codes, _ = _engine.run(
+            "convert", [codes], ["values"], FLOAT32, partials, _engine.NEAREST, out=None, flags="any", random_bits=None, stream=0
+        )  # fmt: skip
+    if beyond.any():
+        target = spec.target(partials.spec, site.rule, CARRIER64)
+        nan = beyond if site.rule.overflow is Overflow.NAN else np.isnan(single)
+        codes = np.where(nan, np.asarray(target.nan, codes.dtype), codes)
+    return codes

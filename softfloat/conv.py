@@ -1,0 +1,704 @@
+"""Convolutions of codes over an `Accumulator`, and the gradients of conv2d: windows gathered piece by piece, each piece a matrix product.
+
+`softfloat.bits` offers these functions. What they share:
+
+layout
+    "NHWC" has weights in HWIO, "NCHW" in OIHW; one-dimensional, "NWC" in WIO and "NCW" in OIW. I counts the input
+    channels of one group.
+order of k
+    Kernel row, kernel column, input channel of the group, channels fastest. Where the accumulator has a
+    `channel_group` of g, the channels of a group are filled up with +0 to a multiple of g, and k is group of g, kernel
+    row, kernel column, channel within it: the passes of the IPU's AMP (poplibs, inlineAssemblerConv.hpp).
+padding
+    Operands +0; their products enter the accumulator like all others. So 0 * inf is INVALID there too.
+
+Stochastic rounding addresses an output by its place in the array returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from softfloat._call import Options
+from softfloat._engine import Codes, check_codes
+from softfloat.accumulators import Accumulator
+from softfloat.formats import Format
+from softfloat.linalg import Contraction, Problem, check_formats, dots
+
+__all__ = ["conv1d", "conv2d", "conv2d_input_gradient", "conv2d_weight_gradient"]
+
+PIECE = 1 << 24  # codes of windows gathered at a time: 128 MiB as float64
+
+
+class Layout(NamedTuple):
+    """One row of `LAYOUTS`: axes of inputs and outputs, and of weights."""
+
+    data: str
+    weights: str
+
+    @property
+    def spatial(self) -> str:
+        """The axes a kernel moves along."""
+        return self.data.translate({ord("N"): None, ord("C"): None})
+
+
+LAYOUTS = {
+    row.data: row
+    for row in (Layout("NHWC", "HWIO"), Layout("NCHW", "OIHW"), Layout("NWC", "WIO"), Layout("NCW", "OIW"))
+}
+
+Two = tuple[int, int]
+
+
+class Geometry(NamedTuple):
+    """Where windows lie, for rows and columns: sizes, steps, zeros around the inputs, and the number of windows.
+
+    Inputs are `spacing` apart, zeros between them. Negative numbers of zeros cut inputs off.
+    """
+
+    inputs: Two
+    spacing: Two
+    kernel: Two
+    stride: Two
+    dilation: Two
+    before: Two
+    after: Two
+    windows: Two
+
+    def transposed(self) -> Geometry:
+        """The geometry of the input gradient: a window for each input, over output gradients as far apart as windows were."""
+        reach = [(kernel - 1) * dilation for kernel, dilation in zip(self.kernel, self.dilation, strict=True)]
+        before = reach[0] - self.before[0], reach[1] - self.before[1]
+        spread = [_spread(count, stride) for count, stride in zip(self.windows, self.stride, strict=True)]
+        after = [self.inputs[i] + reach[i] - before[i] - spread[i] for i in range(2)]
+        return Geometry(
+            inputs=self.windows,
+            spacing=self.stride,
+            kernel=self.kernel,
+            stride=(1, 1),
+            dilation=self.dilation,
+            before=before,
+            after=(after[0], after[1]),
+            windows=self.inputs,
+        )
+
+
+def _spread(count: int, step: int) -> int:
+    """The length of `count` things `step` apart."""
+    return (count - 1) * step + 1 if count else 0
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _layout(name: Any, dimensions: int) -> Layout:
+    accepted = [x for x in LAYOUTS if len(x) == dimensions + 2]
+    if name not in accepted:
+        raise ValueError(f"layout must be {' or '.join(map(repr, accepted))}, got {name!r}")
+    return LAYOUTS[name]
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))
+
+
+def _steps(name: str, value: Any, axes: str) -> Two:
+    """An integer for all axes, or one each, as (for rows, for columns)."""
+    each = [value] * len(axes) if _is_integer(value) else value
+    if (
+        not isinstance(each, (tuple, list))
+        or len(each) != len(axes)
+        or not all(_is_integer(x) and x >= 1 for x in each)
+    ):
+        raise ValueError(
+            f"{name} must be an integer of at least 1, or one for each of {', '.join(axes)}, got {value!r}"
+        )
+    return (1, int(each[0])) if len(axes) == 1 else (int(each[0]), int(each[1]))
+
+
+def _padding(padding: Any, axes: str, inputs: Two, dilated: Two, stride: Two) -> list[Two]:
+    """(before, after) for rows and for columns."""
+    if isinstance(padding, str) and padding == "valid":
+        return [(0, 0), (0, 0)]
+    if isinstance(padding, str) and padding == "same":
+        totals = [
+            max((-(-size // step) - 1) * step + window - size, 0)
+            for size, window, step in zip(inputs, dilated, stride, strict=True)
+        ]
+        return [(total // 2, total - total // 2) for total in totals]
+    each = [padding] * len(axes) if _is_integer(padding) else padding
+    pairs = []
+    for x in each if isinstance(each, (tuple, list)) else ():
+        pair = (x, x) if _is_integer(x) else x
+        if isinstance(pair, (tuple, list)) and len(pair) == 2 and all(_is_integer(y) and y >= 0 for y in pair):
+            pairs.append((int(pair[0]), int(pair[1])))
+    if not isinstance(each, (tuple, list)) or not len(each) == len(pairs) == len(axes):
+        raise ValueError(
+            f"padding must be 'same', 'valid', an integer of at least 0, or for each of {', '.join(axes)} one or a pair "
+            f"(before, after), got {padding!r}"
+        )
+    return [(0, 0), *pairs][-2:]
+
+
+def _geometry(inputs: Two, kernel: Two, name: str, stride: Any, padding: Any, dilation: Any, axes: str) -> Geometry:
+    """The windows of a convolution, from its arguments."""
+    steps, dilations = _steps("stride", stride, axes), _steps("dilation", dilation, axes)
+    if min(kernel) < 1:
+        raise ValueError(f"{name} must have a kernel of at least 1 in each of {', '.join(axes)}, got {kernel}")
+    dilated = _spread(kernel[0], dilations[0]), _spread(kernel[1], dilations[1])
+    zeros = _padding(padding, axes, inputs, dilated, steps)
+    counts = []
+    for axis, size, pair, window, step in zip("HW", inputs, zeros, dilated, steps, strict=True):
+        count = (size + sum(pair) - window) // step + 1
+        if count < 0:
+            raise ValueError(
+                f"{name} span {window} along {axis} and the padded inputs {size + sum(pair)}: no window fits; "
+                "accepted: a smaller kernel or dilation, or more padding"
+            )
+        counts.append(count)
+    (top, bottom), (left, right) = zeros
+    around = (top, left), (bottom, right)
+    return Geometry(inputs, (1, 1), kernel, steps, dilations, *around, (counts[0], counts[1]))
+
+
+def _shaped(name: str, shape: Any, axes: str) -> tuple[int, ...]:
+    """A shape that has these axes."""
+    fits = isinstance(shape, (tuple, list)) and len(shape) == len(axes)
+    if not fits or not all(_is_integer(x) and x >= 0 for x in shape):
+        raise ValueError(f"{name} must have the axes {', '.join(axes)}, got {shape!r}")
+    return tuple(int(x) for x in shape)
+
+
+def _array(codes: Any, fmt: Format, name: str, axes: str) -> Codes:
+    array = check_codes(codes, fmt, name)
+    if array.ndim != len(axes):
+        raise ValueError(f"{name} must have the axes {', '.join(axes)}, got shape {array.shape}")
+    return array
+
+
+def _check_groups(groups: Any, channels: int, weights: dict[str, int], name: str) -> int:
+    if not _is_integer(groups) or groups < 1:
+        raise ValueError(f"groups must be an integer of at least 1, got {groups!r}")
+    if channels % groups or weights["O"] % groups:
+        raise ValueError(
+            f"groups must divide input and output channels, got {groups} for {channels} and {weights['O']} channels"
+        )
+    if weights["I"] * groups != channels:
+        raise ValueError(
+            f"{name} must have {channels // groups} input channels for inputs of {channels} in groups={groups}, "
+            f"got {weights['I']}"
+        )
+    return int(groups)
+
+
+def _ordered(codes: Codes, axes: str, wanted: str) -> Codes:
+    """A view with the axes in the order wanted; an H that is missing has length 1."""
+    moved = codes.transpose([axes.index(x) for x in wanted if x in axes])
+    return moved if "H" in axes else np.expand_dims(moved, wanted.index("H"))
+
+
+def _distances(shape: Sequence[int], axes: str, wanted: str) -> tuple[int, ...]:
+    """How far apart neighbours along each axis wanted lie in an array."""
+    return tuple(math.prod(shape[axes.index(x) + 1 :]) if x in axes else 0 for x in wanted)
+
+
+def _sizes(shape: Sequence[int], axes: str) -> dict[str, int]:
+    """The length of each axis."""
+    return {"H": 1, **dict(zip(axes, shape, strict=True))}
+
+
+class Convolution:
+    """The shapes and the geometry of a convolution or one of its gradients, checked; `name` is what messages call the weights."""
+
+    def __init__(
+        self,
+        inputs: tuple[int, ...],
+        weights: tuple[int, ...],
+        layout: Layout,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: Any,
+        name: str = "weights",
+    ) -> None:
+        data, kernel = _sizes(inputs, layout.data), _sizes(weights, layout.weights)
+        self.groups = _check_groups(groups, data["C"], kernel, name)
+        self.inputs = kernel["I"]
+        self.outputs = kernel["O"] // self.groups
+        self.geometry = _geometry(
+            (data["H"], data["W"]), (kernel["H"], kernel["W"]), name, stride, padding, dilation, layout.spatial
+        )
+        sizes = {"N": data["N"], "C": kernel["O"], **dict(zip("HW", self.geometry.windows, strict=True))}
+        self.shape = tuple(sizes[x] for x in layout.data)
+
+    def check_gradient(self, gradient: Codes) -> None:
+        """Refuse any shape but that of the outputs."""
+        if gradient.shape != self.shape:
+            raise ValueError(f"gradient must have the outputs' shape {self.shape}, got {gradient.shape}")
+
+
+def _addend(contraction: Contraction, c: Any, shape: tuple[int, ...], layout: Layout) -> Codes | None:
+    """Codes of c in the shape of the output; those of one axis go with channels."""
+    if c is None:
+        return None
+    codes = check_codes(c, contraction.accumulator.partials, "c")
+    if codes.ndim == 1:
+        channels = shape[layout.data.index("C")]
+        if codes.size not in (1, channels):
+            raise ValueError(
+                f"c of shape {codes.shape} does not fit; accepted: one for each of {channels} channels, or any shape "
+                f"that broadcasts to the output's {shape}"
+            )
+        codes = codes.reshape([-1 if x == "C" else 1 for x in layout.data])
+    return contraction.check_addend(codes, shape)
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+
+
+class Operand(NamedTuple):
+    """Codes, what they are codes of, and what the caller calls them."""
+
+    codes: Codes
+    format: Format
+    name: str
+
+    def needs_zero(self) -> None:
+        """Refuse formats that have none."""
+        if not self.format.zero:
+            raise ValueError(
+                f"fmt of {self.name} must have a zero where windows are padded, gradients have strides, or the "
+                f"accumulator fills up channels, and {self.format} has none"
+            )
+
+
+def _surrounded(data: Operand, geometry: Geometry, groups: int, chunk: int) -> Codes:
+    """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels."""
+    images, *shape, channels = data.codes.shape
+    sizes, targets, sources = [], [], []
+    for size, step, before, after in zip(shape, geometry.spacing, geometry.before, geometry.after, strict=True):
+        whole = _spread(size, step) + before + after
+        first = max(0, -(before // step))
+        start = before + first * step
+        kept = max(0, min(size - first, -(-(whole - start) // step)))
+        sizes.append(whole)
+        targets.append(slice(start, start + kept * step, step))
+        sources.append(slice(first, first + kept))
+    each = channels // groups
+    result = np.zeros((images, *sizes, groups, -(-each // chunk) * chunk), data.codes.dtype)
+    inner = result[:, targets[0], targets[1], :, :each]
+    if inner.size < result.size:
+        data.needs_zero()
+    inner[...] = data.codes.reshape(images, *shape, groups, each)[:, sources[0], sources[1]]
+    return result
+
+
+def _windows(surrounded: Codes, geometry: Geometry, chunk: int) -> Codes:
+    """(groups, N, rows, columns, chunks, kernel rows, kernel columns, channels of a chunk): a view."""
+    images, _, _, groups, channels = surrounded.shape
+    image, row, column, group, channel = surrounded.strides
+    (down, right), (below, beside) = geometry.stride, geometry.dilation
+    return as_strided(
+        surrounded,
+        (groups, images, *geometry.windows, channels // chunk, *geometry.kernel, chunk),
+        (group, image, row * down, column * right, channel * chunk, row * below, column * beside, channel),
+        writeable=False,
+    )
+
+
+def _matrices(weights: Operand, groups: int, chunk: int) -> Codes:
+    """(H, W, I, O) as (groups, k, O of a group), in the order of `_windows`, zeros up to whole chunks."""
+    height, width, inputs, outputs = weights.codes.shape
+    chunks = -(-inputs // chunk)
+    if chunks * chunk > inputs:
+        weights.needs_zero()
+    filled = np.zeros((height, width, chunks * chunk, outputs), weights.codes.dtype)
+    filled[:, :, :inputs] = weights.codes
+    split = filled.reshape(height, width, chunks, chunk, groups, outputs // groups)
+    return split.transpose(4, 2, 0, 1, 3, 5).reshape(groups, chunks * height * width * chunk, outputs // groups)
+
+
+class Grid(NamedTuple):
+    """The outputs of one group: three axes that have a window each, and the columns of a matrix.
+
+    Attributes
+    ----------
+    windows : array
+        (three axes, axes of k): a view.
+    matrix : array
+        (k, columns).
+    addend : array, or None
+        (three axes, columns).
+    first : int
+        Number of the first output.
+    distances : tuple of int
+        Between neighbours along each of the three axes, and between columns.
+    apart : int
+        How many of the three axes, the first ones, no `Problem` spans: neighbours there are not evenly spaced.
+    """
+
+    windows: Codes
+    matrix: Codes
+    addend: Codes | None
+    first: int
+    distances: tuple[int, ...]
+    apart: int
+
+
+def _boxes(shape: tuple[int, ...], most: int, apart: int) -> Iterator[tuple[slice, ...]]:
+    """Pieces of three axes, each of consecutive places, `most` or fewer, and of one place along the first `apart` axes."""
+    axis = next(x for x in range(apart, 3) if math.prod(shape[x + 1 :]) <= most or x == 2)
+    step = max(1, most // max(math.prod(shape[axis + 1 :]), 1))
+    for place in np.ndindex(shape[:axis]):
+        for start in range(0, shape[axis], step):
+            piece = slice(start, min(start + step, shape[axis]))
+            yield (*(slice(x, x + 1) for x in place), piece, *(slice(0, x) for x in shape[axis + 1 :]))
+
+
+def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
+    """A grid in pieces: windows as rows, or `swapped` as columns."""
+    length, columns = grid.matrix.shape
+    *distances, column_distance = grid.distances
+    for box in _boxes(grid.windows.shape[:3], PIECE // max(length, 1), grid.apart):
+        windows = grid.windows[box]
+        index = grid.first + sum(x.start * distance for x, distance in zip(box, distances, strict=True))
+        count = math.prod(windows.shape[:3])
+        c = None if grid.addend is None else grid.addend[box].reshape(count, columns)
+        if swapped:
+            moved = windows.transpose(*range(3, windows.ndim), 0, 1, 2).reshape(length, count)
+            start = None if c is None else c.T
+            yield Problem(grid.matrix.T, moved, start, False, index, column_distance, distances[-1])
+        else:
+            rows = windows.reshape(count, length)
+            yield Problem(rows, grid.matrix, c, False, index, distances[-1], column_distance)
+
+
+def _holds_nan(codes: Codes, fmt: Format) -> bool:
+    if fmt.spec.lone_nan >= 0:
+        return bool((codes == fmt.spec.lone_nan).any())
+    magnitude = codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+    return fmt.has_nan and bool((magnitude >= fmt.spec.nan_first).any())
+
+
+def _contract(contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], operands: list[Operand]) -> Any:
+    """All grids of a call; those that have few columns swapped, as the loops take many columns at a time."""
+    length, columns = grids[0].matrix.shape
+    planned = contraction.program(length)
+    count = min(math.prod(grids[0].windows.shape[grids[0].apart : 3]), max(PIECE // max(length, 1), 1))
+    lanes = dots().LANES
+    swapped = columns * -(-count // lanes) < count * -(-columns // lanes)
+    if swapped and planned.policy.propagate:  # of two NaNs the first survives
+        swapped = not all(_holds_nan(x.codes, x.format) for x in operands)
+    if swapped:
+        contraction.formats = contraction.formats[1], contraction.formats[0]
+    problems = (problem for grid in grids for problem in _problems(grid, swapped))
+    return contraction.run(problems, length, shape, [x.codes for x in operands])
+
+
+def _convolve(
+    contraction: Contraction,
+    data: Operand,
+    weights: Operand,
+    geometry: Geometry,
+    groups: int,
+    c: Codes | None,
+    shape: tuple[int, ...],
+    layout: Layout,
+) -> Any:
+    """The convolution of (N, H, W, C) and (H, W, I, O). The output's `shape`, and c, are in the layout."""
+    chunk = contraction.accumulator.channel_group or max(weights.codes.shape[2], 1)
+    windows = _windows(_surrounded(data, geometry, groups, chunk), geometry, chunk)
+    matrices = _matrices(weights, groups, chunk)
+    outputs = matrices.shape[2]
+    addend = None if c is None else _ordered(c, layout.data, "NHWC")
+    distances = _distances(shape, layout.data, "NHWC")
+    grids = [
+        Grid(
+            windows[group],
+            matrices[group],
+            None if addend is None else addend[..., group * outputs : (group + 1) * outputs],
+            group * outputs * distances[3],
+            distances,
+            0 if layout.data.endswith("C") else 1,
+        )
+        for group in range(groups)
+    ]
+    return _contract(contraction, grids, shape, [data, weights])
+
+
+# -- public ----------------------------------------------------------------------------------------------------------
+
+
+def _forward(
+    dimensions: int,
+    inputs: Any,
+    weights: Any,
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any,
+    geometry: tuple[Any, Any, Any, Any],
+    layout: Any,
+    out_format: Format | str | None,
+    count: bool,
+    options: Options,
+) -> Any:
+    axes = _layout(layout, dimensions)
+    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    first, second = contraction.formats
+    x = _array(inputs, first, "inputs", axes.data)
+    w = _array(weights, second, "weights", axes.weights)
+    checked = Convolution(x.shape, w.shape, axes, *geometry)
+    return _convolve(
+        contraction,
+        Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"),
+        Operand(_ordered(w, axes.weights, "HWIO"), second, "weights"),
+        checked.geometry,
+        checked.groups,
+        _addend(contraction, c, checked.shape, axes),
+        checked.shape,
+        axes,
+    )
+
+
+def conv1d(
+    inputs: Any,
+    weights: Any,
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    stride: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NWC",
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """`conv2d` with one spatial axis: inputs (N, W, C) and weights (W, I, O), or with "NCW" (N, C, W) and (O, I, W).
+
+    >>> from softfloat.accumulators import fma
+    >>> one, two = 0x3C00, 0x4000
+    >>> codes, flags = conv1d([[[one], [two], [one]]], [[[one]], [[two]]], "float16", fma("float16"))
+    >>> [hex(x) for x in codes.ravel()]  # 1*1 + 2*2, 2*1 + 1*2
+    ['0x4500', '0x4400']
+    """
+    geometry = stride, padding, dilation, groups
+    return _forward(1, inputs, weights, fmt, accumulator, c, geometry, layout, out_format, count, options)
+
+
+def conv2d(
+    inputs: Any,
+    weights: Any,
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    stride: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NHWC",
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """Convolution without flipping the kernel, as neural networks have it, each output summed by an accumulator.
+
+    Parameters
+    ----------
+    inputs : array_like of int
+        Codes, (N, H, W, C), or (N, C, H, W) with layout "NCHW".
+    weights : array_like of int
+        Codes, (H, W, I, O), or (O, I, H, W) with layout "NCHW"; I is C / groups.
+    fmt : Format, str, or a pair of them
+        What both are codes of, or inputs and weights.
+    accumulator : Accumulator
+        How to sum; see `softfloat.accumulators`.
+    c : array_like of int, optional
+        Codes in the partials format: where sums start. One axis is a bias for each output channel, in both layouts;
+        other shapes broadcast to the output's.
+    stride, dilation : int or sequence of int
+        At least 1; one for rows and columns, or one each.
+    padding : "valid", "same", int, or a sequence of int or pairs
+        Zeros around the inputs: none; as many as make ceil(H / stride) outputs, the smaller half first (TensorFlow,
+        JAX); or so many, for each axis if it is a sequence, before and after if that holds pairs.
+    groups : int
+        Groups of channels that have nothing to do with each other; C for a depthwise convolution.
+    layout : str
+        "NHWC" or "NCHW".
+    out_format : Format or str, optional
+        Of the output; default as the accumulator says, mostly the partials format.
+    count : bool
+        Return `Counts` as well.
+
+    Returns
+    -------
+    codes : array of the output format's dtype
+        In the layout of the inputs.
+    flags : array of uint8, or int
+        Everything the roundings of an output raised; INVALID also for signalling operands, 0 * inf and inf - inf.
+    counts : Counts
+        If `count`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument: shapes that do not fit, kernels larger than padded inputs, formats the accumulator does not
+        take, formats without zero where padding or filled channels need one.
+
+    Notes
+    -----
+    k is kernel row, kernel column, input channel, channels fastest; with `Accumulator.channel_group` g it is group of g
+    channels, kernel row, kernel column, channel, the last group filled up with products +0. Padding is +0 and has its
+    products, too. Windows are gathered some 2^24 codes at a time.
+
+    Source: TensorFlow, `tf.nn.convolution`, for "same"; poplibs, inlineAssemblerConv.hpp, for groups of channels.
+
+    >>> from softfloat.accumulators import mul_add
+    >>> import numpy as np
+    >>> ones = np.full((1, 3, 3, 1), 0x3C00, np.uint16)
+    >>> codes, flags = conv2d(ones, ones.reshape(3, 3, 1, 1), "float16", mul_add("float16"), padding="same")
+    >>> [[hex(x) for x in row] for row in codes[0, :, :, 0]]  # 4, 6 and 9
+    [['0x4400', '0x4600', '0x4400'], ['0x4600', '0x4880', '0x4600'], ['0x4400', '0x4600', '0x4400']]
+    """
+    geometry = stride, padding, dilation, groups
+    return _forward(2, inputs, weights, fmt, accumulator, c, geometry, layout, out_format, count, options)
+
+
+def conv2d_input_gradient(
+    gradient: Any,
+    weights: Any,
+    input_shape: Sequence[int],
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    stride: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NHWC",
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """The gradient of `conv2d` for its inputs: a convolution of the gradient, zeros between and around, with the flipped kernel.
+
+    Parameters
+    ----------
+    gradient : array_like of int
+        Codes, of the shape of the outputs.
+    weights : array_like of int
+        As in `conv2d`.
+    input_shape : sequence of int
+        The shape of the inputs, and of the result.
+    fmt : Format, str, or a pair of them
+        What both are codes of, or gradient and weights.
+
+    Other parameters, results and errors are those of `conv2d`; a c of one axis goes with input channels.
+
+    Notes
+    -----
+    Each result is a sum over k of row and column of the flipped kernel and output channel of the group, channels
+    fastest, or in groups of channels as in `conv2d`. Where `stride` left an input out, and beyond the edges, the
+    gradient is +0; all these products enter the accumulator.
+    """
+    axes = _layout(layout, 2)
+    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    first, second = contraction.formats
+    g = _array(gradient, first, "gradient", axes.data)
+    w = _array(weights, second, "weights", axes.weights)
+    shape = _shaped("input_shape", input_shape, axes.data)
+    checked = Convolution(shape, w.shape, axes, stride, padding, dilation, groups)
+    checked.check_gradient(g)
+    flipped = _ordered(w, axes.weights, "HWIO")[::-1, ::-1]
+    split = flipped.reshape(*flipped.shape[:3], checked.groups, checked.outputs).transpose(0, 1, 4, 3, 2)
+    turned = split.reshape(*split.shape[:3], checked.groups * checked.inputs)
+    return _convolve(
+        contraction,
+        Operand(_ordered(g, axes.data, "NHWC"), first, "gradient"),
+        Operand(turned, second, "weights"),
+        checked.geometry.transposed(),
+        checked.groups,
+        _addend(contraction, c, shape, axes),
+        shape,
+        axes,
+    )
+
+
+def conv2d_weight_gradient(
+    inputs: Any,
+    gradient: Any,
+    weight_shape: Sequence[int],
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    stride: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: str = "NHWC",
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """The gradient of `conv2d` for its weights: each a sum over all windows that the weight had a part in.
+
+    Parameters
+    ----------
+    inputs : array_like of int
+        As in `conv2d`.
+    gradient : array_like of int
+        Codes, of the shape of the outputs.
+    weight_shape : sequence of int
+        The shape of the weights, and of the result.
+    fmt : Format, str, or a pair of them
+        What both are codes of, or inputs and gradient.
+    c : array_like of int, optional
+        Codes in the partials format, of a shape that broadcasts to `weight_shape`.
+
+    Other parameters, results and errors are those of `conv2d`.
+
+    Notes
+    -----
+    k is image, output row, output column, columns fastest. Products with padding enter the accumulator. There are no
+    groups of channels to fill up: k has no channels.
+    """
+    axes = _layout(layout, 2)
+    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    first, second = contraction.formats
+    x = _array(inputs, first, "inputs", axes.data)
+    g = _array(gradient, second, "gradient", axes.data)
+    shape = _shaped("weight_shape", weight_shape, axes.weights)
+    checked = Convolution(x.shape, shape, axes, stride, padding, dilation, groups, "weight_shape")
+    checked.check_gradient(g)
+    start = contraction.check_addend(c, shape)
+    data, other = Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"), Operand(g, second, "gradient")
+    chunk, outputs = max(checked.inputs, 1), checked.outputs
+    windows = _windows(_surrounded(data, checked.geometry, checked.groups, chunk), checked.geometry, chunk)
+    places = {"H": 5, "W": 6, "I": 7}  # of the axes of windows, which are groups, N, H, W, 1, H and W of the kernel, I
+    order = [name for name in axes.weights if name in places]
+    turned = windows.transpose(0, *(places[name] for name in order), 1, 2, 3, 4)
+    matrix = _ordered(g, axes.data, "NHWC").reshape(math.prod(windows.shape[1:4]), checked.groups, outputs)
+    addend = None if start is None else _ordered(start, axes.weights, "".join(order) + "O")
+    distances = _distances(shape, axes.weights, "".join(order) + "O")
+    grids = [
+        Grid(
+            turned[group],
+            matrix[:, group],
+            None if addend is None else addend[..., group * outputs : (group + 1) * outputs],
+            group * outputs * distances[3],
+            distances,
+            0,
+        )
+        for group in range(checked.groups)
+    ]
+    return _contract(contraction, grids, shape, [data, other])

@@ -1,0 +1,363 @@
+"""Accumulation: what the format of a running sum, chunks, block multiply-adds and stochastic rounding do to long sums.
+
+All numbers are positive, so that sums grow and swamping shows; they are multiples of 2^-p up to 1, so that Python and
+NumPy integers hold the exact sums. u is the unit roundoff, 2^-p: 2^-11 in half precision, 2^-24 in single.
+
+>>> half, single, fused = dot_swamping([2**16], dots=1)
+>>> half.error > 0.1, single.error < 1e-4, fused.error > 0.9
+(True, True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.accumulators import Accumulator, amp, chunked, fma, tensor_core
+from softfloat.formats import Format, bfloat16, float16, float32
+
+__all__ = [
+    "LENGTHS",
+    "Accumulation",
+    "BlockError",
+    "ChunkError",
+    "DotError",
+    "SumError",
+    "block_fma_bounds",
+    "chunking",
+    "dot_swamping",
+    "measure",
+    "stochastic_sums",
+]
+
+LENGTHS = tuple(2**k for k in range(4, 17))
+"""Lengths of sums, unless told otherwise."""
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class DotError:
+    """Squared norms of random vectors of one length, by one accumulator.
+
+    Attributes
+    ----------
+    accumulator : str
+    length : int
+        Products of a dot product.
+    error : float
+        Mean relative error.
+    swamped : float
+        The share of products, or of the AMP's groups of products, that left the partial sum in memory as it was.
+    """
+
+    accumulator: str
+    length: int
+    error: float
+    swamped: float
+
+
+@dataclass(frozen=True)
+class ChunkError:
+    """Dot products in chunks of one length.
+
+    Attributes
+    ----------
+    inner, outer : str
+        Formats of the sum of a chunk, and of the sum of the sums.
+    length, chunk : int
+        Products of a dot product, and of a chunk.
+    error : float
+        Mean relative error.
+    """
+
+    inner: str
+    outer: str
+    length: int
+    chunk: int
+    error: float
+
+
+@dataclass(frozen=True)
+class BlockError:
+    """Dot products of one length, with what error analysis guarantees.
+
+    Attributes
+    ----------
+    accumulator, output : str
+        How they were summed, and the format of the result.
+    length : int
+    error : float
+        The largest |computed - exact| / |a|·|b|.
+    bound : float
+        What it cannot exceed.
+    """
+
+    accumulator: str
+    output: str
+    length: int
+    error: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the error stays within the bound."""
+        return self.error <= self.bound
+
+
+@dataclass(frozen=True)
+class SumError:
+    """Sums of one length, one addition after the other.
+
+    Attributes
+    ----------
+    format, rounding : str
+        Of the additions.
+    length, runs : int
+        Numbers in a sum, and sums.
+    error : float
+        Root mean square of the relative errors.
+    bound : float
+        sqrt(n)*u for stochastic rounding, n*u for nearest even.
+    """
+
+    format: str
+    rounding: str
+    length: int
+    runs: int
+    error: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the error stays within the bound."""
+        return self.error <= self.bound
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """Everything `measure` computes, each in the order of its function."""
+
+    dots: tuple[DotError, ...]
+    chunks: tuple[ChunkError, ...]
+    blocks: tuple[BlockError, ...]
+    sums: tuple[SumError, ...]
+
+    @property
+    def broken(self) -> int:
+        """How many measured errors exceed their bound."""
+        return sum(not row.holds for row in self.blocks) + sum(not row.holds for row in self.sums)
+
+
+def dot_swamping(lengths: Iterable[int] = LENGTHS, *, seed: int = 0, dots: int = 16) -> tuple[DotError, ...]:
+    """Squared norms of random half vectors: the IPU's AMP with half and with float partials, and multiply-adds in half.
+
+    Half partials are stored after 16 products, so they swamp about 16 times later than a sum that takes one product at
+    a time, but swamp they do. Results are read in single, which holds partials of either kind.
+
+    Parameters
+    ----------
+    lengths : iterable of int
+        Vectors of different lengths begin alike.
+    seed : int
+        Of the vectors.
+    dots : int
+        How many vectors.
+    """
+    lengths = _checked(lengths, "lengths")
+    units, codes = _uniform(np.random.default_rng(seed), (dots, max(lengths)), float16)
+    exact = np.cumsum(units**2, axis=1) / 4.0**float16.p
+    rows = []
+    for how in (amp("half"), amp("float"), fma(float16)):
+        group = how.store_every
+        unchanged = _unchanged_partials(codes, how) if group > 1 else None
+        for length in lengths:
+            x = codes[:, :length]
+            result, _, counts = bits.vecdot(x, x, float16, how, out_format=float32, count=True)
+            errors = abs(bits.decode(result, float32) / exact[:, length - 1] - 1)
+            if unchanged is None:
+                swamped = counts.swamped.mean() / length
+            else:
+                swamped = unchanged[:, : -(-length // group)].mean()
+            rows.append(DotError(repr(how), length, float(errors.mean()), float(swamped)))
+    return tuple(rows)
+
+
+def _unchanged_partials(codes: Array, how: Accumulator) -> Array:
+    """For each vector and group of products, whether the partial in memory was the same after it as before."""
+    partial = np.zeros(len(codes), how.partials.dtype)
+    unchanged = []
+    for start in range(0, codes.shape[1], how.store_every):
+        x = codes[:, start : start + how.store_every]
+        following, _ = bits.vecdot(x, x, float16, how, partial, out_format=how.partials)
+        unchanged.append(following == partial)
+        partial = following
+    return np.stack(unchanged, axis=1)
+
+
+def chunking(
+    length: int = 2**16, chunks: Iterable[int] | None = None, *, seed: int = 0, dots: int = 8
+) -> tuple[ChunkError, ...]:
+    """Dot products in half, chunk by chunk, with sums of chunks added in half and, for comparison, in single.
+
+    With n products and chunks of c, a product's error has a bound of (c + n/c)*u: short chunks leave a long sum of
+    sums, long ones are long sums themselves (Wang, Choi, Brand, Chen and Gopalakrishnan, "Training Deep Neural Networks
+    with 8-bit Floating Point Numbers", NeurIPS 2018). It is smallest at c = sqrt(n).
+
+    Parameters
+    ----------
+    length : int
+        Products of a dot product.
+    chunks : iterable of int, optional
+        Products of a chunk; default: the powers of two up to `length`.
+    seed : int
+        Of the vectors.
+    dots : int
+        How many pairs of vectors.
+    """
+    sizes = _checked([2**k for k in range(length.bit_length())] if chunks is None else chunks, "chunks")
+    (x, a), (y, b) = _pair(seed, (dots, length))
+    exact = (x * y).sum(axis=1) / 4.0**float16.p
+    rows = []
+    for outer in (float16, float32):
+        for chunk in sizes:
+            result, _ = bits.vecdot(a, b, float16, chunked(chunk, float16, outer))
+            errors = abs(bits.decode(result, outer) / exact - 1)
+            rows.append(ChunkError("float16", outer.name, length, chunk, float(errors.mean())))
+    return tuple(rows)
+
+
+def block_fma_bounds(lengths: Iterable[int] = LENGTHS, *, seed: int = 0, dots: int = 32) -> tuple[BlockError, ...]:
+    """Errors of half dot products beside their bounds: multiply-adds in half, and a tensor core with either output.
+
+    Blanchard, Higham, Lopez, Mary and Pranesh, "Mixed precision block fused multiply-add: error analysis and
+    application to GPU tensor cores", SIAM J. Sci. Comput. 42 (2020): to first order n*u16 for half throughout, n*u32
+    for block multiply-adds into single, u16 more where their result is rounded to half at the end.
+
+    The bounds here have no terms of second order. Half: n*u16, whatever n (Jeannerod and Rump, "Improved error bounds
+    for inner products in floating-point arithmetic", SIAM J. Matrix Anal. Appl. 34, 2013). Tensor cores do not round
+    to nearest: a block of b products loses less than 2*u32 of its sum in each of b alignments and again in the result,
+    so n*u32 becomes 2*(1 + 1/b)*n*u32, with V100's b = 4 two and a half times that.
+
+    Parameters
+    ----------
+    lengths : iterable of int
+        Vectors of different lengths begin alike.
+    seed : int
+        Of the vectors.
+    dots : int
+        How many pairs of vectors.
+    """
+    lengths = _checked(lengths, "lengths")
+    (x, a), (y, b) = _pair(seed, (dots, max(lengths)))
+    exact = np.cumsum(x * y, axis=1) / 4.0**float16.p
+    half, single = 2.0**-float16.p, 2.0**-float32.p
+    core = tensor_core("V100")
+    cut = 2 * (1 + 1 / core.block) * single
+    rows = []
+    for how, output, once, each in (
+        (fma(float16), float16, 0.0, half),
+        (core, float16, half, cut),
+        (core, float32, 0.0, cut),
+    ):
+        for length in lengths:
+            result, _ = bits.vecdot(a[:, :length], b[:, :length], float16, how, out_format=output)
+            errors = abs(bits.decode(result, output) / exact[:, length - 1] - 1)
+            filled = -(-length // how.block) * how.block
+            rows.append(BlockError(repr(how), output.name, length, float(errors.max()), once + filled * each))
+    return tuple(rows)
+
+
+def stochastic_sums(
+    lengths: Iterable[int] = LENGTHS,
+    *,
+    runs: int = 48,
+    seed: int = 0,
+    formats: Sequence[Format | str] = (float16, bfloat16),
+) -> tuple[SumError, ...]:
+    """Sums of random numbers, one after the other, rounded to nearest even and stochastically.
+
+    To nearest, an error is at most n*u; roundings go the same way once the sum swamps what is added, and it stalls.
+    Stochastic ones are right on average whatever came before, so that errors grow as sqrt(n)*u (Connolly, Higham and
+    Mary, "Stochastic rounding and its probabilistic backward error analysis", SIAM J. Sci. Comput. 43, 2021, for
+    multiples of it that hold with a given probability). For positive numbers the mean square error is to first order
+    at most n*u^2: the variance of a rounding is at most a quarter of the squared spacing, which is at most 2*u of the
+    sum.
+
+    Parameters
+    ----------
+    lengths : iterable of int
+        Sums of different lengths begin alike.
+    runs : int
+        Sums, each of numbers of its own.
+    seed : int
+        Of the numbers, and of stochastic rounding.
+    formats : sequence of Format
+        Numbers and sums are in each of these.
+    """
+    lengths = _checked(lengths, "lengths")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for fmt in map(Format.from_name, formats):
+        units, codes = _uniform(rng, (max(lengths), runs), fmt)
+        exact = np.cumsum(units, axis=0) / 2.0**fmt.p
+        unit = 2.0**-fmt.p
+        for rounding in ("nearest_even", "stochastic"):
+            options: dict[str, Any] = {"seed": seed} if rounding == "stochastic" else {}
+            sums, _ = bits.cumsum(codes, fmt, fma(fmt), axis=0, rounding=rounding, **options)
+            for length in lengths:
+                errors = bits.decode(sums[length - 1], fmt) / exact[length - 1] - 1
+                error = math.sqrt(float((errors**2).mean()))
+                bound = unit * (math.sqrt(length) if options else length)
+                rows.append(SumError(fmt.name, rounding, length, runs, error, bound))
+    return tuple(rows)
+
+
+STAGES = 4
+"""How often `measure` calls `progress`."""
+
+
+def measure(seed: int = 0, progress: Callable[[], None] | None = None) -> Accumulation:
+    """Run the four experiments of this module.
+
+    Parameters
+    ----------
+    seed : int
+        Of random numbers and of stochastic rounding.
+    progress : callable, optional
+        Called `STAGES` times on the way.
+    """
+    advance = progress or (lambda: None)
+    dots = dot_swamping(seed=seed)
+    advance()
+    chunks = chunking(seed=seed)
+    advance()
+    blocks = block_fma_bounds(seed=seed)
+    advance()
+    sums = stochastic_sums(seed=seed)
+    advance()
+    return Accumulation(dots, chunks, blocks, sums)
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> tuple[Array, Array]:
+    """Random multiples of 2^-p above 0 and up to 1: as integers, and as codes."""
+    units = rng.integers(1, 2**fmt.p, shape, endpoint=True)
+    codes, _ = bits.encode(units / 2.0**fmt.p, fmt)
+    return units, codes
+
+
+def _pair(seed: int, shape: tuple[int, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    rng = np.random.default_rng(seed)
+    return _uniform(rng, shape, float16), _uniform(rng, shape, float16)
+
+
+def _checked(numbers: Iterable[int], argument: str) -> tuple[int, ...]:
+    found = tuple(numbers)
+    if not found or min(found) < 1:
+        raise ValueError(f"{argument} must be positive integers, at least one of them, got {found!r}")
+    return found
