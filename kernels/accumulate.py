@@ -14,11 +14,12 @@ so that every addition to a bin is exact, and the bins together are the sum.
 
 import numpy as np
 
-from .arith import add, fma, to_odd, two_sum
-from .carrier import decode, source_of
-from .jit import bits_float, float_bits, row
+from .arith import add, fma, to_odd
+from .carrier import decode, is_signalling, quieted, source_of
+from .jit import bits_float, float_bits, kernel, row
 from .prng import dot_high, dot_low, unit_fraction
 from .rounding import round_any, target_of
+from .spec import PROPAGATE_SIGNALLING_FIRST
 
 WIDTH = 40
 TERMS = 1 << 12  # a bin of 53 bits takes 2^(54-WIDTH) terms of WIDTH bits before carries must be settled
@@ -199,6 +200,74 @@ def align_row(running, total, cut, scales, numbers, flags, fraction_bits, intege
         raised |= target.inexact if cut[j] != 0.0 else target.none
         flags[j] |= raised | (target.none if number else target.any_nan_signals)
         running[j] = s
+
+
+# -- NaN payloads ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def survivor(nan_1, signals_1, nan_2, signals_2, nan_3, signals_3, target):
+    """Which of three operands, the NaNs among them in this order, passes its payload on."""
+    if target.propagate == PROPAGATE_SIGNALLING_FIRST:
+        if nan_1 & signals_1:
+            return 1
+        if nan_2 & signals_2:
+            return 2
+        if nan_3 & signals_3:
+            return 3
+    return 1 if nan_1 else 2 if nan_2 else 3
+
+
+@row
+def fused_payload_row(payload, after, before, a, b, codes_a, codes_b, source_a, source_b, source_z, target):
+    """Codes of the NaNs among running sums, after a fused multiply-add."""
+    for j in range(after.size):
+        if after[j] == after[j]:
+            continue
+        x, y, code_z = codes_a[j], codes_b[j], payload[j]
+        nan_x, nan_y, nan_z = a[j] != a[j], b[j] != b[j], before[j] != before[j]
+        signals_z = nan_z & is_signalling(code_z, source_z)
+        addend_first = (target.addend_first != target.none) & nan_z
+        product = a[j] * b[j]
+        invalid = (product != product) & (not nan_x) & (not nan_y) & (target.product_invalid != target.none)
+        if not (nan_x | nan_y | nan_z) or (invalid and not (addend_first and signals_z)):
+            payload[j] = target.nan
+            continue
+        signals_x, signals_y = is_signalling(x, source_a), is_signalling(y, source_b)
+        if addend_first:
+            which = survivor(nan_z, signals_z, nan_x, signals_x, nan_y, signals_y, target)
+            which = 3 if which == 1 else which - 1
+        else:
+            which = survivor(nan_x, signals_x, nan_y, signals_y, nan_z, signals_z, target)
+        if which == 1:
+            payload[j] = quieted(x, source_a, target)
+        elif which == 2:
+            payload[j] = quieted(y, source_b, target)
+        else:
+            payload[j] = quieted(code_z, source_z, target)
+
+
+@row
+def paired_payload_row(payload, after, first, second, codes_1, codes_2, source_1, source_2, target):
+    """Codes of the NaNs among results of an operation on two operands."""
+    for j in range(after.size):
+        if after[j] == after[j]:
+            continue
+        nan_1, nan_2 = first[j] != first[j], second[j] != second[j]
+        if not (nan_1 | nan_2):
+            payload[j] = target.nan
+            continue
+        signals_1, signals_2 = is_signalling(codes_1[j], source_1), is_signalling(codes_2[j], source_2)
+        which = survivor(nan_1, signals_1, nan_2, signals_2, False, False, target)
+        payload[j] = quieted(codes_1[j], source_1, target) if which == 1 else quieted(codes_2[j], source_2, target)
+
+
+@row
+def converted_payload_row(payload, values, source, target):
+    """Codes of the NaNs among converted values."""
+    for j in range(values.size):
+        if values[j] != values[j]:
+            payload[j] = quieted(payload[j], source, target)
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------

@@ -23,20 +23,24 @@ from .accumulate import (
     bin_row,
     carry_row,
     collect_row,
+    converted_payload_row,
     count_row,
     cut_row,
     draw_row,
+    fused_payload_row,
     fused_row,
     leading_row,
     multiply_row,
+    paired_payload_row,
     round_row,
     watch_row,
 )
+from .carrier import source_of
 from .jit import row
 from .rounding import target_of
 
 FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
-"""How products meet the running sum."""
+"""How products meet the running sum; the first two one at a time."""
 LANES = 64
 DEEPEST = 64  # levels of a tree over all that memory holds
 
@@ -55,10 +59,13 @@ DEEPEST = 64  # levels of a tree over all that memory holds
     INDEX,
     ROW_STRIDE,
     COLUMN_STRIDE,
-) = range(14)
-"""Places in the array of a call's choices."""
+    PAYLOADS,
+    ENTERED,
+    CHOICES,
+) = range(17)
+"""Places in the array of a call's choices, and its size."""
 
-A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, NOTHING, SPARE = range(12)
+A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE, OPERAND = range(14)
 """Rows of working space."""
 
 
@@ -86,7 +93,8 @@ class State(NamedTuple):
     counts: np.ndarray
     extremes: np.ndarray
     steps: np.ndarray  # roundings done at each stage
-    index: int  # of the first output, among all of the call
+    payloads: np.ndarray  # codes of NaNs: of the running sum, then of the sums of each level
+    start: int  # number of the first output, among all of the call
     stride: int
 
 
@@ -101,7 +109,8 @@ def copied(state):
         state.counts.copy(),
         state.extremes.copy(),
         state.steps.copy(),
-        state.index,
+        state.payloads.copy(),
+        state.start,
         state.stride,
     )
 
@@ -112,7 +121,7 @@ def stage(site, values, state, call):
     random = state.work[RANDOM]
     if call.draws[site]:
         steps, width = state.steps[site], call.draws[site]
-        draw_row(random, state.index, state.stride, site, steps, call.key, call.stream, width)
+        draw_row(random, state.start, state.stride, site, steps, call.key, call.stream, width)
     else:
         random[:] = 0.0
     state.steps[site] += 1
@@ -144,6 +153,20 @@ def added(site, total, addend, state, call):
     stage(site, total, state, call)
     if call.how[COUNTING]:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
+
+
+@row
+def load_codes(target, source, i, k, start, paired):
+    """As `load_row`, for codes."""
+    for j in range(target.size):
+        target[j] = source[k, start + j] if paired else source[i, k]
+
+
+@row
+def put_payloads(payload, values, codes):
+    """What was rounded last gets the codes of its NaNs."""
+    for j in range(values.size):
+        codes[j] = payload[j] if values[j] != values[j] else codes[j]
 
 
 @row
@@ -208,8 +231,20 @@ def aligned_block(z, a, b, i, start, first, last, state, call):
 
 
 @row
-def finish(top, running, stack, addend, state, call):
-    """What is left to do after the last product: join subtrees or chains, add c, convert."""
+def source_at(site, call):
+    """What a stage's codes mean."""
+    return source_of(call.ints[site], call.floats[site])
+
+
+@row
+def target_at(site, call):
+    """What a stage rounds to."""
+    return target_of(call.ints[site], call.floats[site])
+
+
+@row
+def finish(top, running, stack, addend, held, state, call):
+    """What is left to do after the last product: join subtrees or chains, add c, convert. `held` is the stage that rounded last."""
     z = running[0]
     if call.how[TREE]:
         for level in range(top, 0, -1):
@@ -222,33 +257,53 @@ def finish(top, running, stack, addend, state, call):
         added(RUNNING, z, addend, state, call)
     if call.how[HAS_RESULT]:
         convert(RESULT, z, state, call)
+        if call.how[PAYLOADS]:
+            payload = state.payloads[call.how[LEVELS]]
+            converted_payload_row(payload, z, source_at(held, call), target_at(RESULT, call))
+            put_payloads(payload, z, state.codes)
 
 
 @row
-def close(count, running, totals, state, call):
-    """The end of a segment: its sum goes up `count` levels."""
+def close(count, running, totals, held, state, call):
+    """The end of a segment: its sum goes up `count` levels. `held` is the stage that rounded it last."""
     for level in range(count):
         addend = running[0] if level == 0 else totals[level - 1]
         site = LEVEL + 2 * level
+        if level > 0:
+            held = site - 2
         if level > 0 and call.stored[level - 1]:
             convert(site - 1, addend, state, call)
+            if call.how[PAYLOADS]:
+                converted_payload_row(state.payloads[level], addend, source_at(held, call), target_at(site - 1, call))
+            held = site - 1
+        state.work[OPERAND, :] = totals[level]
         added(site, totals[level], addend, state, call)
+        if call.how[PAYLOADS]:
+            above, below = state.payloads[level + 1], state.payloads[level]
+            paired_payload_row(
+                above, totals[level], state.work[OPERAND], addend, above, below,
+                source_at(site, call), source_at(held, call), target_at(site, call),
+            )  # fmt: skip
+            put_payloads(above, totals[level], state.codes)
         addend[:] = 0.0
 
 
 @cache
 def contraction():
-    """loop(first, last, a, b, c, entry, codes, flags, counts, extremes, stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).
+    """loop(first, last, a, b, c, entry, codes_a, codes_b, codes, flags, counts, extremes,
+    stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).
 
     Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`PAIRED`: like b, k by
     columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
     their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
+    `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes, and the last
+    two rows of numbers are theirs.
     Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives them a row for each k.
     """
     digest = jit.SOURCE_DIGEST
 
     def contraction_loop(
-        first_unit, last_unit, a, b, c, entry, codes_out, flags_out, counts_out, extremes_out,
+        first_unit, last_unit, a, b, c, entry, codes_a, codes_b, codes_out, flags_out, counts_out, extremes_out,
         stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream,
     ):  # fmt: skip
         digest  # noqa: B018
@@ -263,13 +318,14 @@ def contraction():
             width = min(LANES, columns - start)
             index = how[INDEX] + i * how[ROW_STRIDE] + start * stride
             state = State(
-                np.zeros((SPARE + 1, width)),
+                np.zeros((OPERAND + 1, width)),
                 np.zeros(width, np.int64),
                 np.zeros(width, np.int64),
                 np.zeros(width, np.int64),
                 np.zeros((3, width), np.int64),
                 np.empty((2, width)),
                 np.zeros(draws.size, np.int64),
+                np.zeros((levels + 1, width), np.int64),
                 index,
                 stride,
             )
@@ -286,20 +342,33 @@ def contraction():
                 if how[HAS_ADDEND]:
                     addend[j] = c[i, start + j]
                     state.codes[j] = entry[i, start + j]
+                    state.payloads[levels, j] = entry[i, start + j]
             if how[HAS_ADDEND] and not how[TREE] and chains == 1:
                 if levels:
                     totals[levels - 1, :] = addend
                 else:
                     running[0, :] = addend
+                    work[MEMORY, :] = addend
+            operand_codes = np.zeros((3, width), np.int64)
+            held = how[ENTERED]
             top = -1
             for n in range(stores.size):
                 z = running[n % chains]
-                if kind == FUSED or kind == ROUNDED:
+                if how[PAYLOADS]:
+                    load_codes(operand_codes[0], codes_a, i, n, start, how[PAIRED])
+                    load_codes(operand_codes[1], codes_b, i, n, start, True)
+                    work[OPERAND, :] = z
+                if kind <= ROUNDED:
                     load_row(work[A], a, i, n, start, how[PAIRED])
                     load_row(work[B], b, i, n, start, True)
                 if kind == ROUNDED:
                     multiply_row(work[TERM], work[A], work[B], state.flags, ints[PRODUCT], floats[PRODUCT])
                     stage(PRODUCT, work[TERM], state, call)
+                    if how[PAYLOADS]:
+                        paired_payload_row(
+                            operand_codes[2], work[TERM], work[A], work[B], operand_codes[0], operand_codes[1],
+                            source_at(draws.size, call), source_at(draws.size + 1, call), target_at(PRODUCT, call),
+                        )  # fmt: skip
                 if how[TREE]:
                     top += 1
                     stack[top, :] = work[TERM]
@@ -326,17 +395,43 @@ def contraction():
                         cut = work[CUT] if kind == ALIGNED else work[NOTHING]
                         before, exact = work[BEFORE], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, cut)
+                if how[PAYLOADS]:
+                    payload, came, goes = state.payloads[0], source_at(held, call), target_at(RUNNING, call)
+                    if kind == ROUNDED:
+                        paired_payload_row(
+                            payload, z, work[OPERAND], work[TERM], payload, operand_codes[2],
+                            came, source_at(PRODUCT, call), goes,
+                        )  # fmt: skip
+                    else:
+                        fused_payload_row(
+                            payload, z, work[OPERAND], work[A], work[B], operand_codes[0], operand_codes[1],
+                            source_at(draws.size, call), source_at(draws.size + 1, call), came, goes,
+                        )  # fmt: skip
+                    put_payloads(payload, z, state.codes)
+                    held = RUNNING
                 if stores[n]:
+                    if how[COUNTING]:
+                        work[BEFORE_ROUNDING, :] = z
                     convert(STORE, z, state, call)
+                    if how[COUNTING]:
+                        before, exact = work[MEMORY], work[BEFORE_ROUNDING]
+                        count_row(state.counts, state.extremes, before, exact, z, state.raised, work[NOTHING])
+                        work[MEMORY, :] = z
+                    if how[PAYLOADS]:
+                        payload = state.payloads[0]
+                        converted_payload_row(payload, z, source_at(RUNNING, call), target_at(STORE, call))
+                        put_payloads(payload, z, state.codes)
+                    held = STORE
                 if closes[n]:
-                    close(closes[n], running, totals, state, call)
+                    close(closes[n], running, totals, held, state, call)
+                    held = RUNNING
                 if how[CUMULATIVE]:
                     so_far, branches, sums, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
                     if levels and not closes[n]:
-                        close(1, so_far, sums, shown, call)
+                        close(1, so_far, sums, held, shown, call)
                     if levels:
                         so_far[0, :] = sums[levels - 1]
-                    finish(top, so_far, branches, addend, shown, call)
+                    finish(top, so_far, branches, addend, LEVEL if levels else held, shown, call)
                     for j in range(width):
                         codes_out[n, start + j] = shown.codes[j]
                         flags_out[n, start + j] = shown.flags[j]
@@ -344,7 +439,8 @@ def contraction():
                 continue
             if levels:
                 running[0, :] = totals[levels - 1]
-            finish(top, running, stack, addend, state, call)
+                held = LEVEL + 2 * (levels - 1)
+            finish(top, running, stack, addend, held, state, call)
             for j in range(width):
                 codes_out[i, start + j] = state.codes[j]
                 flags_out[i, start + j] = state.flags[j]
@@ -355,6 +451,12 @@ def contraction():
                         extremes_out[which, i, start + j] = state.extremes[which, j]
 
     return jit.compiled(contraction_loop)
+
+
+def grids(low, high):
+    """Bins for multiples of 2^low whose sums stay below 2^high: what `bin_row` adds to cut a term, lowest first."""
+    count = 1 + max(0, -(-(high - low - 51) // WIDTH))
+    return np.array([1.5 * 2.0 ** (52 + low + WIDTH * number) for number in range(count)])
 
 
 @cache

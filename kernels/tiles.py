@@ -508,8 +508,8 @@ LOW_HALVES, ONES = (np.uint64(x * 0x100000001) for x in (0xFFFF, ONE))
 def fill_noise(noise, index, row_stride, column_stride, site, block, mask, key, stream):
     """1 + the top 16 bits of the next eight roundings of a tile's outputs, as float32, two columns in a word.
 
-        word of Philox     hhhhhhhhhhhhhhhh llllllllllllllll
-        float32 in [1, 2)  0 01111111 hhhhhhhhhhhhhhhh 0000000     and the same with l
+    word of Philox     hhhhhhhhhhhhhhhh llllllllllllllll
+    float32 in [1, 2)  0 01111111 hhhhhhhhhhhhhhhh 0000000     and the same with l
     """
     for row_ in range(ROWS):
         for pair in range(PAIRS):

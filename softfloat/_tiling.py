@@ -99,9 +99,9 @@ def choose(planned: Program) -> Way | None:
     accumulator = planned.accumulator
     if not _engine.FAST or _engine.loops().jit.DISABLED or not planned.length or accumulator.reduction:
         return None
-    if accumulator.tree or accumulator.chains > 1 or planned.sites.get(dots.RESULT, planned.sites[dots.RUNNING]).width:
-        if accumulator.tree or accumulator.chains > 1 or planned.converts:
-            return None
+    drawn_result = dots.RESULT in planned.sites and planned.sites[dots.RESULT].width
+    if accumulator.tree or accumulator.chains > 1 or drawn_result:
+        return None
     makers = {
         dots.FUSED: _fused,
         dots.ROUNDED: _rounded,
@@ -117,7 +117,7 @@ def _overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
     if rule.overflow is Overflow.SATURATE:
         return True
     if rule.overflow is Overflow.NAN:
-        return fmt.has_nan and fmt.infinities
+        return fmt.has_nan and bool(fmt.infinities)
     plain = rule.infinite_input in (InfiniteInput.DEFAULT, InfiniteInput.KEEP)
     return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
 
@@ -275,7 +275,7 @@ def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
 
 
 def _filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
-    result = np.zeros((rows, columns), carrier)
+    result: Codes = np.zeros((rows, columns), carrier)
     if c is not None:
         result[: c.shape[0], : c.shape[1]] = c
     return result

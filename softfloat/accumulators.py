@@ -27,11 +27,14 @@ Rules that hold for all of them:
 * Flags of an output are those of all its roundings, OR-ed, and INVALID for signalling operands, 0 * inf and inf - inf.
   Bits lost in alignment raise INEXACT.
 
->>> from softfloat.accumulators import amp, fma, tensor_core
+* NaN payloads pass on, under policies that propagate them, where products are added one at a time, without chains or
+  a tree; any other NaN result is the policy's default one.
+
+>>> from softfloat.accumulators import amp, fma
 >>> fma("float16")
 fma(float16)
->>> print(tensor_core("H100").describe())
-tensor_core('H100', input='float16', output='float32'): blocks of 16, cut to 25 fraction bits below the largest exponent, each to float32 toward_zero; c and partials float32
+>>> print(amp("half").describe())
+amp('float16'): blocks of 4, each to float32 nearest_even daz ftz; stored as float16 every 16 products; c and partials float16
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.environment import as_rounding
-from softfloat.formats import ALIASES, ROSTER, Format, bfloat16, float16, float32, tfloat32
+from softfloat.formats import ROSTER, Format, bfloat16, float16, float32, tfloat32
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding
 
 __all__ = [
@@ -387,7 +390,7 @@ class Accumulator:
         adding = _single()
         stored = Stage(between)
         depths = stages if stages is not None else _stages(count, flags["enableMultiStageReduce"])
-        levels = tuple(Reduction(adding, sections, stored) for sections in depths) + (Reduction(adding),)
+        levels = (*(Reduction(adding, sections, stored) for sections in depths), Reduction(adding))
         return core.replace(
             name=name,
             segments=splits,
@@ -604,7 +607,7 @@ def tensor_core(
     instruction : str, optional
         "mma.sync", or what the architecture has beside it: "wgmma" (H100, H200), "tcgen05" (B200), their default. On
         these, fp8 through "mma.sync" is unpacked to half: two halves of each 32 products, a chain from +0, then one
-        ordinary addition of c.
+        ordinary addition to c, in the output's format.
 
     Raises
     ------
@@ -637,8 +640,6 @@ def tensor_core(
     chosen = instruction or row.instruction
     outputs = tuple(x for x in row.outputs if x != "float16" or fmt not in (bfloat16,))
     unpacked = chosen == "mma.sync" and arch in UNPACKING and family == "float8"
-    if unpacked:
-        outputs = SINGLE
     if out.name not in outputs:
         raise ValueError(
             f"output must be {' or '.join(map(repr, outputs))} for {fmt.name} on {arch} by {chosen}, got {out.name!r}"
@@ -658,7 +659,7 @@ def tensor_core(
     if unpacked:
         half = next(x for x in rows if x.input == "float16")
         return Accumulator(
-            running=truncated,
+            running=nearest if out == float16 else truncated,
             block=half.block,
             fraction_bits=half.fraction_bits,
             order=UNPACKED_ORDER,

@@ -48,7 +48,7 @@ class Counts:
     ----------
     overflowed, inexact : array of int64
         Additions whose rounding raised the flag. An addition is one meeting of a block and the running sum, or of two
-        sums.
+        sums; a store counts as one more: what was added since the last, to the partial in memory.
     swamped : array of int64
         Additions of something other than zero that left the sum as it was.
     smallest, largest : array of float64
@@ -106,6 +106,7 @@ class Program:
     block: int
     stores: np.ndarray[Any, Any]
     closes: np.ndarray[Any, Any]
+    entered: int
     draws: bool
     policy: spec.NanPolicy
 
@@ -181,6 +182,7 @@ def program(
         block=block,
         stores=stores,
         closes=closes,
+        entered=entered,
         draws=any(site.width for site in sites.values()),
         policy=NAN_POLICIES[arithmetic.rule.nan],
     )
@@ -366,14 +368,15 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
     stages = [planned.sites.get(site, any_site) for site in range(count)]
-    ints = np.array([stage.numbers[0] for stage in stages])
-    floats = np.array([stage.numbers[1] for stage in stages])
+    operand_numbers = [_engine.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64) for fmt in (first, second)]
+    ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
+    floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
     draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
     levels = planned.accumulator.reduction
     stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
     running = planned.sites[floor.RUNNING].format
     tiny = np.array([2.0**x.emin for x in (first, second, running)])
-    how = np.zeros(floor.COLUMN_STRIDE + 1, np.int64)
+    how = np.zeros(floor.CHOICES, np.int64)
     how[floor.KIND] = planned.kind
     how[floor.BLOCK] = planned.block
     how[floor.CHAINS] = planned.accumulator.chains
@@ -388,12 +391,20 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     how[floor.INDEX] = problem.index
     how[floor.ROW_STRIDE] = problem.row_stride
     how[floor.COLUMN_STRIDE] = problem.column_stride
+    how[floor.ENTERED] = planned.entered
+    codes_a = codes_b = np.zeros((0, 0), np.uint32)
+    one_by_one = planned.kind in (floor.FUSED, floor.ROUNDED) and not planned.accumulator.tree
+    carries = bool(planned.policy.propagate) and one_by_one and planned.accumulator.chains == 1
+    if carries and any(np.isnan(x).any() for x in (a, b, values)):
+        how[floor.PAYLOADS] = True
+        codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
+        codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
     magics = _magics(planned, a, b, values)
     loop = floor.contraction()
 
     def work(start: int, stop: int) -> int:
         loop(
-            start, stop, a, b, values, entry, results.codes, results.flags, results.counts, results.extremes,
+            start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
             planned.stores, planned.closes, stored, how, draws, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(call.stream),
         )  # fmt: skip
@@ -443,8 +454,8 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     if blocks * 2.0 ** (1 - min(x.format.p for x in planned.sites.values())) > 0.5:  # roundings may add up
         high = max(high, running.emax + 1 + planned.block.bit_length())
     low = min(lows)
-    count = 1 + max(0, -(-(high - low - 51) // floor.WIDTH))
-    return np.array([1.5 * 2.0 ** (52 + low + floor.WIDTH * bin_) for bin_ in range(count)])
+    grids: Codes = floor.grids(low, high)
+    return grids
 
 
 def _is_signalling(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
@@ -669,7 +680,6 @@ def matmul(
             f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., m, k) and (..., k, n) that broadcast"
         )
     rows, length, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    full = (*batch, rows, columns)
     shape = (*batch, *((rows,) if x.ndim > 1 else ()), *((columns,) if y.ndim > 1 else ()))
     addend = contraction.check_addend(c, shape)
     grids = math.prod(batch)

@@ -166,7 +166,10 @@ def _exponent_in(fmt: Format, x: Value) -> int:
 
 
 class _Output:
-    """One element of the output: the options, the roundings made so far at each site, and the flags so far."""
+    """One element of the output: the options, the roundings made so far at each site, and the flags so far.
+
+    Without `payloads`, every NaN is the default one: where several products or sums meet, none comes first.
+    """
 
     def __init__(self, options: dict[str, Any], nan: str | None = None, payloads: bool = True) -> None:
         options = dict(options)
@@ -259,7 +262,7 @@ class _Output:
         """Several products and the running sum, added exactly and rounded once.
 
         With `fraction_bits`, each magnitude is first truncated to that many fraction bits below the largest exponent.
-        The running sum's exponent is that of a number of the site's format. A NaN is the default one.
+        The running sum's exponent is that of a number of the site's format.
         """
         rules = self.next_rules(site)
         return self._rounded(site, rules, _block(site.fmt, rules, terms, running.value, fraction_bits))
@@ -344,7 +347,7 @@ def blocks(
     **options: Any,
 ) -> Result:
     """Blocks of `length` > 1 products and the running sum, each rounded once; with `fraction_bits`, aligned and cut."""
-    output, running = _Output(options), Site(RUNNING, fmt)
+    output, running = _Output(options, payloads=False), Site(RUNNING, fmt)
     total = output.start(c, running)
     for block in _groups(output.terms(a, b, fmts, output.daz(running)), length):
         total = output.block(running, block, total, fraction_bits)
@@ -485,7 +488,7 @@ def tensor_core(
     else:
         running = Site(RUNNING, SINGLE if core.sum_bits == 23 else E8M13, truncation, always_infinite=True)
     in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
-    dot = _Output(options, nan="nvidia")
+    dot = _Output(options, nan="nvidia", payloads=False)
     total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, dot.daz(running))
 
     if unpacked:
@@ -521,8 +524,9 @@ class _Ipu(_Output):
     def __init__(
         self, fmts: Pair, partials: str, mode: str, single_rounding: str, stochastic: bool, options: dict[str, Any]
     ) -> None:
-        super().__init__(options)
         self.length, self.phases = PHASES[fmts[0].name]
+        self.one_by_one = mode == "chained" or (mode == "exact" and self.length == 1)
+        super().__init__(options, payloads=self.one_by_one)
         self.mode = mode
         self.no_subnormals = fmts[0] == SINGLE
         self.out_format = self.out_format or (SINGLE if fmts[0] == SINGLE else HALF)
@@ -536,11 +540,11 @@ class _Ipu(_Output):
             for phase in _groups(products, self.length):
                 if self.mode == "aligned":
                     total = self.block(self.single, phase, total, ALIGNED_BITS)
-                elif self.mode == "exact" and self.length > 1:
-                    total = self.block(self.single, phase, total)
-                else:
+                elif self.one_by_one:
                     for term in phase:
                         total = self.fuse(self.single, term, total)
+                else:
+                    total = self.block(self.single, phase, total)
             if self.memory.fmt == HALF:
                 total = self.convert(self.memory, total)
         return total

@@ -447,7 +447,7 @@ def examine(name: str, examples: int, compare: Callable[..., None], *more: st.Se
 
 @pytest.mark.parametrize("name", CASES)
 def test_vecdot(name: str) -> None:
-    examine(name, 40, compare)
+    examine(name, 25, compare)
 
 
 @pytest.mark.exhaustive
@@ -483,10 +483,10 @@ def compare_matrices(case: Case, trial: Trial, shape: tuple[int, int, int]) -> N
 SHAPES = ((1, 2, 2), (1, 4, 1), (2, 1, 3), (3, 2, 1))
 
 
-@pytest.mark.parametrize("name", [name for i, name in enumerate(CASES) if i % 4 == 0])
+@pytest.mark.parametrize("name", [name for i, name in enumerate(CASES) if i % 5 == 0])
 def test_matmul(name: str) -> None:
     """Outputs are numbered in C order; operands and addend broadcast as NumPy's."""
-    examine(name, 8, compare_matrices, st.sampled_from(SHAPES))
+    examine(name, 6, compare_matrices, st.sampled_from(SHAPES))
 
 
 # -- hardware --------------------------------------------------------------------------------------------------------

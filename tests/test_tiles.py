@@ -1,0 +1,158 @@
+"""The faster loops over tiles against the plain one: the same codes and flags, whatever the operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softfloat import Environment, Format, _engine, _tiling, bits
+from softfloat.accumulators import Accumulator, amp, fma, mul_add, slic, tensor_core, vdpbf16ps
+from softfloat.linalg import program
+
+E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
+STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
+NANOO = Environment.ipu(nanoo=True)
+SATURATING = Environment.ipu()
+
+CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
+    (mul_add("float16"), "float16", {}),
+    (mul_add("float16"), "float16", {"overflow": "saturate"}),
+    (mul_add("float16"), "float16", {"overflow": "nan"}),
+    (mul_add("float16"), "float16", {"nan": "x86"}),
+    (mul_add("bfloat16"), "bfloat16", {}),
+    (mul_add("bfloat16"), "bfloat16", {"overflow": "saturate"}),
+    (mul_add(E5M6), E5M6, {}),
+    (mul_add("float8_e4m3fn"), "float8_e4m3fn", {}),
+    (mul_add("float32"), "float32", {}),
+    (mul_add("float32"), "float16", {}),
+    (fma("float16"), "float16", {}),
+    (fma("float16"), "float16", {"overflow": "saturate"}),
+    (fma("float16"), "float16", {"tininess": "before"}),
+    (fma("float16"), "float8_e4m3fn", {}),
+    (fma("bfloat16"), "bfloat16", {}),
+    (fma(E5M6), E5M6, {}),
+    (fma("float8_e5m2"), "float8_e5m2", {}),
+    (fma("float8_e4m3fn"), "float8_e4m3fn", {"overflow": "saturate"}),
+    (fma("float32"), "float16", {}),
+    (fma("float32"), "float32", {}),
+    (fma("float32"), "bfloat16", {"out_format": "bfloat16"}),
+    (fma("float16"), "float16", STOCHASTIC),
+    (fma("float16"), "float16", STOCHASTIC | {"sr_bits": 5}),
+    (fma("float16"), "float16", STOCHASTIC | {"sr_bits": 20, "overflow": "saturate"}),
+    (fma("float16"), "float16", STOCHASTIC | {"sr_bits": 16, "tininess": "before"}),
+    (fma("bfloat16"), "bfloat16", STOCHASTIC),
+    (fma("bfloat16"), "bfloat16", STOCHASTIC | {"overflow": "nan"}),
+    (fma("float8_e5m2"), "float16", STOCHASTIC),
+    (fma(E5M6), E5M6, STOCHASTIC | {"overflow": "saturate"}),
+    (amp("half"), "float16", {}),
+    (amp("half"), "float16", {"environment": SATURATING}),
+    (amp("half"), "float16", {"environment": NANOO}),
+    (amp("float"), "float16", {}),
+    (amp("float", mode="chained"), "float16", {}),
+    (amp("float", inputs="float32"), "float32", {}),
+    (amp("half", inputs="float8_e4m3fnuz"), "float8_e4m3fnuz", {}),
+    (slic("half", window=3), "float16", {}),
+    (vdpbf16ps(), "bfloat16", {}),
+    (tensor_core("V100"), "float16", {}),
+    (tensor_core("A100", "bfloat16"), "bfloat16", {}),
+    (tensor_core("H100"), "float16", {}),
+    (tensor_core("H100", output="float16"), "float16", {}),
+    (tensor_core("H100", "tfloat32"), "tfloat32", {}),
+    (tensor_core("H100", "float8_e4m3fn"), "float8_e4m3fn", {}),
+    (tensor_core("Ada", "float8_e5m2", "float16"), "float8_e5m2", {}),
+]
+
+
+def label(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> str:
+    accumulator, fmt, options = case
+    shown = [name if name == "environment" else str(value) for name, value in options.items()]
+    return "-".join([repr(accumulator), str(getattr(fmt, "name", fmt)), *shown])
+
+
+def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
+    """Codes of zeros, ordinary numbers, and numbers a few binades around them; small integers at times, whose sums are exact."""
+    x = rng.standard_normal(shape) * scale
+    if rng.random() < 0.2:
+        x = np.round(4 * x) / 4
+    x = x * np.exp2(rng.integers(-3, 4, shape) * rng.integers(0, 3))
+    x = np.where(rng.random(shape) < 0.1, 0, x)
+    codes: np.ndarray[Any, Any] = bits.encode(x, fmt, overflow="saturate")[0]
+    return codes
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> None:
+    quick = bits.matmul(*arguments, **options)
+    monkeypatch.setattr(_engine, "FAST", False)
+    plain = bits.matmul(*arguments, **options)
+    monkeypatch.setattr(_engine, "FAST", True)
+    for one, other in zip(quick, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+@pytest.mark.parametrize("scale", [1.0, 2.0**-7, 2.0**-13, 30.0])
+def test_same_bits_and_flags(
+    case: tuple[Accumulator, Format | str, dict[str, Any]], scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accumulator, name, options = case
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    rng = np.random.default_rng([CASES.index(case), int(scale * 2**13)])
+    for rows, length, columns in ((17, 65, 33), (40, 200, 50)):
+        a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
+        c = drawn(rng, accumulator.partials, (rows, columns), scale) if rng.random() < 0.5 else None
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+
+
+@pytest.mark.skipif(not all(_tiling.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> None:
+    """A case that silently went the plain way would test nothing."""
+    accumulator, name, options = case
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    settings = {key: value for key, value in options.items() if key not in ("environment", "out_format")}
+    environment = options.get("environment", Environment(**settings))
+    output = Format.from_name(options["out_format"]) if "out_format" in options else accumulator.output(fmt, fmt)
+    planned = program(accumulator, fmt, fmt, output, environment, 64)
+    assert _tiling.choose(planned) is not None
+
+
+SPECIAL = {"infinite a": (0x7C00, "a"), "nan b": (0x7E01, "b"), "signalling c": (0x7C01, "c")}
+
+
+@pytest.mark.parametrize(("code", "where"), SPECIAL.values(), ids=SPECIAL)
+@pytest.mark.parametrize("accumulator", [fma("float16"), mul_add("float16")], ids=repr)
+def test_operands_out_of_reach_go_the_plain_way(
+    code: int, where: str, accumulator: Accumulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    operands = {name: drawn(rng, Format.from_name("float16"), (20, 20), 1.0) for name in "abc"}
+    operands[where][3, 4] = code
+    both_ways(monkeypatch, operands["a"], operands["b"], "float16", accumulator, operands["c"])
+
+
+def test_subnormal_products_of_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    a = bits.encode(rng.standard_normal((10, 40)) * 2.0**-70, "bfloat16")[0]
+    for accumulator in (fma("bfloat16"), mul_add("bfloat16"), vdpbf16ps(), tensor_core("A100", "bfloat16")):
+        both_ways(monkeypatch, a, a.T, "bfloat16", accumulator)
+
+
+def test_half_way_sums_that_float32_rounds_to_a_power_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 - 2^-32 is 1 in float32, with an error of less than nothing: below 1 the quanta are half as large."""
+    a = np.array([[0x3C00, 0x0100]], np.uint16)  # 1 and 2^-16
+    b = np.array([[0x3C00] * 4096, [0x8100] * 4096], np.uint16)  # 1 and -2^-16
+    for seed in range(8):
+        both_ways(monkeypatch, a, b, "float16", fma("float16"), rounding="stochastic", seed=seed, sr_bits=5)
+        both_ways(monkeypatch, a, b, "float16", fma("float16"), rounding="stochastic", seed=seed)
+
+
+def test_sums_too_wide_for_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products from 2^-48 to 2^30 in one block: the quick sums would lose bits, the careful ones keep them."""
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 0x7C00, (24, 160), dtype=np.uint16) | rng.integers(0, 2, (24, 160), dtype=np.uint16) << 15
+    b = rng.integers(0, 0x7C00, (160, 24), dtype=np.uint16) | rng.integers(0, 2, (160, 24), dtype=np.uint16) << 15
+    for accumulator in (amp("half"), amp("float", out_format="float32"), tensor_core("H100")):
+        both_ways(monkeypatch, a, b, "float16", accumulator)
+        both_ways(monkeypatch, a.astype(np.uint16), b, "float16", accumulator, overflow="saturate")
