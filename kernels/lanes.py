@@ -77,6 +77,9 @@ class Vector:
     def __xor__(self, other):
         return self._binary(other, "", "xor")
 
+    def __invert__(self):
+        return self ^ -1
+
     def __lshift__(self, other):
         return self._binary(other, "", "shl")
 

@@ -37,7 +37,7 @@ The last: for stochastic rounding, that more random bits are needed; for exact s
 MAGNITUDE, EXPONENT = 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
 HALF_LARGEST, HALF_TINY = 65504.0, 2.0**-14 - 2.0**-26
-UNDECIDED, MARGIN = 2.0**-17, 2.0**-20
+UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 ONE = 0x3F800000
 
@@ -209,7 +209,7 @@ def drawn_step(family, saturate, watchful):
         late = outward.fused(per_quantum, tile.noise(row).floats())
         short = (fraction * -1.0 + 2.0) - late
         z = (short > 0.0).choose(n, n + 1.0) * (exponent - tile.integer(MAGIC)).floats()
-        near = ((short - UNDECIDED).magnitude() - (UNDECIDED + MARGIN)).bits()
+        near = (short - (UNDECIDED + MARGIN)).bits() & ~(short + MARGIN).bits()
         lost = fraction.bits() | error.bits()
         special = (magnitude.bits() < tile.integer(LOWEST)) | (short > 1.0 - AT_A_POWER)
         left = (special & lost.nonzero()).choose(lost | -1, near)
@@ -369,9 +369,10 @@ def end(state, happened, values, flags, i, j, lanes, nan_flags):
 @row
 def all_inexact(happened, cells):
     """Whether nothing is left to watch for."""
+    slot = happened[INEXACT * cells : (INEXACT + 1) * cells]
     exact = 0
-    for cell in range(INEXACT * cells, (INEXACT + 1) * cells):
-        exact += happened[cell] == 0
+    for cell in range(slot.size):
+        exact += 1 if slot[cell] == 0 else 0
     return exact == 0
 
 
@@ -562,6 +563,7 @@ def stochastic(family, saturate):
         flat_a, flat_b = a.reshape(-1), b.reshape(-1)
         state = np.empty(SLOTS * cells, np.float32)
         happened = state.view(np.int32)
+        open_ones = happened[LEFT_OPEN * cells :]
         saved = np.empty(cells, np.float32)
         overflowed = np.empty(cells, np.int32)
         noise = np.empty(STEPS_OF_A_BLOCK * cells, np.float32)
@@ -588,11 +590,11 @@ def stochastic(family, saturate):
                 else:
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                 left = 0
-                for cell in range(LEFT_OPEN * cells, SLOTS * cells):
-                    left |= happened[cell]
+                for cell in range(cells):
+                    left |= open_ones[cell]
                 if left < 0:
                     for cell in range(cells):
-                        if happened[LEFT_OPEN * cells + cell] >= 0:
+                        if open_ones[cell] >= 0:
                             continue
                         row_, lane = cell // lanes, cell % lanes
                         if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
@@ -619,7 +621,7 @@ def stochastic(family, saturate):
                         happened[UNDERFLOW * cells + cell] |= seen & 2
                         if saturate:
                             happened[OVERFLOW * cells + cell] = overflowed[cell] | (seen & 4)
-                happened[LEFT_OPEN * cells :] = 0
+                open_ones[:] = 0
                 a_at += count * ROWS
                 b_at += count * lanes
             end(state, happened, values, flags, i, j, lanes, nan_flags)

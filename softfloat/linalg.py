@@ -347,10 +347,10 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
         rows = problem.a.shape[0]
     values = np.zeros((0, 0))
-    entry: Codes = np.zeros((0, 0), planned.partials.dtype)
+    entry: Codes = np.zeros((0, 0), np.uint32)
     if problem.c is not None:
-        entry = np.array(problem.c, order="C")  # read-only arrays would be compiled for once more
-        values = _values(entry, planned.partials, planned.entry)
+        entry = np.array(problem.c, np.uint32, order="C")
+        values = _values(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         signals = signals | np.where(_is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
     results.flags[...] = signals
     a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
