@@ -36,7 +36,7 @@ from .accumulate import (
     watch_row,
 )
 from .carrier import source_of
-from .jit import row
+from .jit import bits_float, float_bits, row
 from .rounding import target_of
 
 FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
@@ -244,16 +244,23 @@ def target_at(site, call):
 
 @row
 def finish(top, running, stack, addend, held, state, call):
-    """What is left to do after the last product: join subtrees or chains, add c, convert. `held` is the stage that rounded last."""
+    """What is left to do after the last product: join subtrees or chains, add c, convert.
+
+    `top` is -1 if there was no product; `held` is the stage that rounded last.
+    """
     z = running[0]
+    joins = call.how[TREE] or call.how[CHAINS] > 1
+    if joins and top < 0 and call.how[HAS_ADDEND]:
+        z[:] = addend
+        joins = False
     if call.how[TREE]:
         for level in range(top, 0, -1):
             added(RUNNING, stack[level - 1], stack[level], state, call)
         if top >= 0:
             z[:] = stack[0]
-    for chain in range(1, call.how[CHAINS]):
+    for chain in range(1, call.how[CHAINS] if joins else 1):
         added(RUNNING, z, running[chain], state, call)
-    if call.how[HAS_ADDEND] and (call.how[TREE] or call.how[CHAINS] > 1):
+    if joins and call.how[HAS_ADDEND]:
         added(RUNNING, z, addend, state, call)
     if call.how[HAS_RESULT]:
         convert(RESULT, z, state, call)
@@ -354,6 +361,7 @@ def contraction():
             top = -1
             for n in range(stores.size):
                 z = running[n % chains]
+                top = top if how[TREE] else 0
                 if how[PAYLOADS]:
                     load_codes(operand_codes[0], codes_a, i, n, start, how[PAIRED])
                     load_codes(operand_codes[1], codes_b, i, n, start, True)
@@ -466,13 +474,13 @@ def extent():
 
     def extent_loop(values):
         digest  # noqa: B018
-        least, greatest, finite = np.inf, 0.0, 0.0
+        infinite = np.int64(0x7FF0000000000000)
+        least, greatest, top = infinite, np.int64(0), np.int64(0)
         for i in range(values.size):
-            magnitude = abs(values[i])
-            counts = (magnitude > 0.0) & (magnitude < np.inf)
-            least = magnitude if counts & (magnitude < least) else least
-            greatest = magnitude if counts & (magnitude > greatest) else greatest
-            finite = finite if magnitude < np.inf else 1.0
-        return least, greatest, finite == 0.0
+            magnitude = float_bits(values[i]) & np.int64(0x7FFFFFFFFFFFFFFF)
+            least = min(least, magnitude if magnitude > 0 else infinite)
+            greatest = max(greatest, magnitude if magnitude < infinite else np.int64(0))
+            top = max(top, magnitude)
+        return bits_float(least, 1.0), bits_float(greatest, 1.0), top < infinite
 
     return jit.compiled(extent_loop)

@@ -15,7 +15,7 @@ from . import jit
 from .accumulate import RUNNING
 from .arith import fma
 from .carrier import decode, source_of
-from .jit import bits_float, kernel, row
+from .jit import bits_float, float_bits, kernel, row
 from .lanes import LANES, ROWS, tile
 from .prng import DOT_PLANE, dot_low, dot_words, unit_fraction
 from .rounding import round_any, target_of
@@ -28,11 +28,13 @@ PARAMETERS = 10
 EXACT_WATCH = 128  # products between two looks at how large running sums have become
 WATCH = 4  # turns between two looks whether all outputs are inexact
 
-VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN = range(5)
-SLOTS = 5
+VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
+LARGEST_SO_FAR = LEFT_OPEN
+SLOTS = 6
 """What the state of a tile holds for each output: the running sum, and whether something happened.
 
-The last: for stochastic rounding, that more random bits are needed; for exact sums, the largest magnitude so far."""
+LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
+largest and the smallest magnitude of the running sum before a block."""
 
 MAGNITUDE, EXPONENT = 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
@@ -232,8 +234,8 @@ def drawn_step(family, saturate, watchful):
 def exact_step(block, blocks, stored, saturate, careful, watchful):
     """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if `stored`.
 
-    Not `careful`: sums of a block are exact in float64, as long as none reaches what the largest running sum, noted,
-    still allows. `careful`: the errors of the additions are added up, exactly, and folded in.
+    Not `careful`: sums of a block are exact in float64, if the running sums before blocks, whose largest and smallest
+    are noted, allow it. `careful`: the errors of the additions are added up, exactly, and folded in.
     """
 
     def step(tile, row, state):
@@ -253,7 +255,9 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
                 odd = (bits + ((bits ^ error.bits()) >> 63)) | 1
                 s = error.nonzero().choose(odd, bits).floats()
             else:
-                state[LEFT_OPEN] = state[LEFT_OPEN].at_least(running.magnitude())
+                magnitude = running.magnitude()
+                state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].at_least(magnitude)
+                state[SMALLEST] = (magnitude < state[SMALLEST]).choose(magnitude, state[SMALLEST])
             single = s.single()
             running = single.double()
             if watchful:
@@ -437,11 +441,44 @@ def deterministic(kind, carrier, block, planes, *options):
     return jit.compiled(deterministic_loop)
 
 
+def chunk_of(group):
+    """Products between two looks at the running sums, whole groups."""
+    return max(EXACT_WATCH // group, 1) * group
+
+
+@cache
+def spans():
+    """loop(panels, chunk, lowest, largest): of each panel's chunks of k, the smallest lowest bit and the largest magnitude."""
+    digest = jit.SOURCE_DIGEST
+
+    def spans_loop(panels, chunk, lowest, largest):
+        digest  # noqa: B018
+        for panel in range(panels.shape[0]):
+            for part in range(lowest.shape[1]):
+                values = panels[panel, part * chunk : (part + 1) * chunk].reshape(-1)
+                low, high = np.inf, 0.0
+                for n in range(values.size):
+                    magnitude = abs(values[n])
+                    bits = float_bits(magnitude)
+                    significand = (bits & np.int64(0xFFFFFFFFFFFFF)) | np.int64(0x10000000000000)
+                    unit = bits_float((bits & np.int64(0x7FF0000000000000)) - np.int64(52 << 52), 1.0)
+                    bit = np.float64(significand & -significand) * unit
+                    low = bit if (bit < low) & (magnitude > 0.0) else low
+                    high = magnitude if magnitude > high else high
+                lowest[panel, part] = low
+                largest[panel, part] = high
+
+    return jit.compiled(spans_loop)
+
+
 @cache
 def exact_blocks(block, blocks, stored, saturate):
-    """As `deterministic`, for blocks whose sums are exact; `limits` holds the largest running sum that is sure to be exact for each tile.
+    """As `deterministic`, for blocks whose sums are exact.
 
-    loop(first, last, a, b, c, values, flags, numbers, nan_flags, limits): limits is (row panels, column panels).
+    loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_a, high_a, low_b, high_b): spans of both operands'
+    panels. A chunk of k is summed quickly, and if running sums have then been so large or so small that a bit may have
+    been lost, again with care: all terms must be multiples of the smallest bit of a product, and no sum may have
+    more than 53 bits above it. A float32 is a multiple of 2^-23 of its power of two.
     """
     digest = jit.SOURCE_DIGEST
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
@@ -449,48 +486,53 @@ def exact_blocks(block, blocks, stored, saturate):
     quick, brief, careful, careful_brief = (
         _compiled_tile(
             exact_step(block, blocks, stored, saturate, careful, watchful),
-            carrier, group, 1, watchful, *slots, *(() if careful else (LEFT_OPEN,)),
+            carrier, group, 1, watchful, *slots, *(() if careful else (LARGEST_SO_FAR, SMALLEST)),
         )
         for careful in (False, True)
         for watchful in (True, False)
     )  # fmt: skip
     cells = ROWS * lanes
-    watched = max(EXACT_WATCH // group, 1)
+    watched = chunk_of(group) // group
 
-    def exact_blocks_loop(first, last, a, b, c, values, flags, numbers, nan_flags, limits):
+    def exact_blocks_loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_a, high_a, low_b, high_b):
         digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b = a.reshape(-1), b.reshape(-1)
         state = np.empty(SLOTS * cells, carrier)
         happened = state.view(np.int64)
+        largest, smallest = state[LARGEST_SO_FAR * cells :][:cells], state[SMALLEST * cells :][:cells]
         saved = np.empty_like(state)
         for unit in range(first, last):
             i, j = unit % panels, unit // panels
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
             begin(state, c, i, j, lanes)
-            done, known = 0, False
-            while done < turns:
-                count = min(watched, turns - done)
+            known = False
+            for part in range(low_a.shape[1]):
+                count = min(watched, turns - part * watched)
                 known = known or all_inexact(happened, cells)
-                largest = np.inf
-                if limits[i, j] > 0.0:
+                lowest = low_a[i, part] * low_b[j, part]
+                limit = lowest * 4503599627370496.0 - block * (high_a[i, part] * high_b[j, part])
+                done = False
+                if limit > 0.0:
                     saved[:] = state
+                    largest[:] = 0.0
+                    smallest[:] = np.inf
                     if known:
                         brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
                     else:
                         quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                    largest = 0.0
-                    for cell in range(LEFT_OPEN * cells, SLOTS * cells):
-                        largest = max(largest, state[cell])
-                        state[cell] = 0.0
-                    if not largest < limits[i, j]:
+                    top, bottom = 0.0, np.inf
+                    for cell in range(cells):
+                        top = max(top, largest[cell])
+                        bottom = min(bottom, smallest[cell])
+                    done = (top < limit) & (bottom * 1.1920928955078125e-07 >= lowest)
+                    if not done:
                         state[:] = saved
-                if not largest < limits[i, j]:
+                if not done:
                     if known:
                         careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
                     else:
                         careful(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                done += count
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
             end(state, happened, values, flags, i, j, lanes, nan_flags)

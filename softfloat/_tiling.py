@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
 STOCHASTIC_NORMAL = -95  # stochastic rounding scales by quanta, which must be normal as well
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
-FIRST_EXACT = 52
 
 
 @cache
@@ -337,7 +336,7 @@ def run(
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
     nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
     common = a, b, c, values, flags, numbers, nan_flags
-    loop, more = _loop(way, planned, a, b, place, (rows, columns), low, key, stream)
+    loop, more = _loop(way, planned, a, b, place, (rows, columns), key, stream)
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, *common, *more)
@@ -357,7 +356,6 @@ def _loop(
     b: Codes,
     place: tuple[int, int, int],
     shape: tuple[int, int],
-    low: int,
     key: int,
     stream: int,
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -367,10 +365,13 @@ def _loop(
         kind, *options = way.options
         return floor.deterministic(kind, way.carrier, way.group, way.planes, *options), ()
     if way.kind == "exact":
-        block = way.options[0]
-        largest = [np.abs(x).max(axis=(0, 2, 3)) for x in (a, b)]
-        reach = block * np.multiply.outer(*largest)  # what a block adds at most
-        return floor.exact_blocks(*way.options), (2.0 ** (FIRST_EXACT + low) - reach,)
+        chunk = floor.chunk_of(way.group)
+        found = []
+        for panels in (a[0], b[0]):
+            shape_of = panels.shape[0], -(-planned.length // chunk)
+            found += [np.empty(shape_of), np.empty(shape_of)]
+            floor.spans()(panels, chunk, *found[-2:])
+        return floor.exact_blocks(*way.options), tuple(found)
     numbers = way.site.numbers
     return floor.stochastic(*way.options), (
         *numbers,

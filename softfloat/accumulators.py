@@ -19,7 +19,7 @@ chains, tree
 Rules that hold for all of them:
 
 * The addend c is where the sum starts: the running sum, or with segments the last reduction's. Chains and trees add it
-  at the end. Without c it is +0.
+  at the end. Without c it is +0. An empty sum is c.
 * The order within a group permutes the products of each group. A group, a block and a segment that k leaves incomplete
   is filled with products +0.
 * A product is exact unless there is a `product` stage. The exact sum of a block is +0 where it is zero, or -0 toward

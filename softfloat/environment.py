@@ -263,7 +263,7 @@ class Environment:
         Returns
         -------
         array or scalar
-            The result alone.
+            The result alone; with what the operation returns beyond flags, such as counts, a tuple.
         """
         parameters = inspect.signature(operation).parameters
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
@@ -274,13 +274,13 @@ class Environment:
         options.setdefault("stream", self.next_stream())
         traps = as_flags(self.traps)
         each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
-        result, flags = operation(*operands, environment=self, flags=each, **options)
+        result, flags, *more = operation(*operands, environment=self, flags=each, **options)
         raised = Flags(int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else flags)
         self.status.raise_flags(raised)
         if raised & traps:
             named = [options[name] for name in parameters if name in options]
             self._trap(operation, (*operands, *named), np.asarray(flags), traps)
-        return result
+        return (result, *more) if more else result
 
     def _trap(
         self, operation: Callable[..., Any], operands: tuple[Any, ...], flags: np.ndarray[Any, Any], traps: Flags
@@ -288,6 +288,8 @@ class Environment:
         first = int(np.argmax((flags & int(traps)).ravel() != 0))
         index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
         values = []
+        if "accumulator" in inspect.signature(operation).parameters:
+            operands = ()  # a row and a column, not an element of each
         for operand in operands:
             if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
                 continue

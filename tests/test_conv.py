@@ -264,6 +264,23 @@ def test_options_and_counts(name: str, layout: str) -> None:
         same(trial.found(layout, True, **settings), trial.expected(layout, True, **settings))
 
 
+def with_nans(codes: np.ndarray, fmt: Any, seed: int) -> np.ndarray:
+    """A third of the codes replaced by NaNs of any payload and sign."""
+    random = np.random.default_rng(seed)
+    nans = random.integers(fmt.inf_code + 1, fmt.sign_bit, codes.shape) | random.choice([0, fmt.sign_bit], codes.shape)
+    return np.where(random.random(codes.shape) < 1 / 3, nans, codes).astype(fmt.dtype)
+
+
+@pytest.mark.parametrize("nan", ["x86", "x86_fma3", "arm"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_payloads(name: str, nan: str) -> None:
+    for accumulator, which in itertools.product((fma(F16), mul_add(BF16)), ("first", "second", "both")):
+        trial = Trial(name, CASES["depthwise"], accumulator, (F16, BF16))
+        trial.first = trial.first if which == "second" else with_nans(trial.first, F16, 4)
+        trial.second = trial.second if which == "first" else with_nans(trial.second, BF16, 5)
+        same(trial.found(nan=nan), trial.expected(nan=nan))
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     groups = draw(st.integers(1, 3))

@@ -1,0 +1,549 @@
+"""Dot products, matrix products and sums as a user meets them: shapes, counts, threads, outside arithmetic, refusals."""
+
+from __future__ import annotations
+
+import io
+import math
+import platform
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import softfloatpy
+from llvmlite import binding, ir
+from numba import njit, types
+from numba.extending import intrinsic
+from operands import operands
+
+import softfloat
+from softfloat import Accumulator, Environment, Flags, _engine, accumulators, bfloat16, bits, float16, float32
+from softfloat.accumulators import (
+    Reduction,
+    Stage,
+    amp,
+    chunked,
+    exact,
+    fma,
+    mul_add,
+    pairwise,
+    slic,
+    tensor_core,
+    vdpbf16ps,
+)
+from softfloat.kernels import fast
+
+binding.initialize_native_asmparser()  # for the instruction written out below
+RANDOM = np.random.default_rng(11)
+ONE = float16.one_code
+
+
+def normal(*shape: int, fmt: Any = "float16", scale: float = 1.0) -> np.ndarray[Any, Any]:
+    codes: np.ndarray[Any, Any] = bits.encode(RANDOM.standard_normal(shape) * scale, fmt)[0]
+    return codes
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = softfloat.get_num_threads()
+    yield
+    softfloat.set_num_threads(before)
+
+
+# -- outside arithmetic ----------------------------------------------------------------------------------------------
+
+
+def test_fma_is_softfloats_mul_add_chain() -> None:
+    a, b = operands(float16, 4000, 2, 5)
+    found, _ = bits.vecdot(a.reshape(-1, 8), b.reshape(-1, 8), "float16", fma("float16"))
+    for row in range(found.size):
+        total = softfloatpy.Float16.from_bytes(b"\0\0")
+        for x, y in zip(a[8 * row : 8 * row + 8].tolist(), b[8 * row : 8 * row + 8].tolist(), strict=True):
+            x, y = (softfloatpy.Float16.from_bytes(v.to_bytes(2, "big")) for v in (x, y))
+            total = softfloatpy.f16_mul_add(x, y, total)
+        expected = int.from_bytes(total.to_bytes(), "big")
+        if math.isnan(bits.decode(expected, "float16")):
+            expected = float16.nan_code
+        assert int(found[row]) == expected
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-9, 100.0])
+def test_mul_add_is_a_numpy_loop(scale: float) -> None:
+    a, b = normal(40, 70, scale=scale), normal(70, 33, scale=scale)
+    x, y = a.view(np.float16), b.view(np.float16)
+    expected = np.zeros((40, 33), np.float16)
+    with np.errstate(all="ignore"):
+        for k in range(70):
+            expected = expected + x[:, k : k + 1] * y[k]
+    found, _ = bits.matmul(a, b, "float16", mul_add("float16"))
+    nan = np.isnan(expected)
+    assert (found == expected.view(np.uint16))[~nan].all()
+    assert bits.isnan(found, "float16")[nan].all()
+
+
+@intrinsic
+def _vdpbf16ps(context: Any, c: Any, a: Any, b: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(32), 16)
+        pointers = []
+        for kind, value in zip(signature.args, arguments, strict=True):
+            pointers.append(
+                builder.bitcast(context.make_array(kind)(context, builder, value).data, vector.as_pointer())
+            )
+        values = []
+        for pointer in pointers:
+            value = builder.load(pointer)
+            value.align = 4
+            values.append(value)
+        kind = ir.FunctionType(vector, [vector] * 3)
+        result = builder.asm(kind, "vdpbf16ps $3, $2, $0", "=v,0,v,v", values, False)
+        stored = builder.store(result, pointers[0])
+        stored.align = 4
+        return context.get_dummy_value()
+
+    return types.void(c, a, b), codegen
+
+
+@njit
+def vdpbf16ps_of_the_cpu(c: Any, a: Any, b: Any) -> None:
+    for start in range(0, c.size, 16):
+        _vdpbf16ps(c[start : start + 16], a[start : start + 16], b[start : start + 16])
+
+
+@pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64")
+    or not binding.get_host_cpu_features().get("avx512bf16", False)
+    or not fast.has_feature("avx512f"),
+    reason="needs AVX512_BF16",
+)
+@pytest.mark.parametrize("kind", ["any bits", "normal"])
+def test_vdpbf16ps_is_the_cpus(kind: str) -> None:
+    size, pairs = 16 * 512, 3
+    if kind == "any bits":
+        a, b = (operands(bfloat16, size * 2 * pairs, 1, seed)[0].reshape(size, 2 * pairs) for seed in (1, 2))
+        start = operands(float32, size, 1, 3)[0]
+    else:
+        a, b = normal(size, 2 * pairs, fmt="bfloat16"), normal(size, 2 * pairs, fmt="bfloat16")
+        start = normal(size, fmt="float32")
+    c = start.copy()
+    for pair in range(pairs):
+        span = slice(2 * pair, 2 * pair + 2)
+        x, y = (np.ascontiguousarray(v[:, span]).view(np.uint32).reshape(-1) for v in (a, b))
+        vdpbf16ps_of_the_cpu(c, x, y)
+    found, _ = bits.vecdot(a, b, "bfloat16", vdpbf16ps(), start)
+    np.testing.assert_array_equal(found, c)
+
+
+def test_exact_is_fsum() -> None:
+    a, b = normal(50, 300, scale=3.0), normal(50, 300, scale=3.0)
+    found, flags = bits.vecdot(a, b, "float16", exact("float32"))
+    for row in range(50):
+        products = bits.decode(a[row], "float16") * bits.decode(b[row], "float16")
+        code, raised = bits.encode(math.fsum(products), "float32")
+        assert (int(found[row]), int(flags[row]) & 1) == (int(code), int(raised) & 1)
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((3,), (3,)),
+        ((4, 3), (3,)),
+        ((3,), (3, 5)),
+        ((4, 3), (3, 5)),
+        ((2, 4, 3), (3, 5)),
+        ((4, 3), (2, 3, 5)),
+        ((2, 1, 4, 3), (6, 3, 5)),
+        ((0, 3), (3, 5)),
+        ((4, 0), (0, 5)),
+        ((4, 3), (3, 0)),
+        ((0, 4, 3), (0, 3, 5)),
+        ((70, 3), (3, 1)),
+    ],
+)
+def test_matmul_has_numpys_shapes(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    x, y = (RANDOM.integers(-8, 9, shape).astype(np.float64) for shape in (first, second))
+    expected = np.matmul(x, y)
+    a, b = (bits.encode(v, "float16")[0] for v in (x, y))
+    found, flags = bits.matmul(a, b, "float16", fma("float32"))
+    assert np.shape(found) == np.shape(flags) == np.shape(expected)
+    np.testing.assert_array_equal(bits.decode(found, "float32"), expected)
+    assert not np.any(flags)
+    start = np.broadcast_to(np.uint32(float32.one_code), np.shape(expected))
+    found, _ = bits.matmul(a, b, "float16", fma("float32"), start)
+    np.testing.assert_array_equal(bits.decode(found, "float32"), expected + 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((3,), (3,)), ((4, 3), (3,)), ((2, 1, 3), (5, 3)), ((0, 3), (3,)), ((4, 0), (0,))]
+)
+def test_vecdot_has_numpys_shapes(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    x, y = (RANDOM.integers(-8, 9, shape).astype(np.float64) for shape in (first, second))
+    found, _ = bits.vecdot(*(bits.encode(v, "float16")[0] for v in (x, y)), "float16", exact("float32"))
+    expected = (x * y).sum(-1)
+    assert np.shape(found) == expected.shape
+    np.testing.assert_array_equal(bits.decode(found, "float32"), expected)
+
+
+def test_views_and_results_in_place() -> None:
+    a, b = normal(30, 40), normal(40, 20)
+    expected = bits.matmul(a, b, "float16", fma("float16"))
+    views = bits.matmul(np.asfortranarray(a), np.repeat(b, 2, axis=1)[:, ::2], "float16", fma("float16"))
+    out = np.empty((30, 20), np.uint16), np.empty((30, 20), np.uint8)
+    placed = bits.matmul(a[::-1][::-1], b, "float16", fma("float16"), out=out)
+    assert placed[0] is out[0]
+    for one in (views, placed):
+        np.testing.assert_array_equal(one[0], expected[0])
+        np.testing.assert_array_equal(one[1], expected[1])
+    square = normal(20, 20)
+    wanted, any_flags = bits.matmul(square, square, "float16", fma("float16"), flags="any")
+    assert any_flags == np.bitwise_or.reduce(bits.matmul(square, square, "float16", fma("float16"))[1], axis=None)
+    bits.matmul(square, square, "float16", fma("float16"), out=square)
+    np.testing.assert_array_equal(square, wanted)
+
+
+EMPTY = (
+    fma("float16"),
+    mul_add("float16"),
+    amp("half"),
+    slic("half"),
+    exact("float16"),
+    pairwise("float16"),
+    chunked(4, "float16", "float16"),
+)
+
+
+@pytest.mark.parametrize("how", EMPTY, ids=repr)
+def test_an_empty_sum_is_zero_or_c(how: Accumulator) -> None:
+    empty = np.empty((3, 0), np.uint16)
+    codes, flags = bits.vecdot(empty, empty, "float16", how)
+    assert codes.tolist() == [0, 0, 0]
+    assert not flags.any()
+    codes, flags = bits.vecdot(empty, empty, "float16", how, [0x8000, 0x0001, ONE])
+    assert codes.tolist() == [0x8000, 0x0001, ONE]
+
+
+# -- sums ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rounding": "toward_positive"}, {"rounding": "stochastic", "seed": 3}], ids=str
+)
+@pytest.mark.parametrize(
+    "how", [fma("float16"), pairwise("float16"), chunked(5, "float16", "float32"), mul_add("bfloat16")], ids=repr
+)
+def test_cumulative_sums_are_sums(how: Accumulator, options: dict[str, Any]) -> None:
+    x = normal(23, 3)
+    codes, flags = bits.cumsum(x, "float16", how, 0, **options)
+    assert codes.shape == flags.shape == x.shape
+    for count in range(1, 24):
+        one, raised = bits.sum(x[:count], "float16", how, 0, **options)
+        if "seed" in options and how.tree and count & (count - 1):
+            continue  # the last merges of an incomplete tree take the numbers of merges a longer one does otherwise
+        np.testing.assert_array_equal(codes[count - 1], one)
+        np.testing.assert_array_equal(flags[count - 1], raised)
+    flat, _ = bits.cumsum(x, "float16", how, **options)
+    assert flat.shape == (69,)
+
+
+def test_sums_along_axes() -> None:
+    x = RANDOM.integers(-4, 5, (3, 4, 5)).astype(np.float64)
+    codes = bits.encode(x, "float16")[0]
+    for axis in (0, 1, -1, None):
+        found, flags = bits.sum(codes, "float16", fma("float16"), axis)
+        np.testing.assert_array_equal(bits.decode(found, "float16"), x.sum(axis))
+        assert not np.any(flags)
+        along = bits.cumsum(codes, "float16", fma("float16"), axis)[0]
+        np.testing.assert_array_equal(bits.decode(along, "float16"), np.cumsum(x, axis).reshape(np.shape(along)))
+
+
+def test_a_sum_swamps() -> None:
+    tiny = np.full(10_000, bits.encode(0.0001, "float16")[0])
+    code, _, counts = bits.sum(tiny, "float16", fma("float16"), count=True)
+    assert bits.decode(code, "float16") == 0.25
+    assert int(counts.swamped) == 10_000 - 2181
+
+
+# -- counts ----------------------------------------------------------------------------------------------------------
+
+
+def test_counts() -> None:
+    a = bits.encode([[2048.0, 1, 1, 3], [60000, 60000, -1, 1], [0, 0, 0, 0], [-1, -2, 5, -0.0]], "float16")[0]
+    ones = np.full(4, ONE, np.uint16)
+    _, flags, counts = bits.vecdot(a, ones, "float16", fma("float16"), count=True)
+    assert counts.overflowed.tolist() == [0, 1, 0, 0]
+    assert counts.inexact.tolist() == [3, 1, 0, 0]
+    assert counts.swamped.tolist() == [2, 0, 0, 0]
+    assert counts.smallest.tolist() == [2048, 60000, 0, -3]
+    assert counts.largest.tolist() == [2052, math.inf, 0, 2]
+    assert flags.tolist() == [1, 5, 0, 0]
+    nothing = bits.vecdot(a[:, :0], ones[:0], "float16", fma("float16"), count=True)[2]
+    assert np.isnan(nothing.smallest).all()
+
+
+def test_counts_of_blocks_and_stores() -> None:
+    """48 products of 1 on top of 2048: each group of 16 adds 16 in single, and half holds 2048, 2064, 2080, 2096."""
+    a = np.full((1, 48), ONE, np.uint16)
+    codes, _, counts = bits.vecdot(a, a, "float16", amp("half"), [0x6800], count=True)
+    assert bits.decode(codes, "float16").tolist() == [2096]
+    assert counts.swamped.tolist() == [0]
+    quarter = np.full((1, 48), bits.encode(1 / 32, "float16")[0])
+    codes, _, counts = bits.vecdot(a, quarter, "float16", amp("half"), [0x6800], count=True)
+    assert bits.decode(codes, "float16").tolist() == [2048]
+    assert counts.swamped.tolist() == [3]  # each store
+    assert counts.inexact.tolist() == [3]
+    _, _, counts = bits.vecdot(a, quarter, "float16", tensor_core("V100"), [0x4C000000], count=True)  # 2^25
+    assert counts.swamped.tolist() == [12]
+
+
+# -- threads, pieces, machines ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "fmt", "options"),
+    [
+        (fma("float16"), "float16", {}),
+        (fma("bfloat16"), "bfloat16", {"rounding": "stochastic", "seed": 2}),
+        (mul_add("float16"), "float16", {"rounding": "stochastic", "seed": 2}),
+        (amp("half"), "float16", {}),
+        (amp("half"), "float16", {"environment": Environment.ipu(esr=True, seed=4)}),
+        (tensor_core("H100"), "float16", {}),
+        (exact("float16"), "float16", {"rounding": "stochastic", "seed": 2}),
+        (pairwise("bfloat16"), "bfloat16", {}),
+    ],
+    ids=str,
+)
+def test_threads_and_pieces_do_not_matter(
+    how: Accumulator, fmt: str, options: dict[str, Any], threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = normal(2, 45, 70, fmt=fmt), normal(2, 70, 130, fmt=fmt)
+    softfloat.set_num_threads(1)
+    expected = bits.matmul(a, b, fmt, how, **options)
+    softfloat.set_num_threads(3)
+    monkeypatch.setattr(_engine, "SMALLEST_SHARE", 1)
+    for piece in (1, 10_000, 1 << 40):
+        monkeypatch.setattr(_engine, "PIECE", piece)
+        found = bits.matmul(a, b, fmt, how, **options)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+    one = bits.matmul(a[1], b[1], fmt, how, **options)
+    if "seed" not in options and "environment" not in options:
+        np.testing.assert_array_equal(one[0], expected[0][1])
+
+
+def test_random_numbers_belong_to_outputs() -> None:
+    """Every output of equal dot products draws on its own, and a vector's outputs are those of the same numbers anywhere."""
+    a, b = np.full((64, 200), ONE, np.uint16), np.full((200, 64), bits.encode(0.001, "float16")[0])
+    drawn: dict[str, Any] = {"rounding": "stochastic", "seed": 9}
+    codes, _ = bits.matmul(a, b, "float16", fma("float16"), **drawn)
+    assert np.unique(codes).size > 20
+    again, _ = bits.vecdot(a[0], np.broadcast_to(b[:, 0], (64 * 64, 200)), "float16", fma("float16"), **drawn)
+    np.testing.assert_array_equal(again.reshape(64, 64), codes)
+    other, _ = bits.matmul(a, b, "float16", fma("float16"), stream=1, **drawn)
+    assert (other != codes).mean() > 0.5
+    mean = bits.decode(codes, "float16").mean()
+    step = float(bits.decode(b[0, 0], "float16"))
+    assert abs(mean - 200 * step) < 5 * 200**0.5 * 2.0**-13 / 64
+
+
+def test_environments_reach_the_right_stage() -> None:
+    """60000 + 60000: single holds it, and half saturates or becomes NaN when it is stored."""
+    big = bits.encode([60000.0, 60000.0], "float16")[0]
+    ones = np.full(2, ONE, np.uint16)
+    for environment, code, flags in (
+        (Environment.ipu(), 0x7BFF, Flags.OVERFLOW | Flags.INEXACT),
+        (Environment.ipu(nanoo=True), 0x7E00, Flags.OVERFLOW | Flags.INEXACT | Flags.INVALID),
+    ):
+        assert environment.evaluate(bits.vecdot, big, ones, "float16", amp("half")) == code
+        assert environment.status.flags == flags
+    single = bits.vecdot(big, ones, "float16", amp("float", out_format="float32"))
+    assert bits.decode(single[0], "float32") == 120000
+
+
+def test_evaluate_passes_counts_on() -> None:
+    environment = Environment()
+    result = environment.evaluate(bits.vecdot, [0x6800, ONE], [ONE, ONE], "float16", fma("float16"), count=True)
+    assert int(result[0]) == 0x6800
+    assert int(result[1].swamped) == 1
+    with (
+        softfloat.environment(traps="OVERFLOW") as trapping,
+        pytest.raises(softfloat.FloatingPointTrap, match="vecdot"),
+    ):
+        trapping.evaluate(bits.vecdot, [0x7BFF, 0x7BFF], [ONE, ONE], "float16", fma("float16"))
+
+
+# -- long runs -------------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_runs_show_their_progress(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
+    monkeypatch.setattr(_engine.Progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(_engine, "PIECE", 1)
+    monkeypatch.setenv("TERM", "xterm")
+    for count in (1, 2):
+        softfloat.set_num_threads(count)
+        for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+            monkeypatch.setattr("sys.stderr", stream)
+            bits.matmul(normal(60, 40), normal(40, 600), "float16", fma("float16"))
+            assert ("softfloat" in stream.getvalue()) == shown
+
+
+def test_an_interrupt_loses_nothing_and_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
+    softfloat.set_num_threads(2)
+    monkeypatch.setattr(_engine, "PIECE", 1)
+    monkeypatch.setattr(_engine, "SMALLEST_SHARE", 1)
+    taken = []
+
+    def advance(progress: Any) -> None:
+        taken.append(threading.current_thread())
+        if threading.current_thread() is threading.main_thread() and len(taken) > 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_engine.Progress, "advance", advance)
+    out = np.full((200, 600), 7, np.uint16)
+    with pytest.raises(KeyboardInterrupt):
+        bits.matmul(normal(200, 40), normal(40, 600), "float16", fma("float16"), out=out)
+    before = len(taken)
+    assert (out == 7).all()
+    assert len(taken) == before < 950
+
+
+# -- descriptions ----------------------------------------------------------------------------------------------------
+
+
+def test_poplar_options() -> None:
+    half = Accumulator.from_poplar_options({"partialsType": "half"})
+    assert half == amp("half", out_format="float16")
+    assert Accumulator.from_poplar_options({}) == amp("float", out_format="float16")
+    assert Accumulator.from_poplar_options({"partialsType": "half"}, out_format="float32").partials == float32
+    quiet = Accumulator.from_poplar_options({"partialsType": "half", "disableSRForAMPVertices": "true"})
+    assert quiet.store is not None
+    assert quiet.store.rounding is not None
+    assert half.store is not None
+    assert half.store.rounding is None
+    for count, depths in ((15, ()), (16, (4,)), (124, (11,)), (125, (25, 5)), (1000, (100, 10))):
+        split = Accumulator.from_poplar_options({}, splits=count)
+        assert tuple(level.sections for level in split.reduction[:-1]) == depths
+    flat = Accumulator.from_poplar_options({"enableMultiStageReduce": False}, splits=100)
+    assert len(flat.reduction) == 1
+    planned = Accumulator.from_poplar_options(
+        {"availableMemoryProportion": 0.3, "partialsType.interTile": "half"}, splits=16
+    )
+    stored = planned.reduction[0].store
+    assert stored is not None
+    assert stored.format == float16
+    for options, message in (
+        ({"partialType": "half"}, "options has 'partialType'"),
+        ({"partialsType": "quarter"}, "'half' or 'float'"),
+        ({"disableSRForAMPVertices": "yes"}, "True, False, 'true' or 'false'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Accumulator.from_poplar_options(options)
+
+
+def test_splits_are_summed_apart() -> None:
+    """2048 + 1 + ... + 1 (half partials): one chain loses the ones, two parts do not."""
+    a = np.concatenate([np.full(16, 0x5800, np.uint16), np.full(16, 0x2C00, np.uint16)])  # 16 * 128, 16 / 16
+    ones = np.full(32, ONE, np.uint16)
+    alone = Accumulator.from_poplar_options({"partialsType": "half"}, out_format="float16")
+    split = Accumulator.from_poplar_options({"partialsType": "half", "partialsType.interTile": "half"}, splits=2)
+    assert bits.decode(bits.vecdot(a, ones, "float16", alone)[0], "float16") == 2048
+    codes, _ = bits.vecdot(a, ones, "float16", split.replace(result="float32"))
+    assert bits.decode(codes, "float32") == 2049
+
+
+def test_every_preset_says_what_it_does() -> None:
+    for name, row in accumulators.PRESETS.items():
+        made = eval(row.example, vars(accumulators))
+        assert made.source
+        assert made.describe().startswith(made.name)
+        assert eval(made.name, vars(accumulators)) == made or name == "chunked"
+        assert hash(made) == hash(made.replace())
+        bits.vecdot(np.zeros(5, int), np.zeros(5, int), made.inputs[0] if made.inputs else "float16", made)
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+HALVES = np.zeros((4, 4), np.uint16)
+CHAIN = fma("float16")
+REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (
+        lambda: bits.matmul(HALVES, HALVES[:3], "float16", CHAIN),
+        ValueError,
+        r"shapes do not fit: a \(4, 4\), b \(3, 4\)",
+    ),
+    (lambda: bits.matmul(HALVES, 1, "float16", CHAIN), ValueError, "must not be scalars"),
+    (lambda: bits.vecdot(HALVES, HALVES[:3], "float16", CHAIN), ValueError, "shapes do not fit"),
+    (lambda: bits.vecdot(1, 1, "float16", CHAIN), ValueError, "an axis to sum over"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, HALVES[:3]), ValueError, "c of shape"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, HALVES + 1.5), TypeError, "c must be codes of"),
+    (
+        lambda: bits.matmul(HALVES, HALVES, "float16", "float16"),
+        TypeError,
+        "accumulator must be a softfloat.Accumulator",
+    ),
+    (lambda: bits.matmul(HALVES, HALVES, ("float16",), CHAIN), ValueError, "fmt must be a format or a pair"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", vdpbf16ps()), ValueError, "fmt must be 'bfloat16' for vdpbf16ps"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, rounding="stochastic"), ValueError, "needs a seed"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, random_bits=HALVES), ValueError, "takes a seed"),
+    (
+        lambda: bits.matmul(
+            HALVES, HALVES, "float16", CHAIN, rounding="stochastic", seed=1, generator="xoroshiro128aox"
+        ),
+        ValueError,
+        "generator must be 'philox4x32' for dot products",
+    ),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, out=HALVES[:3].copy()), ValueError, "out must be an array"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, count=1), TypeError, "count must be True or False"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, rouding="RTZ"), TypeError, "unknown option 'rouding'"),
+    (lambda: bits.matmul(HALVES, HALVES, "float16", CHAIN, out_format="e8m0"), ValueError, "must have a zero"),
+    (lambda: bits.sum(HALVES, "float16", CHAIN, 2), ValueError, "axis must be None or an integer from -2 to 1"),
+    (lambda: bits.cumsum(HALVES, "float16", amp("half"), 0), ValueError, "one number at a time"),
+    (
+        lambda: bits.vecdot(
+            HALVES, HALVES, "float16", CHAIN.replace(segments=9, reduction=(Reduction(Stage("float32")),))
+        ),
+        ValueError,
+        "segments of .* are 9, more than the 4 products",
+    ),
+    (
+        lambda: bits.vecdot(
+            HALVES, HALVES, "float16", CHAIN.replace(segments=(1, 2), reduction=(Reduction(Stage("float32")),))
+        ),
+        ValueError,
+        "are 3 products long, and k is 4",
+    ),
+    (lambda: tensor_core("V100", "float8_e4m3fn"), ValueError, "input must be one of 'float16' on V100"),
+    (lambda: tensor_core("V100", "bfloat16"), ValueError, "input must be one of 'float16' on V100"),
+    (lambda: tensor_core("P100"), ValueError, "arch must be one of 'A100'"),
+    (lambda: tensor_core("A100", "bfloat16", "float16"), ValueError, "output must be 'float32'"),
+    (lambda: tensor_core("A100", instruction="wgmma"), ValueError, "instruction must be 'mma.sync' on A100"),
+    (lambda: amp("half", inputs="float32"), ValueError, "partials must be 'float32' for float32 inputs"),
+    (lambda: amp("float", inputs="float8_e4m3fnuz"), ValueError, "partials must be 'float16'"),
+    (lambda: amp("half", inputs="bfloat16"), ValueError, "inputs must be one of"),
+    (lambda: amp("half", mode="fused"), ValueError, "mode must be one of 'exact', 'aligned', 'chained'"),
+    (lambda: amp("half", rounding="toward_positive"), ValueError, "rounding must be"),
+    (lambda: slic("half", window=5), ValueError, "window must be 3 or 4"),
+    (lambda: chunked(0, "float16", "float32"), ValueError, "length must be at least 1"),
+    (lambda: chunked(True, "float16", "float32"), TypeError, "length must be an integer"),
+    (lambda: fma("float8_e8m0fnu"), ValueError, "must have a zero"),
+    (lambda: fma(16), TypeError, "fmt must be a softfloat.Format"),  # type: ignore[arg-type]
+    (lambda: CHAIN.replace(order=(0, 2)), ValueError, "permutation"),
+    (lambda: CHAIN.replace(block=4, product=Stage("float16")), ValueError, "product must be None"),
+    (lambda: CHAIN.replace(chains=2, tree=True), ValueError, "exclude each other"),
+    (lambda: CHAIN.replace(segment=4), ValueError, "come with a reduction"),
+    (lambda: CHAIN.replace(fraction_bits=60), ValueError, "fraction_bits must be 1 to 40"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[message for _, _, message in REFUSED])
+def test_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
