@@ -683,9 +683,10 @@ def matmul(
     shape = (*batch, *((rows,) if x.ndim > 1 else ()), *((columns,) if y.ndim > 1 else ()))
     addend = contraction.check_addend(c, shape)
     grids = math.prod(batch)
-    if right.size == math.prod(right.shape[-2:]) and left.ndim > 2:  # one b for all: its rows are rows of one product
-        left, right = left.reshape(1, -1, length), right.reshape(1, length, columns)
-        rows, grids, batch = rows * grids, 1, (1,)
+    if math.prod(right.shape[:-2]) == 1 and left.ndim > 2:  # one b for all: its rows are rows of one product
+        rows, grids = rows * grids, 1
+        left, right = left.reshape(1, rows, length), right.reshape(1, length, columns)
+        batch = (1,)
     left = np.broadcast_to(left, (*batch, rows, length)).reshape(grids, rows, length)
     right = np.broadcast_to(right, (*batch, length, columns)).reshape(grids, length, columns)
     start = None if addend is None else addend.reshape(grids, rows, columns)

@@ -23,6 +23,7 @@ FLOORS = [
     {"kernels.arith"},
     {"kernels.fast"},
     {"kernels.accumulate"},
+    {"kernels.lanes"},
     {"kernels.loops", "kernels.dots", "kernels.tiles"},
 ]
 """Kernels from the bottom up; a file there need not exist, but one that exists has its floor."""
