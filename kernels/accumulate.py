@@ -94,10 +94,13 @@ def add_row(total, addend, flags, integers, floats):
 
 
 @row
-def watch_row(numbers, a, b):
-    """numbers: 0 once an operand of the block was NaN."""
+def watch_row(numbers, a, b, flags, product_invalid):
+    """numbers: 0 once an operand of the block was NaN. inf * 0 is invalid whatever else is in the block."""
     for j in range(numbers.size):
-        numbers[j] = numbers[j] if (a[j] == a[j]) & (b[j] == b[j]) else 0.0
+        number = (a[j] == a[j]) & (b[j] == b[j])
+        product = a[j] * b[j]
+        flags[j] |= product_invalid if (product != product) & number else 0
+        numbers[j] = numbers[j] if number else 0.0
 
 
 @row
@@ -263,11 +266,19 @@ def paired_payload_row(payload, after, first, second, codes_1, codes_2, source_1
 
 
 @row
-def converted_payload_row(payload, values, source, target):
+def converted_payload_row(payload, after, before, source, target):
     """Codes of the NaNs among converted values."""
+    for j in range(after.size):
+        if after[j] != after[j]:
+            payload[j] = quieted(payload[j], source, target) if before[j] != before[j] else target.nan
+
+
+@row
+def read_row(values, codes, integers, floats):
+    """The values of codes."""
+    source = source_of(integers, floats)
     for j in range(values.size):
-        if values[j] != values[j]:
-            payload[j] = quieted(payload[j], source, target)
+        values[j] = decode(codes[j], source)
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------

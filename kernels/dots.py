@@ -32,6 +32,7 @@ from .accumulate import (
     leading_row,
     multiply_row,
     paired_payload_row,
+    read_row,
     round_row,
     watch_row,
 )
@@ -156,6 +157,18 @@ def added(site, total, addend, state, call):
 
 
 @row
+def source_at(site, call):
+    """What a stage's codes mean."""
+    return source_of(call.ints[site], call.floats[site])
+
+
+@row
+def target_at(site, call):
+    """What a stage rounds to."""
+    return target_of(call.ints[site], call.floats[site])
+
+
+@row
 def load_codes(target, source, i, k, start, paired):
     """As `load_row`, for codes."""
     for j in range(target.size):
@@ -184,15 +197,15 @@ def load_row(target, source, i, k, start, paired):
 @row
 def exact_block(z, a, b, i, start, first, last, bins, state, call):
     """Products first ... last - 1 and the running sum, exactly."""
-    work, magics = state.work, call.magics
+    work, magics, product_invalid = state.work, call.magics, target_at(RUNNING, call).product_invalid
     work[NUMBER, :] = 1.0
-    watch_row(work[NUMBER], z, z)
+    watch_row(work[NUMBER], z, z, state.flags, 0)
     bins[:, :] = 0.0
     bin_row(bins, z, magics)
     for k in range(first, last):
         load_row(work[A], a, i, k, start, call.how[PAIRED])
         load_row(work[B], b, i, k, start, True)
-        watch_row(work[NUMBER], work[A], work[B])
+        watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         for j in range(z.size):
             work[TERM, j] = work[A, j] * work[B, j]
         bin_row(bins, work[TERM], magics)
@@ -206,17 +219,18 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
 def aligned_block(z, a, b, i, start, first, last, state, call):
     """Products first ... last - 1 and the running sum, cut to the grid that the largest exponent sets."""
     work, tiny, fraction_bits = state.work, call.tiny, call.how[FRACTION_BITS]
+    product_invalid = target_at(RUNNING, call).product_invalid
     work[NUMBER, :] = 1.0
     work[SCALE, :] = 0.0
     work[CUT, :] = 0.0
     work[ERROR, :] = 0.0
     work[SPARE, :] = 1.0
-    watch_row(work[NUMBER], z, z)
+    watch_row(work[NUMBER], z, z, state.flags, 0)
     leading_row(work[SCALE], z, work[SPARE], tiny[2], 1.0)
     for k in range(first, last):
         load_row(work[A], a, i, k, start, call.how[PAIRED])
         load_row(work[B], b, i, k, start, True)
-        watch_row(work[NUMBER], work[A], work[B])
+        watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         leading_row(work[SCALE], work[A], work[B], tiny[0], tiny[1])
     total = work[ERROR]
     cut_row(total, work[CUT], z, work[SCALE], fraction_bits)
@@ -228,18 +242,6 @@ def aligned_block(z, a, b, i, start, first, last, state, call):
         cut_row(total, work[CUT], work[TERM], work[SCALE], fraction_bits)
     numbers, flags = work[NUMBER], state.flags
     align_row(z, total, work[CUT], work[SCALE], numbers, flags, fraction_bits, call.ints[RUNNING], call.floats[RUNNING])
-
-
-@row
-def source_at(site, call):
-    """What a stage's codes mean."""
-    return source_of(call.ints[site], call.floats[site])
-
-
-@row
-def target_at(site, call):
-    """What a stage rounds to."""
-    return target_of(call.ints[site], call.floats[site])
 
 
 @row
@@ -263,10 +265,13 @@ def finish(top, running, stack, addend, held, state, call):
     if joins and call.how[HAS_ADDEND]:
         added(RUNNING, z, addend, state, call)
     if call.how[HAS_RESULT]:
+        partials = call.draws.size + 2
+        read_row(z, state.codes, call.ints[partials], call.floats[partials])
+        state.work[OPERAND, :] = z
         convert(RESULT, z, state, call)
         if call.how[PAYLOADS]:
-            payload = state.payloads[call.how[LEVELS]]
-            converted_payload_row(payload, z, source_at(held, call), target_at(RESULT, call))
+            payload, before = state.payloads[call.how[LEVELS]], state.work[OPERAND]
+            converted_payload_row(payload, z, before, source_at(held, call), target_at(RESULT, call))
             put_payloads(payload, z, state.codes)
 
 
@@ -279,9 +284,11 @@ def close(count, running, totals, held, state, call):
         if level > 0:
             held = site - 2
         if level > 0 and call.stored[level - 1]:
+            state.work[OPERAND, :] = addend
             convert(site - 1, addend, state, call)
             if call.how[PAYLOADS]:
-                converted_payload_row(state.payloads[level], addend, source_at(held, call), target_at(site - 1, call))
+                before, came, goes = state.work[OPERAND], source_at(held, call), target_at(site - 1, call)
+                converted_payload_row(state.payloads[level], addend, before, came, goes)
             held = site - 1
         state.work[OPERAND, :] = totals[level]
         added(site, totals[level], addend, state, call)
@@ -303,8 +310,8 @@ def contraction():
     Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`PAIRED`: like b, k by
     columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
     their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
-    `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes, and the last
-    two rows of numbers are theirs.
+    `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last three
+    rows of numbers are those of a, b, and partials as the conversion to the output reads them.
     Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives them a row for each k.
     """
     digest = jit.SOURCE_DIGEST
@@ -418,16 +425,15 @@ def contraction():
                     put_payloads(payload, z, state.codes)
                     held = RUNNING
                 if stores[n]:
-                    if how[COUNTING]:
-                        work[BEFORE_ROUNDING, :] = z
+                    work[BEFORE_ROUNDING, :] = z
                     convert(STORE, z, state, call)
                     if how[COUNTING]:
                         before, exact = work[MEMORY], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, work[NOTHING])
                         work[MEMORY, :] = z
                     if how[PAYLOADS]:
-                        payload = state.payloads[0]
-                        converted_payload_row(payload, z, source_at(RUNNING, call), target_at(STORE, call))
+                        payload, before, goes = state.payloads[0], work[BEFORE_ROUNDING], target_at(STORE, call)
+                        converted_payload_row(payload, z, before, source_at(RUNNING, call), goes)
                         put_payloads(payload, z, state.codes)
                     held = STORE
                 if closes[n]:

@@ -47,7 +47,7 @@ import numpy as np
 
 from softfloat.environment import as_rounding
 from softfloat.formats import ROSTER, Format, bfloat16, float16, float32, tfloat32
-from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding
+from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
 __all__ = [
     "PRESETS",
@@ -87,6 +87,8 @@ class Stage:
         Likewise. Under `always_infinite`, overflow is an infinity in directed modes too.
     daz, ftz : bool, optional
         Likewise: a subnormal here counts as zero when it is read again; a tiny result becomes zero.
+    tininess : Tininess, optional
+        Likewise.
     """
 
     format: Format
@@ -94,6 +96,7 @@ class Stage:
     overflow: Overflow | None = None
     daz: bool | None = None
     ftz: bool | None = None
+    tininess: Tininess | None = None
     always_infinite: bool = False
 
     def __post_init__(self) -> None:
@@ -167,6 +170,8 @@ class Accumulator:
         Convolutions walk k in groups of that many input channels: group, then window, then channels of the group.
     daz : bool, optional
         Whether subnormal operands count as zero; None leaves it to the call.
+    unpacked : Format, optional
+        Operands are widened to it before exponents are compared.
     result : "partials", "inputs", or Format
         Format of the output, unless the call names one.
     nan : str, optional
@@ -198,6 +203,7 @@ class Accumulator:
     reduction: tuple[Reduction, ...] = ()
     channel_group: int | None = None
     daz: bool | None = None
+    unpacked: Format | None = None
     result: str | Format = "partials"
     nan: str | None = None
     note: str = field(default="", compare=False)
@@ -537,7 +543,7 @@ def vdpbf16ps() -> Accumulator:
     Of each pair the second product first; a fused multiply-add each, nearest even, subnormals read and written as
     zero, tininess after rounding. MXCSR is neither read nor written: the flags are those the same multiply-adds raise.
     """
-    lane = Stage(float32, Rounding.NEAREST_EVEN, Overflow.INFINITY, daz=True, ftz=True)
+    lane = Stage(float32, Rounding.NEAREST_EVEN, Overflow.INFINITY, daz=True, ftz=True, tininess=Tininess.AFTER)
     return Accumulator(
         name="vdpbf16ps()",
         inputs=(bfloat16,),
@@ -665,6 +671,7 @@ def tensor_core(
             order=UNPACKED_ORDER,
             segment=len(UNPACKED_ORDER),
             reduction=(Reduction(nearest),),
+            unpacked=float16,
             **common,
         )
     store = None

@@ -130,7 +130,7 @@ def _site(stage: Stage, accumulator: Accumulator, environment: Environment, conv
     """What a stage does under a call's options."""
     settings = environment.for_format(stage.format.name)
     fixed: dict[str, Any] = {"nan": accumulator.nan, "rounding": stage.rounding, "overflow": stage.overflow}
-    fixed |= {"daz": stage.daz, "ftz": stage.ftz}
+    fixed |= {"daz": stage.daz, "ftz": stage.ftz, "tininess": stage.tininess}
     settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
     draws = settings.rounding is Rounding.STOCHASTIC
     if draws and settings.seed is None and environment.seed is None:
@@ -248,7 +248,7 @@ def _bounds(accumulator: Accumulator, length: int) -> list[int]:
 def _ends(accumulator: Accumulator, count: int) -> list[int]:
     """How many levels of the reduction end after each segment."""
     levels = accumulator.reduction
-    if not levels:
+    if not levels or not count:
         return [0] * count
     ends = [1] * count
     inputs, members = count, list(range(count))  # members: the last segment of each input of a level
@@ -368,14 +368,19 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
     stages = [planned.sites.get(site, any_site) for site in range(count)]
-    operand_numbers = [_engine.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64) for fmt in (first, second)]
+    result_reads = Rule(daz=planned.sites[floor.RESULT].rule.daz) if planned.converts else Rule()
+    operand_numbers = [
+        _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+        for fmt, rule in ((first, Rule()), (second, Rule()), (planned.partials, result_reads))
+    ]
     ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
     floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
     draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
     levels = planned.accumulator.reduction
     stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
     running = planned.sites[floor.RUNNING].format
-    tiny = np.array([2.0**x.emin for x in (first, second, running)])
+    unpacked = planned.accumulator.unpacked
+    tiny = np.array([2.0**x.emin for x in (unpacked or first, unpacked or second, running)])
     how = np.zeros(floor.CHOICES, np.int64)
     how[floor.KIND] = planned.kind
     how[floor.BLOCK] = planned.block
@@ -395,7 +400,8 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     one_by_one = planned.kind in (floor.FUSED, floor.ROUNDED) and not planned.accumulator.tree
     carries = bool(planned.policy.propagate) and one_by_one and planned.accumulator.chains == 1
-    if carries and any(np.isnan(x).any() for x in (a, b, values)):
+    unsigned_nans = any(not site.format.signed or site.format.nan == "fnuz" for site in planned.sites.values())
+    if carries and (unsigned_nans or any(np.isnan(x).any() for x in (a, b, values))):
         how[floor.PAYLOADS] = True
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
@@ -429,32 +435,29 @@ def _finish(done: tuple[Codes, Codes], planned: Program, call: Call, results: Re
 
 
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
-    """The grids of the bins that hold every term and sum of these operands: 1.5 * 2^(52+q) for each, lowest first."""
+    """The grids of the bins that hold every term and sum of these operands."""
     floor = dots()
     if planned.kind != floor.EXACT:
         return np.zeros(1)
+    first, second = planned.formats
+    x, y, start = _tiling.extent(a, first), _tiling.extent(b, second), _tiling.extent(c, planned.partials)
     lows, highs = [], []
-    exponents = []
-    for values, fmt in ((a, planned.formats[0]), (b, planned.formats[1]), (c, planned.partials)):
-        least, greatest, _ = floor.extent()(values.reshape(-1))
-        low = max(math.frexp(least)[1] - 1, fmt.emin) - fmt.mantissa_bits if greatest else None
-        exponents.append((low, math.frexp(greatest)[1] if greatest else None))
-    (low_a, high_a), (low_b, high_b), (low_c, high_c) = exponents
-    if low_a is not None and low_b is not None and high_a is not None and high_b is not None:
-        lows.append(low_a + low_b)
-        highs.append(high_a + high_b)
-    if low_c is not None and high_c is not None:
-        lows.append(low_c)
-        highs.append(high_c)
+    if not (x.empty or y.empty):
+        lows.append(x.low + y.low)
+        highs.append(x.high + y.high)
+    if not start.empty:
+        lows.append(start.low)
+        highs.append(start.high)
     if not lows:
         return np.zeros(1)
-    running = planned.sites[floor.RUNNING].format
-    high = max(highs) + planned.length.bit_length() + 1
-    blocks = planned.stores.size
-    if blocks * 2.0 ** (1 - min(x.format.p for x in planned.sites.values())) > 0.5:  # roundings may add up
-        high = max(high, running.emax + 1 + planned.block.bit_length())
-    low = min(lows)
-    grids: Codes = floor.grids(low, high)
+    formats = [site.format for site in planned.sites.values()]
+    # a directed rounding can lift the least sum to the smallest number
+    high = max(*highs, *(x.emin - x.mantissa_bits + 1 for x in formats)) + planned.length.bit_length() + 1
+    add_up = planned.stores.size * 2.0 ** (1 - min(x.p for x in formats)) > 0.5
+    saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
+    if add_up or saturate:
+        high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
+    grids: Codes = floor.grids(min(lows), high)
     return grids
 
 

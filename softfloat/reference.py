@@ -293,7 +293,7 @@ def _default_nan(fmt: Format, rules: Options) -> int:
     if nan is None:
         return _largest(False, fmt)
     if rules.policy.all_ones and fmt.nan == "ieee":
-        return 2 ** (fmt.bits - 1) - 1
+        return (2**fmt.bits - 1) & ~fmt.sign_bit
     return nan | fmt.sign_bit if rules.policy.negative_default and fmt.nan in ("ieee", "fn") else nan
 
 

@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.kernels.spec import Overflow, Rounding, Tininess
 from softfloat.reference import (
     INEXACT,
     INVALID,
@@ -204,11 +204,13 @@ class _Output:
         """Whether subnormals read at a site count as zero."""
         return bool(self.settings(site).get("daz", False))
 
-    def terms(self, a: Codes, b: Codes, fmts: Pair, daz: bool) -> list[Term]:
-        """The factors of each product."""
+    def terms(self, a: Codes, b: Codes, fmts: Pair, daz: bool, unpacked: Format | None = None) -> list[Term]:
+        """The factors of each product; exponents are those they have once `unpacked` to another format."""
         first, second = fmts
         factors = [(Number(i, first, daz).value, Number(j, second, daz).value) for i, j in zip(a, b, strict=True)]
-        return [Term(x, y, _exponent_in(first, x) + _exponent_in(second, y)) for x, y in factors]
+        return [
+            Term(x, y, _exponent_in(unpacked or first, x) + _exponent_in(unpacked or second, y)) for x, y in factors
+        ]
 
     def start(self, c: int | None, site: Site, fmt: Format | None = None) -> Number:
         """c, which comes in `fmt` (that of the site, unless named) and is read at the site; or +0."""
@@ -425,6 +427,7 @@ def chunked(
 def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
     """VDPBF16PS: of each pair the second product first; DAZ, fused multiply-add to nearest even, flush."""
     fixed = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
+    fixed |= {"tininess": Tininess.AFTER}
     output, lane = _Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, fixed)
     total = output.start(c, lane)
     for low, high in _groups(output.terms(a, b, fmts, output.daz(lane)), 2):
@@ -489,7 +492,7 @@ def tensor_core(
         running = Site(RUNNING, SINGLE if core.sum_bits == 23 else E8M13, truncation, always_infinite=True)
     in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
     dot = _Output(options, nan="nvidia", payloads=False)
-    total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, dot.daz(running))
+    total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, dot.daz(running), HALF if unpacked else None)
 
     if unpacked:
         for group in _groups(terms, 32):

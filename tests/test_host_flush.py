@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numba
@@ -15,7 +15,8 @@ from numba.extending import intrinsic
 from operands import CUSTOM, operands
 
 import softfloat
-from softfloat import ROSTER, Format, bits
+from softfloat import ROSTER, Accumulator, Format, bits
+from softfloat.accumulators import amp, exact, fma, mul_add, tensor_core, vdpbf16ps
 
 pytestmark = pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="MXCSR is x86's")
 FLUSH = 0x8040  # FTZ and DAZ
@@ -53,7 +54,7 @@ def flushing() -> Iterator[None]:
         exchange_mxcsr(default)
 
 
-def results(fmt: Format, rounding: str) -> list[tuple[np.ndarray, np.ndarray]]:
+def results(fmt: Format, rounding: str) -> Results:
     random = np.random.default_rng(3)
     singles = random.integers(0, 2**32, 4000, dtype=np.uint32).view(np.float32)
     small_singles = random.integers(0, 2**23, 2000, dtype=np.uint32).view(np.float32)
@@ -67,18 +68,56 @@ def results(fmt: Format, rounding: str) -> list[tuple[np.ndarray, np.ndarray]]:
     return [*found, (values, np.zeros(0))]
 
 
-@pytest.mark.parametrize("rounding", ["nearest_even", "toward_positive", "stochastic"])
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
-def test_same_bits(fmt: Format, rounding: str) -> None:
+Results = list[tuple[np.ndarray, np.ndarray]]
+
+
+def dot_results(how: Accumulator, fmt: Format) -> Results:
+    """Matrix products of any bits, of subnormals, and of numbers whose products and sums are subnormal in float32."""
+    random = np.random.default_rng(4)
+    a, b = (operands(fmt, 1200, 1, seed)[0].reshape(shape) for seed, shape in ((5, (30, 40)), (6, (40, 30))))
+    magnitude = fmt.dtype.type((1 << (fmt.bits - 1)) - 1)
+    small = a & magnitude & fmt.dtype.type((2 << fmt.mantissa_bits) - 1)
+    least = max(fmt.emin, -126) // 2
+    near = bits.encode(random.standard_normal((40, 30)) * 2.0**least, fmt)[0]
+    c = operands(how.partials, 900, 1, 7)[0].reshape(30, 30)
+    pairs = [(a, b), (small, b), (near.T, near), (near.T, small.T)]
+    return [bits.matmul(x, y, fmt, how, start) for x, y in pairs for start in (None, c)]
+
+
+def both(call: Callable[[], Results]) -> None:
     threads = softfloat.get_num_threads()
     softfloat.set_num_threads(1)  # the register is the thread's own
     try:
-        expected = results(fmt, rounding)
+        expected = call()
         with flushing():
             assert np.float64(5e-324) * np.float64(1) == 0
-            found = results(fmt, rounding)
+            found = call()
     finally:
         softfloat.set_num_threads(threads)
     for (codes, flags), (wanted, wanted_flags) in zip(found, expected, strict=True):
         assert np.array_equal(codes, wanted)
         assert np.array_equal(flags, wanted_flags)
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_positive", "stochastic"])
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_same_bits(fmt: Format, rounding: str) -> None:
+    both(lambda: results(fmt, rounding))
+
+
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        (fma("float16"), "float16"),
+        (mul_add("bfloat16"), "bfloat16"),
+        (fma("float32"), "float32"),
+        (exact("float32"), "bfloat16"),
+        (amp("half"), "float16"),
+        (vdpbf16ps(), "bfloat16"),
+        (tensor_core("A100", "bfloat16"), "bfloat16"),
+        (tensor_core("H100", "tfloat32"), "tfloat32"),
+    ],
+    ids=str,
+)
+def test_same_sums(how: Accumulator, name: str) -> None:
+    both(lambda: dot_results(how, ROSTER[name]))

@@ -15,7 +15,7 @@ SCRIPT = '''
 import itertools
 import numpy as np
 import softfloat
-from softfloat import Format, bits
+from softfloat import Format, accumulators, bits
 
 FORMATS = {
     "float16": softfloat.float16,
@@ -28,6 +28,29 @@ OPERATIONS = {
     "sqrt": 1, "round_to_integral": 1, "convert": 1, "to_integer": 1, "encode": 1,
 }
 COMPARISONS = ("eq", "le", "minimum", "maximum_number")
+STOCHASTIC = {"rounding": "stochastic", "seed": 5}
+DOTS = {
+    "fma": ("fma('float16')", "float16", {}),
+    "fma x86": ("fma('float16')", "float16", {"nan": "x86", "overflow": "saturate"}),
+    "fma drawn": ("fma('float16')", "float16", STOCHASTIC),
+    "fma drawn by few": ("fma('bfloat16')", "bfloat16", STOCHASTIC | {"sr_bits": 3}),
+    "fma fp8": ("fma('float8_e5m2')", "float8_e5m2", {}),
+    "fma single": ("fma('float32')", "float32", {}),
+    "mul_add": ("mul_add('float16')", "float16", {}),
+    "mul_add brain": ("mul_add('bfloat16')", "bfloat16", {}),
+    "mul_add drawn": ("mul_add('float16')", "float16", STOCHASTIC),
+    "amp": ("amp('half')", "float16", {}),
+    "amp drawn": ("amp('half')", "float16", STOCHASTIC),
+    "amp aligned": ("amp('float', mode='aligned')", "float16", {}),
+    "slic": ("slic('half', window=3)", "float16", {}),
+    "vdpbf16ps": ("vdpbf16ps()", "bfloat16", {}),
+    "tensor core": ("tensor_core('H100')", "float16", {}),
+    "tensor core half": ("tensor_core('A100', output='float16')", "float16", {}),
+    "tensor core fp8": ("tensor_core('H100', 'float8_e4m3fn')", "float8_e4m3fn", {}),
+    "chunked": ("chunked(4, 'float16', 'float32')", "float16", {}),
+    "pairwise": ("pairwise('float16')", "float16", {}),
+    "exact": ("exact('float32')", "float16", {}),
+}
 CHOSEN = ("add", "div", "fma", "encode")  # also under other NaN policies and in other formats
 WAYS = [("canonical", "infinity", False), ("x86", "saturate", True), ("ipu", "nan", False)]
 
@@ -72,6 +95,24 @@ def results(count, operations, modes, formats, ways):
             if len(operations) == len(OPERATIONS):
                 pair = getattr(bits, name)(*codes, FORMATS[fmt])
                 found[f"{name} {fmt}"] = np.stack([x.astype(np.int64) for x in pair])
+    for name, (example, inputs, options) in DOTS.items():
+        rows, length, columns = (9, 40, 19) if count > 1000 else (2, 18, 3)
+        fmt = softfloat.Format.from_name(inputs)
+        draw = np.random.default_rng(len(name))
+        ordinary = [
+            bits.encode(draw.standard_normal(shape) * np.exp2(draw.integers(-4, 5, shape)), fmt, overflow="saturate")[0]
+            for shape in ((rows, length), (length, columns))
+        ]
+        wild = [x.reshape(shape) for x, shape in zip(
+            (operands(fmt, 1, rows * length)[0], operands(fmt, 2, length * columns)[1]), ((rows, length), (length, columns))
+        )]
+        how = eval(example, vars(accumulators))
+        for kind, pair in (("ordinary", ordinary), ("wild", wild)):
+            codes, flags = bits.matmul(*pair, fmt, how, **options)
+            found[f"{name} {kind}"] = np.stack([codes.astype(np.int64), flags])
+    image = ordinary[0].ravel()[:18].reshape(1, 3, 3, 2)
+    kernel = ordinary[1].ravel()[:16].reshape(2, 2, 2, 2)
+    found["conv2d"] = np.stack([x.astype(np.int64) for x in bits.conv2d(image, kernel, fmt, how, padding="same")])
     for generator in ("philox4x32", "xoroshiro128aox"):
         found[f"random {generator}"] = bits.random_bits(300, seed=9, stream=2, generator=generator)
     return found
