@@ -166,6 +166,10 @@ class Vector:
             return (self > other).choose(self, other)
         return self._call("umax", other)
 
+    def at_most(self, other):
+        """The lesser, lane by lane, of integers without sign."""
+        return self._call("umin", other)
+
     def with_sign(self, other):
         """The magnitude with another's sign."""
         return self._call("copysign", other)

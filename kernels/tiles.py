@@ -25,7 +25,7 @@ TINY, LARGEST, BEYOND, LOWEST, MAGIC, PER_QUANTUM = range(6)
 SCALE_OF_GRID, GRID_OF_SCALE, KEPT_BITS, FLOOR = range(6, 10)
 """Parameters of an aligned block."""
 PARAMETERS = 10
-EXACT_WATCH = 128  # products between two looks at how large running sums have become
+EXACT_WATCH = 256  # products between two looks at how large running sums have become
 WATCH = 4  # turns between two looks whether all outputs are inexact
 
 VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
@@ -255,9 +255,9 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
                 odd = (bits + ((bits ^ error.bits()) >> 63)) | 1
                 s = error.nonzero().choose(odd, bits).floats()
             else:
-                magnitude = running.magnitude()
-                state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].at_least(magnitude)
-                state[SMALLEST] = (magnitude < state[SMALLEST]).choose(magnitude, state[SMALLEST])
+                magnitude = running.magnitude().bits()
+                state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
+                state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
             single = s.single()
             running = single.double()
             if watchful:
@@ -475,10 +475,11 @@ def spans():
 def exact_blocks(block, blocks, stored, saturate):
     """As `deterministic`, for blocks whose sums are exact.
 
-    loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_a, high_a, low_b, high_b): spans of both operands'
-    panels. A chunk of k is summed quickly, and if running sums have then been so large or so small that a bit may have
-    been lost, again with care: all terms must be multiples of the smallest bit of a product, and no sum may have
-    more than 53 bits above it. A float32 is a multiple of 2^-23 of its power of two.
+    loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_c, low_a, high_a, low_b, high_b): the lowest bit
+    of c, and spans of both operands' panels. A chunk of k is summed quickly, and if a bit may have been lost, again with
+    care. None is lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a
+    chunk are multiples of its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits
+    away, and, being a float32, of 2^-23 of its power of two.
     """
     digest = jit.SOURCE_DIGEST
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
@@ -494,38 +495,42 @@ def exact_blocks(block, blocks, stored, saturate):
     cells = ROWS * lanes
     watched = chunk_of(group) // group
 
-    def exact_blocks_loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_a, high_a, low_b, high_b):
+    def exact_blocks_loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_c, low_a, high_a, low_b, high_b):
         digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b = a.reshape(-1), b.reshape(-1)
         state = np.empty(SLOTS * cells, carrier)
         happened = state.view(np.int64)
-        largest, smallest = state[LARGEST_SO_FAR * cells :][:cells], state[SMALLEST * cells :][:cells]
+        largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
         saved = np.empty_like(state)
         for unit in range(first, last):
             i, j = unit % panels, unit // panels
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
             begin(state, c, i, j, lanes)
-            known = False
+            known, so_far = False, low_c
             for part in range(low_a.shape[1]):
                 count = min(watched, turns - part * watched)
                 known = known or all_inexact(happened, cells)
                 lowest = low_a[i, part] * low_b[j, part]
-                limit = lowest * 4503599627370496.0 - block * (high_a[i, part] * high_b[j, part])
+                so_far = min(so_far, lowest)
+                reach = block * (high_a[i, part] * high_b[j, part])
+                limit, limit_so_far = lowest * 4503599627370496.0 - reach, so_far * 4503599627370496.0 - reach
                 done = False
                 if limit > 0.0:
                     saved[:] = state
-                    largest[:] = 0.0
-                    smallest[:] = np.inf
+                    largest[:] = 0
+                    smallest[:] = EXPONENT64
                     if known:
                         brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
                     else:
                         quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                    top, bottom = 0.0, np.inf
+                    top, bottom = np.int64(0), np.int64(EXPONENT64)
                     for cell in range(cells):
                         top = max(top, largest[cell])
                         bottom = min(bottom, smallest[cell])
-                    done = (top < limit) & (bottom * 1.1920928955078125e-07 >= lowest)
+                    bits_are_high = bits_float(bottom + 1, 1.0) * 1.1920928955078125e-07 >= lowest
+                    magnitude = bits_float(top, 1.0)
+                    done = (magnitude < limit_so_far) | ((magnitude < limit) & bits_are_high)
                     if not done:
                         state[:] = saved
                 if not done:

@@ -336,7 +336,8 @@ def run(
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
     nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
     common = a, b, c, values, flags, numbers, nan_flags
-    loop, more = _loop(way, planned, a, b, place, (rows, columns), key, stream)
+    low_c = 2.0**start.low if operands.c is not None and not start.empty else np.inf
+    loop, more = _loop(way, planned, a, b, low_c, place, (rows, columns), key, stream)
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, *common, *more)
@@ -354,6 +355,7 @@ def _loop(
     planned: Program,
     a: Codes,
     b: Codes,
+    low_c: float,
     place: tuple[int, int, int],
     shape: tuple[int, int],
     key: int,
@@ -366,7 +368,7 @@ def _loop(
         return floor.deterministic(kind, way.carrier, way.group, way.planes, *options), ()
     if way.kind == "exact":
         chunk = floor.chunk_of(way.group)
-        found = []
+        found: list[Any] = [low_c]
         for panels in (a[0], b[0]):
             shape_of = panels.shape[0], -(-planned.length // chunk)
             found += [np.empty(shape_of), np.empty(shape_of)]
