@@ -16,8 +16,8 @@ from .accumulate import RUNNING
 from .arith import fma
 from .carrier import decode, source_of
 from .jit import bits_float, float_bits, kernel, row
-from .lanes import LANES, ROWS, tile
-from .prng import DOT_PLANE, dot_low, dot_words, unit_fraction
+from .lanes import LANES, ROWS, fill_noise, tile
+from .prng import DOT_PLANE, dot_low, unit_fraction
 from .rounding import round_any, target_of
 
 TINY, LARGEST, BEYOND, LOWEST, MAGIC, PER_QUANTUM = range(6)
@@ -190,13 +190,13 @@ STEPS = {
 # -- stochastic rounding ---------------------------------------------------------------------------------------------
 
 
-def drawn_step(family, saturate, watchful):
+def drawn_step(saturate, roomy, watchful):
     """A fused multiply-add rounded stochastically by 16 random bits.
 
     In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
-    1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot, where bits to come could
+    1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where bits to come could
     still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta half as large; and
-    where the result is tiny, as tininess hangs on U too.
+    where the result is tiny, as tininess hangs on U too. `roomy`: no sum can overflow.
     """
 
     def step(tile, row, state):
@@ -209,19 +209,19 @@ def drawn_step(family, saturate, watchful):
         n = y.floored()
         fraction = y - n
         late = outward.fused(per_quantum, tile.noise(row).floats())
-        short = (fraction * -1.0 + 2.0) - late
-        z = (short > 0.0).choose(n, n + 1.0) * (exponent - tile.integer(MAGIC)).floats()
-        near = (short - (UNDECIDED + MARGIN)).bits() & ~(short + MARGIN).bits()
+        short = (fraction * -1.0 + (2.0 + MARGIN)) - late
+        z = (short < 0.0).choose(n + 1.0, n) * (exponent - tile.integer(MAGIC)).floats()
+        near = (short - (UNDECIDED + 2 * MARGIN)).bits() & ~short.bits()
         lost = fraction.bits() | error.bits()
-        special = (magnitude.bits() < tile.integer(LOWEST)) | (short > 1.0 - AT_A_POWER)
-        left = (special & lost.nonzero()).choose(lost | -1, near)
-        state[LEFT_OPEN] = state[LEFT_OPEN].bits() | left
+        special = (magnitude.bits() - tile.integer(LOWEST)) | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
+        state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
         if watchful:
             state[INEXACT] = state[INEXACT].bits() | lost
-        over = z > tile.parameter(LARGEST)
-        if saturate:
-            state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-        z = over.choose(tile.parameter(BEYOND), z)
+        if not roomy:
+            over = z > tile.parameter(LARGEST)
+            if saturate:
+                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+            z = over.choose(tile.parameter(BEYOND), z)
         state[VALUE] = z.with_sign(s)
         return state
 
@@ -548,32 +548,8 @@ def exact_blocks(block, blocks, stored, saturate):
 STEPS_OF_A_BLOCK = 8  # half-words of a Philox block
 
 
-PAIRS = LANES[np.float32] // 2
-LOW_HALVES, ONES = (np.uint64(x * 0x100000001) for x in (0xFFFF, ONE))
-
-
-@row
-def fill_noise(noise, index, row_stride, column_stride, site, block, mask, key, stream):
-    """1 + the top 16 bits of the next eight roundings of a tile's outputs, as float32, two columns in a word.
-
-    word of Philox     hhhhhhhhhhhhhhhh llllllllllllllll
-    float32 in [1, 2)  0 01111111 hhhhhhhhhhhhhhhh 0000000     and the same with l
-    """
-    for row_ in range(ROWS):
-        for pair in range(PAIRS):
-            output = np.uint64(index + row_ * row_stride + 2 * pair * column_stride)
-            even = dot_words(output, DOT_PLANE, site, block, key, stream)
-            odd = dot_words(output + np.uint64(column_stride), DOT_PLANE, site, block, key, stream)
-            for word in range(4):
-                both = even[word] | (odd[word] << np.uint64(32))
-                low = (((both & LOW_HALVES) << np.uint64(7)) & mask) | ONES
-                high = ((both >> np.uint64(9)) & mask) | ONES
-                noise[(word * ROWS + row_) * PAIRS + pair] = low
-                noise[((word + 4) * ROWS + row_) * PAIRS + pair] = high
-
-
 @cache
-def stochastic(family, saturate):
+def stochastic(saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
     index, row_stride, column_stride, rows, columns, width, key, stream).
 
@@ -583,9 +559,9 @@ def stochastic(family, saturate):
     """
     digest = jit.SOURCE_DIGEST
     lanes = LANES[np.float32]
-    slots = (OVERFLOW,) * saturate + (LEFT_OPEN,)
+    slots = (OVERFLOW,) * (saturate and not roomy) + (LEFT_OPEN,)
     watchful, brief = (
-        _compiled_tile(drawn_step(family, saturate, how), np.float32, 1, 1, how, *slots) for how in (True, False)
+        _compiled_tile(drawn_step(saturate, roomy, how), np.float32, 1, 1, how, *slots) for how in (True, False)
     )
     cells = ROWS * lanes
 
@@ -628,9 +604,8 @@ def stochastic(family, saturate):
                 saved[:] = state[:cells]
                 if saturate:
                     overflowed[:] = happened[OVERFLOW * cells : (OVERFLOW + 1) * cells]
-                fill_noise(
-                    noise_pairs, corner, row_stride, column_stride, RUNNING, done // STEPS_OF_A_BLOCK, mask, key, stream
-                )
+                where = np.uint64(DOT_PLANE) | np.uint64(RUNNING << 26) | np.uint64(done // STEPS_OF_A_BLOCK)
+                fill_noise(noise_pairs, corner, row_stride, column_stride, where, mask, key, stream)
                 known = known or all_inexact(happened, cells)
                 if known:
                     brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
@@ -643,6 +618,7 @@ def stochastic(family, saturate):
                     for cell in range(cells):
                         if open_ones[cell] >= 0:
                             continue
+                        open_ones[cell] = 0
                         row_, lane = cell // lanes, cell % lanes
                         if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
                             continue
@@ -668,7 +644,6 @@ def stochastic(family, saturate):
                         happened[UNDERFLOW * cells + cell] |= seen & 2
                         if saturate:
                             happened[OVERFLOW * cells + cell] = overflowed[cell] | (seen & 4)
-                open_ones[:] = 0
                 a_at += count * ROWS
                 b_at += count * lanes
             end(state, happened, values, flags, i, j, lanes, nan_flags)

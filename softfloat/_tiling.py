@@ -145,7 +145,7 @@ def _fused(planned: Program) -> Way | None:
     if site.rule.rounding is Rounding.NEAREST_EVEN:
         return Way(np.float32, "deterministic", (("fma", family), saturate), 1, 1, NORMAL, site)
     if site.rule.rounding is Rounding.STOCHASTIC and family != "float32" and available()[0]:
-        return Way(np.float32, "stochastic", (family, saturate), 1, 1, STOCHASTIC_NORMAL, site)
+        return Way(np.float32, "stochastic", (saturate,), 1, 1, STOCHASTIC_NORMAL, site)
     return None
 
 
@@ -337,7 +337,7 @@ def run(
     nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
     common = a, b, c, values, flags, numbers, nan_flags
     low_c = 2.0**start.low if operands.c is not None and not start.empty else np.inf
-    loop, more = _loop(way, planned, a, b, low_c, place, (rows, columns), key, stream)
+    loop, more = _loop(way, planned, a, b, c, low_c, place, (rows, columns), key, stream)
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, *common, *more)
@@ -355,6 +355,7 @@ def _loop(
     planned: Program,
     a: Codes,
     b: Codes,
+    c: Codes,
     low_c: float,
     place: tuple[int, int, int],
     shape: tuple[int, int],
@@ -375,7 +376,11 @@ def _loop(
             floor.spans()(panels, chunk, *found[-2:])
         return floor.exact_blocks(*way.options), tuple(found)
     numbers = way.site.numbers
-    return floor.stochastic(*way.options), (
+    fmt = way.site.format
+    largest = [float(np.abs(x).max(initial=0.0)) for x in (a, b, c)]
+    reach = planned.length * (largest[0] * largest[1] + fmt.smallest_subnormal) + largest[2]
+    reach *= _growth(planned.length, fmt)
+    return floor.stochastic(*way.options, reach < fmt.max), (
         *numbers,
         *place,
         *shape,
@@ -383,6 +388,11 @@ def _loop(
         np.uint64(key),
         np.uint64(stream),
     )
+
+
+def _growth(count: int, fmt: Format) -> float:
+    """What so many roundings, each by less than a unit in the last place, can make of a sum of normal numbers."""
+    return math.exp(min(count * fmt.eps, 700.0))
 
 
 def _codes(values: Codes, partials: Format, site: Site) -> Codes:
