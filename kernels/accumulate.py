@@ -32,11 +32,12 @@ def draw_row(random, index, stride, site, step, key, stream, width):
     """Random numbers of one rounding at outputs index, index + stride, ..."""
     scale = bits_float(np.int64(1023 + width) << 52, 1.0)
     for j in range(random.size):
-        output = np.uint64(index + j * stride)
-        fraction = unit_fraction(dot_high(output, site, step, key, stream), 16)
-        if width > 16:
-            fraction += unit_fraction(dot_low(output, site, step, key, stream), 52)
-        random[j] = np.floor(fraction * scale) / scale
+        random[j] = unit_fraction(dot_high(np.uint64(index + j * stride), site, step, key, stream), 16)
+    if width > 16:
+        for j in range(random.size):
+            random[j] += unit_fraction(dot_low(np.uint64(index + j * stride), site, step, key, stream), 52)
+    for j in range(random.size):
+        random[j] = np.floor(random[j] * scale) / scale
 
 
 @row

@@ -112,8 +112,8 @@ def dot_high(output, site, step, key, stream):
     """The top 16 bits of a rounding."""
     w0, w1, w2, w3 = dot_words(output, DOT_PLANE, site, step >> 3, key, stream)
     lane = step & 3
-    word = w0 if lane == 0 else w1 if lane == 1 else w2 if lane == 2 else w3
-    return (word >> np.uint64(16)) if step & 4 else word & np.uint64(0xFFFF)
+    low, high = (w1 if lane == 1 else w0), (w3 if lane == 3 else w2)
+    return ((low if lane < 2 else high) >> np.uint64((step & 4) << 2)) & np.uint64(0xFFFF)
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Pure functions over integer codes: result and flags out, no state and no context. The verification engineer's door.
 
 Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape;
-operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars.
+operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars. Sums of products
+(`vecdot`, `matmul`, `sum`, `conv2d` ...) take a `softfloat.Accumulator`, which says how they are summed.
 
 Options, all keyword-only, with the defaults of `softfloat.Environment`, where each is described:
 
@@ -15,11 +16,12 @@ rounding, overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, generator,
 environment : Environment
     All of those at once; nothing else of it is used, and nothing in it changes.
 stream : int
-    With `seed`, addresses the random numbers of stochastic rounding: element i takes those of position i. Default 0.
+    With `seed`, addresses the random numbers of stochastic rounding: element i takes those of position i; in sums of
+    products, output and step are the address. Default 0.
 random_bits : array of integers
     The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the
     dtype. A magnitude between two candidates with fraction f goes up if floor(f * 2^sr_bits) + random_bits >=
-    2^sr_bits.
+    2^sr_bits. Not for sums of products, which round many times.
 
 Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
 range.

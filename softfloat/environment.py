@@ -109,7 +109,7 @@ class Environment:
     daz, ftz : bool
         Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
     nan : str
-        NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm" or "ipu".
+        NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "ipu" or "nvidia".
     sr_bits : int, optional
         Random bits per stochastic rounding, 1 to 52; default 52.
     generator : str
