@@ -16,7 +16,7 @@ import numpy as np
 
 from .arith import add, fma, to_odd
 from .carrier import decode, is_signalling, quieted, source_of
-from .jit import bits_float, float_bits, kernel, row
+from .jit import bits_float, float_bits, kernel, row, stand_alone
 from .prng import dot_high, dot_low, unit_fraction
 from .rounding import round_any, target_of
 from .spec import PROPAGATE_SIGNALLING_FIRST
@@ -30,6 +30,7 @@ PRODUCT, RUNNING, STORE, RESULT, LEVEL = 0, 1, 2, 3, 4
 @row
 def draw_row(random, index, stride, site, step, key, stream, width):
     """Random numbers of one rounding at outputs index, index + stride, ..."""
+    stand_alone()
     scale = bits_float(np.int64(1023 + width) << 52, 1.0)
     for j in range(random.size):
         random[j] = unit_fraction(dot_high(np.uint64(index + j * stride), site, step, key, stream), 16)
@@ -43,6 +44,7 @@ def draw_row(random, index, stride, site, step, key, stream, width):
 @row
 def round_row(values, random, codes, raised, integers, floats):
     """values rounded in place, and read again as the stage reads; their codes; the flags of this rounding alone."""
+    stand_alone()
     source, target = source_of(integers, floats), target_of(integers, floats)
     for j in range(values.size):
         code, flags = round_any(values[j], random[j], target)
@@ -54,6 +56,7 @@ def round_row(values, random, codes, raised, integers, floats):
 @row
 def multiply_row(products, a, b, flags, integers, floats):
     """products = a * b, exact."""
+    stand_alone()
     target = target_of(integers, floats)
     for j in range(products.size):
         x, y = a[j], b[j]
@@ -68,6 +71,7 @@ def multiply_row(products, a, b, flags, integers, floats):
 @row
 def fused_row(running, a, b, flags, integers, floats):
     """running + a * b, to be rounded."""
+    stand_alone()
     target = target_of(integers, floats)
     for j in range(running.size):
         x, y, z = a[j], b[j], running[j]
@@ -81,6 +85,7 @@ def fused_row(running, a, b, flags, integers, floats):
 @row
 def add_row(total, addend, flags, integers, floats):
     """total + addend, to be rounded."""
+    stand_alone()
     target = target_of(integers, floats)
     for j in range(total.size):
         x, y = total[j], addend[j]
@@ -97,6 +102,7 @@ def add_row(total, addend, flags, integers, floats):
 @row
 def watch_row(numbers, a, b, flags, product_invalid):
     """numbers: 0 once an operand of the block was NaN. inf * 0 is invalid whatever else is in the block."""
+    stand_alone()
     for j in range(numbers.size):
         number = (a[j] == a[j]) & (b[j] == b[j])
         product = a[j] * b[j]
@@ -107,6 +113,7 @@ def watch_row(numbers, a, b, flags, product_invalid):
 @row
 def bin_row(bins, terms, magics):
     """Terms added to the bins; `terms` is used up. What is not finite stays in the highest bin."""
+    stand_alone()
     top = magics.size - 1
     for b in range(top, 0, -1):
         magic = magics[b]
@@ -124,6 +131,7 @@ def bin_row(bins, terms, magics):
 @row
 def carry_row(bins, magics):
     """Bins brought below the grid of the next."""
+    stand_alone()
     for b in range(magics.size - 1):
         magic = magics[b + 1]
         low, high = bins[b], bins[b + 1]
@@ -136,6 +144,7 @@ def carry_row(bins, magics):
 @row
 def collect_row(running, bins, errors, numbers, flags, integers, floats):
     """The sum of the bins, to be rounded: its error is the first one met from the top, and later bins cannot outweigh it."""
+    stand_alone()
     target = target_of(integers, floats)
     top = bins.shape[0] - 1
     for j in range(running.size):
@@ -163,6 +172,7 @@ def collect_row(running, bins, errors, numbers, flags, integers, floats):
 @row
 def leading_row(scales, a, b, tiny_a, tiny_b):
     """scales: at least the power of two of each product, that is of its factors. A subnormal counts with its format's least exponent."""
+    stand_alone()
     for j in range(scales.size):
         scale = leading(a[j], tiny_a) * leading(b[j], tiny_b)
         scales[j] = max(scales[j], scale)
@@ -179,6 +189,7 @@ def leading(x, tiny):
 @row
 def cut_row(total, cut, terms, scales, fraction_bits):
     """Terms, cut to the grid that the scales set, added to `total`, which counts in grids; cut: 1 where bits were lost."""
+    stand_alone()
     for j in range(total.size):
         scale = scales[j] if scales[j] > 0.0 else 1.0
         exponent = float_bits(scale) >> 52
@@ -192,6 +203,7 @@ def cut_row(total, cut, terms, scales, fraction_bits):
 @row
 def align_row(running, total, cut, scales, numbers, flags, fraction_bits, integers, floats):
     """The block's sum, to be rounded."""
+    stand_alone()
     target = target_of(integers, floats)
     for j in range(running.size):
         scale = scales[j] if scales[j] > 0.0 else 1.0
@@ -225,6 +237,7 @@ def survivor(nan_1, signals_1, nan_2, signals_2, nan_3, signals_3, target):
 @row
 def fused_payload_row(payload, after, before, a, b, codes_a, codes_b, source_a, source_b, source_z, target):
     """Codes of the NaNs among running sums, after a fused multiply-add."""
+    stand_alone()
     for j in range(after.size):
         if after[j] == after[j]:
             continue
@@ -254,6 +267,7 @@ def fused_payload_row(payload, after, before, a, b, codes_a, codes_b, source_a, 
 @row
 def paired_payload_row(payload, after, first, second, codes_1, codes_2, source_1, source_2, target):
     """Codes of the NaNs among results of an operation on two operands."""
+    stand_alone()
     for j in range(after.size):
         if after[j] == after[j]:
             continue
@@ -269,6 +283,7 @@ def paired_payload_row(payload, after, first, second, codes_1, codes_2, source_1
 @row
 def converted_payload_row(payload, after, before, source, target):
     """Codes of the NaNs among converted values."""
+    stand_alone()
     for j in range(after.size):
         if after[j] != after[j]:
             payload[j] = quieted(payload[j], source, target) if before[j] != before[j] else target.nan
@@ -277,6 +292,7 @@ def converted_payload_row(payload, after, before, source, target):
 @row
 def read_row(values, codes, integers, floats):
     """The values of codes."""
+    stand_alone()
     source = source_of(integers, floats)
     for j in range(values.size):
         values[j] = decode(codes[j], source)
@@ -288,6 +304,7 @@ def read_row(values, codes, integers, floats):
 @row
 def count_row(counts, extremes, before, exact, after, raised, cut):
     """One more addition: overflowed, inexact, swamped; least and greatest partial."""
+    stand_alone()
     for j in range(after.size):
         counts[0, j] += (raised[j] >> 2) & 1
         counts[1, j] += 1 if (raised[j] & 1 != 0) | (cut[j] != 0.0) else 0

@@ -37,7 +37,7 @@ from .accumulate import (
     watch_row,
 )
 from .carrier import source_of
-from .jit import bits_float, float_bits, row
+from .jit import bits_float, float_bits, row, stand_alone
 from .rounding import target_of
 
 FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
@@ -119,6 +119,7 @@ def copied(state):
 @row
 def stage(site, values, state, call):
     """One rounding of a row, with its flags."""
+    stand_alone()
     random = state.work[RANDOM]
     if call.draws[site]:
         steps, width = state.steps[site], call.draws[site]
@@ -135,6 +136,7 @@ def stage(site, values, state, call):
 @row
 def convert(site, values, state, call):
     """One conversion of a row: a rounding that also takes note of NaN operands."""
+    stand_alone()
     signals = target_of(call.ints[site], call.floats[site]).any_nan_signals
     flags = state.flags
     for j in range(values.size):
@@ -145,6 +147,7 @@ def convert(site, values, state, call):
 @row
 def added(site, total, addend, state, call):
     """One addition of a row: rounded, and counted if wanted."""
+    stand_alone()
     work = state.work
     if call.how[COUNTING]:
         work[BEFORE, :] = total
@@ -197,6 +200,7 @@ def load_row(target, source, i, k, start, paired):
 @row
 def exact_block(z, a, b, i, start, first, last, bins, state, call):
     """Products first ... last - 1 and the running sum, exactly."""
+    stand_alone()
     work, magics, product_invalid = state.work, call.magics, target_at(RUNNING, call).product_invalid
     work[NUMBER, :] = 1.0
     watch_row(work[NUMBER], z, z, state.flags, 0)
@@ -218,6 +222,7 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
 @row
 def aligned_block(z, a, b, i, start, first, last, state, call):
     """Products first ... last - 1 and the running sum, cut to the grid that the largest exponent sets."""
+    stand_alone()
     work, tiny, fraction_bits = state.work, call.tiny, call.how[FRACTION_BITS]
     product_invalid = target_at(RUNNING, call).product_invalid
     work[NUMBER, :] = 1.0
@@ -250,6 +255,7 @@ def finish(top, running, stack, addend, held, state, call):
 
     `top` is -1 if there was no product; `held` is the stage that rounded last.
     """
+    stand_alone()
     z = running[0]
     joins = call.how[TREE] or call.how[CHAINS] > 1
     if joins and top < 0 and call.how[HAS_ADDEND]:
@@ -278,6 +284,7 @@ def finish(top, running, stack, addend, held, state, call):
 @row
 def close(count, running, totals, held, state, call):
     """The end of a segment: its sum goes up `count` levels. `held` is the stage that rounded it last."""
+    stand_alone()
     for level in range(count):
         addend = running[0] if level == 0 else totals[level - 1]
         site = LEVEL + 2 * level

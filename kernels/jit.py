@@ -17,16 +17,34 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
-kernel = register_jitable(forceinline=True)
+_UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # by Python or C; wrappers take long to compile
+kernel = register_jitable(forceinline=True, **_UNCALLED)
 """Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
 
 A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
 
-row = register_jitable
-"""Decorator of loops over a row that other loops call; LLVM may leave the call standing."""
-
 DISABLED = bool(getattr(numba.config, "DISABLE_JIT", False))
 SLOW_COMPILATION_SECONDS = 5.0
+
+row = register_jitable(**_UNCALLED)
+"""Decorator of loops over a row that other loops call. Those that begin with `stand_alone()` stay calls."""
+
+if DISABLED:
+
+    def stand_alone():
+        """Nothing, in plain Python."""
+
+else:
+
+    @intrinsic
+    def stand_alone(context):
+        """Keeps LLVM from copying the function it stands in to every place that calls it, which takes long to compile."""
+
+        def codegen(context, builder, signature, arguments):
+            builder.function.attributes.add("noinline")
+            return context.get_dummy_value()
+
+        return types.void(), codegen
 
 
 def _source_digest() -> int:

@@ -76,7 +76,8 @@ def ready(monkeypatch, full) -> Full:
 
 def test_reproduce_prints_one_json_document(full):
     assert full.run.status == 0
-    assert full.run.err == ""
+    notes = [line for line in full.run.err.splitlines() if not line.startswith("softfloat: compiling ")]
+    assert notes == []
     document = full.run.document
     assert document["passed"] is True
     assert document["seed"] == 0
