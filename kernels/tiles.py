@@ -26,7 +26,7 @@ SCALE_OF_GRID, GRID_OF_SCALE, KEPT_BITS, FLOOR = range(6, 10)
 """Parameters of an aligned block."""
 PARAMETERS = 10
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
-WATCH = 4  # turns between two looks whether all outputs are inexact
+WATCH = 8  # turns between two looks whether all outputs are inexact
 
 VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
 LARGEST_SO_FAR = LEFT_OPEN
@@ -144,12 +144,15 @@ def mul_add_step(family, saturate, watchful):
 
 
 def single_fma_step(family, saturate, watchful):
-    """A float32 fused multiply-add, which the CPU has; the error by way of float64, where the product is exact."""
+    """A float32 fused multiply-add, which the CPU has. Where the product is not exact, the error is, by way of float64."""
 
     def step(tile, row, state):
         a, b, c = tile.a(row), tile.b(), state[VALUE]
         state[VALUE] = a.fused(b, c)
-        if watchful:
+        if watchful and family == "float32_of_narrow":
+            _, error = sum_and_error(a * b, c)
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        elif watchful:
             s, error = sum_and_error(a.double() * b.double(), c.double())
             lost = error.bits() | (state[VALUE].double().bits() ^ s.bits())
             state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
@@ -180,11 +183,14 @@ STEPS = {
     ("fma", "bfloat16"): fma_step,
     ("fma", "narrow"): fma_step,
     ("fma", "float32"): single_fma_step,
+    ("fma", "float32_of_narrow"): single_fma_step,
     ("mul_add", "half"): mul_add_step,
     ("mul_add", "bfloat16"): mul_add_step,
     ("mul_add", "narrow"): mul_add_step,
     ("mul_add", "float32"): single_mul_add_step,
+    ("mul_add", "float32_of_narrow"): single_fma_step,
 }
+"""By operation and family of the format. "float32_of_narrow": products are exact in float32, so that rounding them changes nothing."""
 
 
 # -- stochastic rounding ---------------------------------------------------------------------------------------------
@@ -344,12 +350,12 @@ def flags_of(value, inexact, underflow, overflow, nan_flags):
 @row
 def begin(state, c, i, j, lanes):
     """The state of a tile before its first turn."""
-    cells = ROWS * lanes
+    state[ROWS * lanes :] = 0.0
     for row_ in range(ROWS):
-        for lane in range(lanes):
-            state[row_ * lanes + lane] = c[i * ROWS + row_, j * lanes + lane]
-    for cell in range(cells, state.size):
-        state[cell] = 0.0
+        start = c[i * ROWS + row_, j * lanes : (j + 1) * lanes]
+        sums = state[row_ * lanes : (row_ + 1) * lanes]
+        for lane in range(sums.size):
+            sums[lane] = start[lane]
 
 
 @row
@@ -357,17 +363,17 @@ def end(state, happened, values, flags, i, j, lanes, nan_flags):
     """Outputs of a tile after its last turn."""
     cells = ROWS * lanes
     for row_ in range(ROWS):
-        for lane in range(lanes):
-            cell = row_ * lanes + lane
-            value = state[cell]
-            values[i * ROWS + row_, j * lanes + lane] = value
-            flags[i * ROWS + row_, j * lanes + lane] = flags_of(
-                value,
-                happened[INEXACT * cells + cell],
-                happened[UNDERFLOW * cells + cell],
-                happened[OVERFLOW * cells + cell],
-                nan_flags,
-            )
+        first, stop = row_ * lanes, (row_ + 1) * lanes
+        sums = state[first:stop]
+        inexact = happened[INEXACT * cells + first : INEXACT * cells + stop]
+        underflow = happened[UNDERFLOW * cells + first : UNDERFLOW * cells + stop]
+        overflow = happened[OVERFLOW * cells + first : OVERFLOW * cells + stop]
+        results = values[i * ROWS + row_, j * lanes : (j + 1) * lanes]
+        raised = flags[i * ROWS + row_, j * lanes : (j + 1) * lanes]
+        for lane in range(sums.size):
+            value = sums[lane]
+            results[lane] = value
+            raised[lane] = flags_of(value, inexact[lane], underflow[lane], overflow[lane], nan_flags)
 
 
 @row

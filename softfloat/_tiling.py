@@ -132,6 +132,7 @@ def _running(planned: Program) -> tuple[Site, str] | None:
         return None
     exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
     if family == "float32":
+        family = "float32_of_narrow" if exact else family
         return (site, family) if site.rule.overflow is Overflow.INFINITY and available()[0] else None
     return (site, family) if exact else None
 
@@ -144,7 +145,7 @@ def _fused(planned: Program) -> Way | None:
     saturate = site.rule.overflow is Overflow.SATURATE
     if site.rule.rounding is Rounding.NEAREST_EVEN:
         return Way(np.float32, "deterministic", (("fma", family), saturate), 1, 1, NORMAL, site)
-    if site.rule.rounding is Rounding.STOCHASTIC and family != "float32" and available()[0]:
+    if site.rule.rounding is Rounding.STOCHASTIC and site.format.spec != FLOAT32 and available()[0]:
         return Way(np.float32, "stochastic", (saturate,), 1, 1, STOCHASTIC_NORMAL, site)
     return None
 
