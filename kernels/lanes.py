@@ -250,10 +250,11 @@ def load(builder, pointer, where, element, lanes):
     return Vector(builder, loaded)
 
 
-def tile(step, carrier, slots, parameters, block=1, planes=1):
+def tile(step, carrier, slots, parameters, block=1, planes=1, shared=()):
     """The loop of one tile, for compiled code.
 
-    step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. The intrinsic is called as
+    step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
+    in `shared` have one vector for all rows, that of the first. The intrinsic is called as
     function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier. a has
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;
     noise has ROWS vectors for each turn; `state` has ROWS vectors for each slot there may be, those in `slots` are
@@ -294,7 +295,7 @@ def tile(step, carrier, slots, parameters, block=1, planes=1):
             def place(slot, row):
                 return ir.Constant(_INDEX, (slot * ROWS + row) * lanes)
 
-            cells = [(slot, row) for slot in slots for row in range(ROWS)]
+            cells = [(slot, row) for slot in slots for row in range(ROWS if slot not in shared else 1)]
             before = {cell: load(builder, kept, place(*cell), element, lanes).value for cell in cells}
             entry = builder.block
             loop = builder.function.append_basic_block("turn")
@@ -307,9 +308,11 @@ def tile(step, carrier, slots, parameters, block=1, planes=1):
             turn = Tile(builder, carrier, a_planes, b_planes, random, known, k, block)
             after = {}
             for row in range(ROWS):
-                given_state = {slot: Vector(builder, during[slot, row]) for slot in slots}
+                known_now = during | {cell: after[cell] for cell in after if cell[0] in shared}
+                places = {slot: (slot, 0 if slot in shared else row) for slot in slots}
+                given_state = {slot: Vector(builder, known_now[cell]) for slot, cell in places.items()}
                 for slot, vector in step(turn, row, given_state).items():
-                    after[slot, row] = vector.value if vector.is_float else vector.floats().value
+                    after[places[slot]] = vector.floats().value
             following = builder.add(k, ir.Constant(_INDEX, 1))
             k.add_incoming(following, loop)
             for cell in cells:

@@ -559,16 +559,15 @@ def stochastic(saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
     index, row_stride, column_stride, rows, columns, width, key, stream).
 
-    As `deterministic`, for fused multiply-adds rounded stochastically; eight turns at a time. What 16 random bits leave
-    open is done again with all of them, an output at a time, by the plain functions on the wide carrier. Only outputs
-    of the first `rows` and `columns` exist.
+    As `deterministic`, for fused multiply-adds rounded stochastically; eight turns at a time. The brief step tells that
+    some output was left open, the watchful one which. What 16 random bits leave open is done again with all of them, an
+    output at a time, by the plain functions on the wide carrier. Only outputs of the first `rows` and `columns` exist.
     """
     digest = jit.SOURCE_DIGEST
     lanes = LANES[np.float32]
     slots = (OVERFLOW,) * (saturate and not roomy) + (LEFT_OPEN,)
-    watchful, brief = (
-        _compiled_tile(drawn_step(saturate, roomy, how), np.float32, 1, 1, how, *slots) for how in (True, False)
-    )
+    watchful = _compiled_tile(drawn_step(saturate, roomy, True), np.float32, 1, 1, True, *slots)
+    brief = tile(drawn_step(saturate, roomy, False), np.float32, (VALUE, *slots), PARAMETERS, shared=(LEFT_OPEN,))
     cells = ROWS * lanes
 
     @kernel
@@ -613,14 +612,19 @@ def stochastic(saturate, roomy):
                 where = np.uint64(DOT_PLANE) | np.uint64(RUNNING << 26) | np.uint64(done // STEPS_OF_A_BLOCK)
                 fill_noise(noise_pairs, corner, row_stride, column_stride, where, mask, key, stream)
                 known = known or all_inexact(happened, cells)
+                left = -1
                 if known:
                     brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                else:
-                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                left = 0
-                for cell in range(cells):
-                    left |= open_ones[cell]
+                    left = 0
+                    for lane in range(lanes):
+                        left |= open_ones[lane]
+                        open_ones[lane] = 0
+                    if left < 0:
+                        state[:cells] = saved
+                        if saturate:
+                            happened[OVERFLOW * cells : (OVERFLOW + 1) * cells] = overflowed
                 if left < 0:
+                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     for cell in range(cells):
                         if open_ones[cell] >= 0:
                             continue
