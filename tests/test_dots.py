@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import platform
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,6 +135,18 @@ def test_vdpbf16ps_is_the_cpus(kind: str) -> None:
         vdpbf16ps_of_the_cpu(c, x, y)
     found, _ = bits.vecdot(a, b, "bfloat16", vdpbf16ps(), start)
     np.testing.assert_array_equal(found, c)
+
+
+def test_vdpbf16ps_traps(vectors: Path) -> None:
+    """Order, flushes and NaNs, each with what the instruction gives; b of the higher pair first, as the file has them."""
+    with (vectors / "traps_dot.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == 20
+    for row in rows:
+        number = {name: int(row[name], 16) for name in ("c", "a_hi", "b_hi", "a_lo", "b_lo", "result")}
+        a, b = ([number[f"{name}_lo"], number[f"{name}_hi"]] for name in "ab")
+        code, _ = bits.vecdot(a, b, "bfloat16", vdpbf16ps(), number["c"])
+        assert int(code) == number["result"], row["note"]
 
 
 def test_exact_is_fsum() -> None:
