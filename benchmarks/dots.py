@@ -39,6 +39,7 @@ CASES: tuple[tuple[str, Accumulator, str, dict[str, Any], float | None], ...] = 
     ("fma bfloat16", fma("bfloat16"), "bfloat16", {}, 0.10),
     ("fma bfloat16, stochastic", fma("bfloat16"), "bfloat16", STOCHASTIC, 0.05),
     ("amp, half partials", amp("half"), "float16", {}, 0.10),
+    ("amp, half partials, stochastic", amp("half"), "float16", STOCHASTIC, None),
     ("amp, float partials", amp("float"), "float16", {}, 0.10),
     ("vdpbf16ps", vdpbf16ps(), "bfloat16", {}, 0.10),
     ("tensor_core H100, half", tensor_core("H100"), "float16", {}, 0.02),

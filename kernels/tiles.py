@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .accumulate import RUNNING
+from .accumulate import RUNNING, STORE, draw_row
 from .arith import fma
 from .carrier import decode, source_of
 from .jit import bits_float, float_bits, kernel, row
@@ -38,7 +38,8 @@ largest and the smallest magnitude of the running sum before a block."""
 
 MAGNITUDE, EXPONENT = 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
-HALF_LARGEST, HALF_TINY = 65504.0, 2.0**-14 - 2.0**-26
+HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
+HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 ONE = 0x3F800000
@@ -237,11 +238,33 @@ def drawn_step(saturate, roomy, watchful):
 # -- blocks ----------------------------------------------------------------------------------------------------------
 
 
-def exact_step(block, blocks, stored, saturate, careful, watchful):
-    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if `stored`.
+def drawn_half(tile, row, x, state, saturate, watchful):
+    """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself."""
+    magnitude = x.magnitude()
+    exponent = (magnitude.bits() & EXPONENT64).at_least(tile.integer(LOWEST))
+    y = magnitude * (tile.integer(PER_QUANTUM) - exponent).floats()
+    threshold = tile.noise(row) * -1.0 + 1.0
+    n = y.floored()
+    z = ((y - n) >= threshold).choose(n + 1.0, n) * (exponent - tile.integer(MAGIC)).floats()
+    unbounded = magnitude * HALF_SLIVER_SCALE
+    stays = (unbounded - unbounded.floored()) < threshold
+    tiny = (magnitude < HALF_SLIVER) | ((magnitude < HALF_NORMAL) & stays)
+    changed = z.bits() ^ magnitude.bits()
+    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(changed, 0)
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | changed
+    over = z > HALF_LARGEST
+    if saturate:
+        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+    return over.choose(tile.parameter(BEYOND), z).with_sign(x)
 
-    Not `careful`: sums of a block are exact in float64, if the running sums before blocks, whose largest and smallest
-    are noted, allow it. `careful`: the errors of the additions are added up, exactly, and folded in.
+
+def exact_step(block, blocks, stored, saturate, careful, watchful):
+    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
+
+    `stored` is "nearest", "drawn" or empty. Not `careful`: sums of a block are exact in float64, if the running sums
+    before blocks, whose largest and smallest are noted, allow it. `careful`: the errors of the additions are added up,
+    exactly, and folded in.
     """
 
     def step(tile, row, state):
@@ -268,7 +291,9 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
             running = single.double()
             if watchful:
                 state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
-        if stored:
+        if stored == "drawn":
+            running = drawn_half(tile, row, running, state, saturate, watchful)
+        elif stored:
             half = single.through_half()
             tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
             state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
@@ -481,15 +506,17 @@ def spans():
 def exact_blocks(block, blocks, stored, saturate):
     """As `deterministic`, for blocks whose sums are exact.
 
-    loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_c, low_a, high_a, low_b, high_b): the lowest bit
-    of c, and spans of both operands' panels. A chunk of k is summed quickly, and if a bit may have been lost, again with
+    loop(first, last, a, b, c, values, flags, numbers, nan_flags, index, row_stride, column_stride, width, key, stream,
+    low_c, low_a, high_a, low_b, high_b): where outputs lie among random addresses, if `stored` is "drawn"; the lowest
+    bit of c, and spans of both operands' panels. A chunk of k is summed quickly, and if a bit may have been lost, again with
     care. None is lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a
     chunk are multiples of its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits
     away, and, being a float32, of 2^-23 of its power of two.
     """
     digest = jit.SOURCE_DIGEST
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
-    slots = (UNDERFLOW,) * stored + (OVERFLOW,) * (stored and saturate)
+    slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate)
+    draws = stored == "drawn"
     quick, brief, careful, careful_brief = (
         _compiled_tile(
             exact_step(block, blocks, stored, saturate, careful, watchful),
@@ -501,7 +528,10 @@ def exact_blocks(block, blocks, stored, saturate):
     cells = ROWS * lanes
     watched = chunk_of(group) // group
 
-    def exact_blocks_loop(first, last, a, b, c, values, flags, numbers, nan_flags, low_c, low_a, high_a, low_b, high_b):
+    def exact_blocks_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, index, row_stride, column_stride, width, key, stream,
+        low_c, low_a, high_a, low_b, high_b,
+    ):  # fmt: skip
         digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b = a.reshape(-1), b.reshape(-1)
@@ -509,6 +539,7 @@ def exact_blocks(block, blocks, stored, saturate):
         happened = state.view(np.int64)
         largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
         saved = np.empty_like(state)
+        noise = np.empty(watched * cells if draws else 0)
         for unit in range(first, last):
             i, j = unit % panels, unit // panels
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
@@ -517,6 +548,13 @@ def exact_blocks(block, blocks, stored, saturate):
             for part in range(low_a.shape[1]):
                 count = min(watched, turns - part * watched)
                 known = known or all_inexact(happened, cells)
+                if draws:
+                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
+                    for turn in range(count):
+                        for row_ in range(ROWS):
+                            at = (turn * ROWS + row_) * lanes
+                            start, step = corner + row_ * row_stride, part * watched + turn
+                            draw_row(noise[at : at + lanes], start, column_stride, STORE, step, key, stream, width)
                 lowest = low_a[i, part] * low_b[j, part]
                 so_far = min(so_far, lowest)
                 reach = block * (high_a[i, part] * high_b[j, part])
@@ -527,9 +565,9 @@ def exact_blocks(block, blocks, stored, saturate):
                     largest[:] = 0
                     smallest[:] = EXPONENT64
                     if known:
-                        brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                        brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     else:
-                        quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                        quick(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     top, bottom = np.int64(0), np.int64(EXPONENT64)
                     for cell in range(cells):
                         top = max(top, largest[cell])
@@ -541,9 +579,9 @@ def exact_blocks(block, blocks, stored, saturate):
                         state[:] = saved
                 if not done:
                     if known:
-                        careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                        careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     else:
-                        careful(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                        careful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
             end(state, happened, values, flags, i, j, lanes, nan_flags)

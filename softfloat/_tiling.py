@@ -179,10 +179,18 @@ def _exact(planned: Program) -> Way | None:
     if not _plain_single(running) or accumulator.block not in (4, 8):
         return None
     store = planned.sites.get(dots.STORE)
-    saturate = False
+    saturate, stored = False, ""
     if store is not None:
-        serves = store.format.spec == FLOAT16 and available()[1] and store.rule.rounding is Rounding.NEAREST_EVEN
-        if not serves or store.rule.daz or store.rule.ftz or not _overflow_serves(store, planned.policy):
+        stored = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}.get(
+            store.rule.rounding, ""
+        )
+        if (
+            store.format.spec != FLOAT16
+            or not stored
+            or store.rule.daz
+            or store.rule.ftz
+            or not _overflow_serves(store, planned.policy)
+        ):
             return None
         if store.rule.tininess is not spec.Tininess.AFTER:
             return None
@@ -190,7 +198,7 @@ def _exact(planned: Program) -> Way | None:
     group = len(accumulator.order)
     if planned.length % group or (store is not None and accumulator.store_every != group) or group % accumulator.block:
         return None
-    options = (accumulator.block, group // accumulator.block, store is not None, saturate)
+    options = (accumulator.block, group // accumulator.block, stored, saturate)
     return Way(np.float64, "exact", options, group, 1, NORMAL, store or running)
 
 
@@ -227,8 +235,8 @@ def _parameters(way: Way, planned: Program) -> Codes:
     bits = numbers.view(np.uint32 if single else np.uint64)
     from softfloat.kernels import dots
 
-    fmt = planned.sites[dots.RUNNING].format
-    rule = planned.sites[dots.RUNNING].rule
+    site = way.site if way.kind == "exact" else planned.sites[dots.RUNNING]
+    fmt, rule = site.format, site.rule
     fraction, bias = (23, 127) if single else (52, 1023)
     saturates = rule.overflow is Overflow.SATURATE
     numbers[floor.LARGEST] = fmt.max
@@ -236,7 +244,7 @@ def _parameters(way: Way, planned: Program) -> Codes:
     if fmt.spec == FLOAT32 and way.planes == 1:
         return numbers
     target = spec.target(fmt.spec, rule, CARRIER64)
-    if way.kind == "stochastic":
+    if way.kind == "stochastic" or (way.kind == "exact" and way.site.width):
         lowest = max(fmt.emin, STOCHASTIC_NORMAL)
         bits[floor.LOWEST] = (bias + lowest) << fraction
         bits[floor.PER_QUANTUM] = (2 * bias + fmt.mantissa_bits) << fraction
@@ -375,7 +383,7 @@ def _loop(
             shape_of = panels.shape[0], -(-planned.length // chunk)
             found += [np.empty(shape_of), np.empty(shape_of)]
             floor.spans()(panels, chunk, *found[-2:])
-        return floor.exact_blocks(*way.options), tuple(found)
+        return floor.exact_blocks(*way.options), (*place, way.site.width, np.uint64(key), np.uint64(stream), *found)
     numbers = way.site.numbers
     fmt = way.site.format
     largest = [float(np.abs(x).max(initial=0.0)) for x in (a, b, c)]
