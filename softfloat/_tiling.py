@@ -334,8 +334,9 @@ def run(
     lanes = floor.LANES[way.carrier]
     planes_a, planes_b = [operands.a.T], [operands.b]
     if way.planes == 2:
-        planes_a.append(_leading(operands.a, first).T)
-        planes_b.append(_leading(operands.b, second))
+        unpacked = planned.accumulator.unpacked
+        planes_a.append(_leading(operands.a, unpacked or first).T)
+        planes_b.append(_leading(operands.b, unpacked or second))
     a, b = _panels(planes_a, floor.ROWS, way.carrier), _panels(planes_b, lanes, way.carrier)
     rows, columns = operands.a.shape[0], operands.b.shape[1]
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes

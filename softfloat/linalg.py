@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -353,17 +354,14 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         values = _values(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         signals = signals | np.where(_is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
     results.flags[...] = signals
-    a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
     settings = call.environment
     key = _engine.replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
-    way = None if problem.paired or cumulative or counting else _tiling.choose(planned)
-    if way is not None:
-        place = problem.index, problem.row_stride, problem.column_stride
-        operands = _tiling.Operands(a, b, values if problem.c is not None else None)
-        done = _tiling.run(way, planned, operands, place, key, call.stream)
+    if not (problem.paired or cumulative or counting):
+        done = _quick(problem, planned, a, b, values, call, key)
         if done is not None:
             _finish(done, planned, call, results)
             return
+    a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
 
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
@@ -420,7 +418,66 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     _engine.share_units(units, work, max(planned.length, 1) * floor.LANES)
 
 
-def _finish(done: tuple[Codes, Codes], planned: Program, call: Call, results: Results) -> None:
+Done = tuple[Codes, Codes]
+"""Codes in the partials format, and flags."""
+
+
+def _quick(problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, key: int) -> Done | None:
+    """By the faster loops, if they serve this program and these values."""
+    if planned.accumulator.reduction:
+        return _segments(problem, planned, a, b, call)
+    way = _tiling.choose(planned)
+    if way is None:
+        return None
+    place = problem.index, problem.row_stride, problem.column_stride
+    start = c if problem.c is not None else None
+    operands = _tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
+    return _tiling.run(way, planned, operands, place, key, call.stream)
+
+
+def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call) -> Done | None:
+    """Segments one by one, their sums added up elementwise: for a single level of reduction that draws nothing."""
+    accumulator = planned.accumulator
+    site = planned.sites[dots().LEVEL]
+    if len(accumulator.reduction) > 1 or planned.draws or site.rule.daz:
+        return None
+    inner = accumulator.replace(segment=None, segments=None, reduction=())
+    if not _holds(site.format, inner.partials) or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
+        return None
+    first, second = planned.formats
+    exact = Environment(nan=planned.policy.name)
+    shape = problem.a.shape[0], problem.b.shape[1]
+    total: Codes = np.zeros(shape, site.format.dtype) if problem.c is None else problem.c
+    flags: Codes = np.zeros(shape, np.uint8)
+    bounds = _bounds(accumulator, problem.b.shape[0])
+    for start, stop in itertools.pairwise(bounds):
+        part = program(inner, first, second, inner.partials, call.environment, stop - start)
+        way = _tiling.choose(part)
+        if way is None:
+            return None
+        operands = _tiling.Operands(_arranged(a[:, start:stop], 1, part), _arranged(b[start:stop], 0, part), None)
+        done = _tiling.run(way, part, operands, (0, 0, 0), 0, 0)
+        if done is None:
+            return None
+        codes, raised = done
+        if inner.partials != site.format:
+            codes, _ = _engine.run(
+                "convert", [codes], ["sums"], inner.partials.spec, site.format, exact,
+                out=None, flags="any", random_bits=None, stream=0,
+            )  # fmt: skip
+        total, more = _engine.add(total, codes, site.format, site.rule)
+        flags |= raised | more
+    return total, flags
+
+
+def _holds(fmt: Format, other: Format) -> bool:
+    """Whether every value of the other format is one of this, subnormals, infinities and NaN included."""
+    fine = fmt.p >= other.p and fmt.emin - fmt.mantissa_bits <= other.emin - other.mantissa_bits
+    plain = fmt.subnormals and fmt.signed and bool(fmt.signed_zero and fmt.infinities) and fmt.has_nan
+    return fine and plain and fmt.max >= other.max
+
+
+def _finish(done: Done, planned: Program, call: Call, results: Results) -> None:
     """Codes and flags of partials to the output's format."""
     codes, flags = done
     if planned.converts:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softfloat import Environment, Format, _engine, _tiling, bits
-from softfloat.accumulators import Accumulator, amp, fma, mul_add, slic, tensor_core, vdpbf16ps
+from softfloat.accumulators import Accumulator, amp, chunked, fma, mul_add, slic, tensor_core, vdpbf16ps
 from softfloat.linalg import program
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -59,6 +59,12 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
     (amp("half", inputs="float8_e4m3fnuz"), "float8_e4m3fnuz", {}),
     (slic("half", window=3), "float16", {}),
     (vdpbf16ps(), "bfloat16", {}),
+    (chunked(16, "float16", "float32"), "float16", {}),
+    (chunked(7, mul_add("float16"), "float16"), "float16", {}),
+    (chunked(50, "bfloat16", "bfloat16"), "bfloat16", {"nan": "x86", "overflow": "saturate"}),
+    (chunked(64, "float8_e5m2", "float16"), "float8_e5m2", {"rounding": "nearest_even", "tininess": "before"}),
+    (tensor_core("H100", "float8_e4m3fn", instruction="mma.sync"), "float8_e4m3fn", {}),
+    (Accumulator.from_poplar_options({"partialsType": "half"}, splits=3), "float16", {}),
     (tensor_core("V100"), "float16", {}),
     (tensor_core("A100", "bfloat16"), "bfloat16", {}),
     (tensor_core("H100"), "float16", {}),
@@ -118,6 +124,9 @@ def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, A
     settings = {key: value for key, value in options.items() if key not in ("environment", "out_format")}
     environment = options.get("environment", Environment(**settings))
     output = Format.from_name(options["out_format"]) if "out_format" in options else accumulator.output(fmt, fmt)
+    if accumulator.reduction:
+        accumulator = accumulator.replace(segment=None, segments=None, reduction=())
+        output = accumulator.partials
     planned = program(accumulator, fmt, fmt, output, environment, 64)
     assert _tiling.choose(planned) is not None
 
