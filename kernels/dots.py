@@ -4,7 +4,6 @@ One loop serves all accumulators, formats and roundings, some tens of outputs at
 is faster is held against it.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -309,7 +308,7 @@ def close(count, running, totals, held, state, call):
         addend[:] = 0.0
 
 
-@cache
+@jit.once
 def contraction():
     """loop(first, last, a, b, c, entry, codes_a, codes_b, codes, flags, counts, extremes,
     stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).
@@ -480,7 +479,7 @@ def grids(low, high):
     return np.array([1.5 * 2.0 ** (52 + low + WIDTH * number) for number in range(count)])
 
 
-@cache
+@jit.once
 def extent():
     """loop(values) -> (least, greatest) magnitude of the finite values that are not zero, (inf, 0) if there are none; whether all are finite."""
     digest = jit.SOURCE_DIGEST

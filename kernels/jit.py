@@ -7,9 +7,10 @@ safe under every one of them.
 
 import hashlib
 import sys
+import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 
 import numba
@@ -92,6 +93,18 @@ def compiled(function: Callable) -> Callable:
 
     call.dispatcher = dispatcher  # type: ignore[attr-defined]
     return call
+
+
+def once(make: Callable) -> Callable:
+    """As `functools.cache`, for factories of loops: of several threads one makes the loop, and one compiles it."""
+    made, lock = cache(make), threading.Lock()
+
+    @wraps(make)
+    def factory(*arguments: object) -> object:
+        with lock:
+            return made(*arguments)
+
+    return factory
 
 
 @intrinsic

@@ -7,8 +7,6 @@ first infinity or NaN of a running sum is an overflow, which nothing undoes, and
 INEXACT is watched until every output of a tile has it; what is left of k takes the brief step, which does not look.
 """
 
-from functools import cache
-
 import numpy as np
 
 from . import jit
@@ -203,7 +201,7 @@ def drawn_step(saturate, roomy, watchful):
     In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
     1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where bits to come could
     still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta half as large; and
-    where the result is tiny, as tininess hangs on U too. `roomy`: no sum can overflow.
+    where the sum is at most the smallest normal number, as tininess hangs on U and on the error too. `roomy`: no sum can overflow.
     """
 
     def step(tile, row, state):
@@ -220,7 +218,7 @@ def drawn_step(saturate, roomy, watchful):
         z = (short < 0.0).choose(n + 1.0, n) * (exponent - tile.integer(MAGIC)).floats()
         near = (short - (UNDECIDED + 2 * MARGIN)).bits() & ~short.bits()
         lost = fraction.bits() | error.bits()
-        special = (magnitude.bits() - tile.integer(LOWEST)) | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
+        special = (magnitude.bits() - (tile.integer(LOWEST) + 1)) | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
         state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
         if watchful:
             state[INEXACT] = state[INEXACT].bits() | lost
@@ -268,7 +266,7 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
     """
 
     def step(tile, row, state):
-        running = state[VALUE]
+        running = state[VALUE] + 0.0  # of zeros an exact sum is +0
         for number in range(blocks):
             s, lost = running, None
             for product in range(number * block, (number + 1) * block):
@@ -337,7 +335,7 @@ def aligned_step(block, result, watchful):
             total = total + kept
             if watchful:
                 cut = cut | (kept.bits() ^ term.bits())
-        s = total * grid
+        s = (total + 0.0) * grid
         if result == "half":
             exponent = (s.bits() & EXPONENT64).at_least(tile.integer(LOWEST))
             magic = (exponent + tile.integer(MAGIC)).floats()
@@ -422,7 +420,7 @@ def _slots(family, saturate):
     return (UNDERFLOW,) * (family in ("half", "narrow")) + (OVERFLOW,) * bool(saturate)
 
 
-@cache
+@jit.once
 def deterministic(kind, carrier, block, planes, *options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags) over tiles first ... last - 1.
 
@@ -477,7 +475,7 @@ def chunk_of(group):
     return max(EXACT_WATCH // group, 1) * group
 
 
-@cache
+@jit.once
 def spans():
     """loop(panels, chunk, lowest, largest): of each panel's chunks of k, the smallest lowest bit and the largest magnitude."""
     digest = jit.SOURCE_DIGEST
@@ -502,7 +500,7 @@ def spans():
     return jit.compiled(spans_loop)
 
 
-@cache
+@jit.once
 def exact_blocks(block, blocks, stored, saturate):
     """As `deterministic`, for blocks whose sums are exact.
 
@@ -592,7 +590,7 @@ def exact_blocks(block, blocks, stored, saturate):
 STEPS_OF_A_BLOCK = 8  # half-words of a Philox block
 
 
-@cache
+@jit.once
 def stochastic(saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
     index, row_stride, column_stride, rows, columns, width, key, stream).

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
 STOCHASTIC_NORMAL = -95  # stochastic rounding scales by quanta, which must be normal as well
+LONGEST = 64  # products of a turn, which are written out in code
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
 
 
@@ -78,6 +79,7 @@ class Way:
     planes: int
     lowest: int
     site: Site
+    highest: int = 126  # exponent above the largest product
 
 
 @lru_cache(maxsize=512)
@@ -144,7 +146,7 @@ def _fused(planned: Program) -> Way | None:
     site, family = found
     saturate = site.rule.overflow is Overflow.SATURATE
     if site.rule.rounding is Rounding.NEAREST_EVEN:
-        return Way(np.float32, "deterministic", (("fma", family), saturate), 1, 1, NORMAL, site)
+        return Way(np.float32, "deterministic", (("fma", family), saturate), 1, 1, NORMAL, site, _highest(family))
     if site.rule.rounding is Rounding.STOCHASTIC and site.format.spec != FLOAT32 and available()[0]:
         return Way(np.float32, "stochastic", (saturate,), 1, 1, STOCHASTIC_NORMAL, site)
     return None
@@ -161,7 +163,12 @@ def _rounded(planned: Program) -> Way | None:
     if product != site or site.rule.rounding is not Rounding.NEAREST_EVEN:
         return None
     saturate = site.rule.overflow is Overflow.SATURATE
-    return Way(np.float32, "deterministic", (("mul_add", family), saturate), 1, 1, NORMAL, site)
+    return Way(np.float32, "deterministic", (("mul_add", family), saturate), 1, 1, NORMAL, site, _highest(family))
+
+
+def _highest(family: str) -> int:
+    """Narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow."""
+    return 100 if family == "narrow" else 126
 
 
 def _plain_single(site: Site) -> bool:
@@ -196,7 +203,12 @@ def _exact(planned: Program) -> Way | None:
             return None
         saturate = store.rule.overflow is Overflow.SATURATE
     group = len(accumulator.order)
-    if planned.length % group or (store is not None and accumulator.store_every != group) or group % accumulator.block:
+    if (
+        group > LONGEST
+        or planned.length % group
+        or (store is not None and accumulator.store_every != group)
+        or group % accumulator.block
+    ):
         return None
     options = (accumulator.block, group // accumulator.block, stored, saturate)
     return Way(np.float64, "exact", options, group, 1, NORMAL, store or running)
@@ -207,6 +219,8 @@ def _aligned(planned: Program) -> Way | None:
 
     running, store = planned.sites[dots.RUNNING], planned.sites.get(dots.STORE)
     rule = running.rule
+    if _engine.is_unusual(running.format.spec) or planned.block > LONGEST:
+        return None
     if rule.daz or rule.ftz or rule.overflow is not Overflow.INFINITY or rule.infinite_input is InfiniteInput.NAN:
         return None
     if store is not None and store.format.spec != FLOAT32:
@@ -321,12 +335,14 @@ def run(
         if not start.empty:
             lows.append(start.low)
             highs.append(start.high)
+    if way.kind == "exact" and way.options[2]:  # a stored sum may become the largest number, whose last bit it has
+        lows.append(way.site.format.emax - way.site.format.mantissa_bits)
     if not all(x.finite for x in spans):
         return None
     low, top = min(lows), max(highs) + planned.length.bit_length() + 1
     if any(x.empty for x in spans[:2]):
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > 126:
+    if low < way.lowest or high > way.highest:
         return None
     if way.carrier is np.float64 and (top > 127 or (way.kind == "exact" and top - low > SUBTLEST)):
         return None
@@ -346,7 +362,7 @@ def run(
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
     nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
     common = a, b, c, values, flags, numbers, nan_flags
-    low_c = 2.0**start.low if operands.c is not None and not start.empty else np.inf
+    low_c = 2.0 ** min(lows[1:]) if lows[1:] else np.inf
     loop, more = _loop(way, planned, a, b, c, low_c, place, (rows, columns), key, stream)
 
     def work(start: int, stop: int) -> int:

@@ -32,7 +32,7 @@ Rules that hold for all of them:
 
 >>> from softfloat.accumulators import amp, fma
 >>> fma("float16")
-fma(float16)
+fma('float16')
 >>> print(amp("half").describe())
 amp('float16'): blocks of 4, each to float32 nearest_even daz ftz; stored as float16 every 16 products; c and partials float16
 """
@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.environment import as_rounding
+from softfloat.environment import as_member, as_rounding
 from softfloat.formats import ROSTER, Format, bfloat16, float16, float32, tfloat32
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
@@ -100,9 +100,15 @@ class Stage:
     always_infinite: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "format", _format(self.format, "format"))
+        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`
+        settle("format", _format(self.format, "format"))
         if self.rounding is not None:
-            object.__setattr__(self, "rounding", as_rounding(self.rounding))
+            settle("rounding", as_rounding(self.rounding))
+        if self.overflow is not None:
+            settle("overflow", as_member(Overflow, self.overflow, "overflow"))
+        if self.tininess is not None:
+            settle("tininess", as_member(Tininess, self.tininess, "tininess"))
+        _switches(self, "daz", "ftz")
         if not self.format.zero:
             raise ValueError(f"format must have a zero for sums to start from, and {self.format} has none")
 
@@ -130,6 +136,12 @@ class Reduction:
     running: Stage
     sections: int | None = None
     store: Stage | None = None
+
+    def __post_init__(self) -> None:
+        _kind("running", self.running, Stage)
+        _kind("store", self.store, Stage, optional=True)
+        if self.sections is not None:
+            _whole("sections", self.sections, 1)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -211,6 +223,21 @@ class Accumulator:
 
     def __post_init__(self) -> None:
         settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`
+        _kind("name", self.name, str)
+        _kind("running", self.running, Stage)
+        for name in ("product", "store"):
+            _kind(name, getattr(self, name), Stage, optional=True)
+        for name in ("inputs", "order", "reduction"):
+            _kind(name, getattr(self, name), (tuple, list))
+            settle(name, tuple(getattr(self, name)))
+        for level in self.reduction:
+            _kind("reduction", level, Reduction)
+        if isinstance(self.segments, list):
+            settle("segments", tuple(self.segments))
+        if self.unpacked is not None:
+            settle("unpacked", _format(self.unpacked, "unpacked"))
+        _kind("tree", self.tree, bool)
+        _switches(self, "daz")
         settle("inputs", tuple(_format(x, "inputs") for x in self.inputs))
         _whole("block", self.block, 0)
         _whole("store_every", self.store_every, 1)
@@ -229,7 +256,7 @@ class Accumulator:
             _whole("segments", self.segments, 1)
         if self.nan is not None and self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))} or None, got {self.nan!r}")
-        if isinstance(self.result, str) and self.result not in ("partials", "inputs"):
+        if self.result not in ("partials", "inputs"):
             settle("result", _format(self.result, "result"))
         self._refuse_contradictions()
 
@@ -254,6 +281,10 @@ class Accumulator:
             (not self.tree or self.product is not None, "tree needs a product stage: a leaf is a rounded product"),
             (self.block != ALL or not segmented, "segments need a block of a given length"),
             (self.block != ALL or self.fraction_bits is None, "fraction_bits need a block of a given length"),
+            (
+                self.fraction_bits is None or (self.block + 1) << (self.fraction_bits + 2) <= 1 << 53,
+                "block and fraction_bits must leave the sum of a block 53 bits or fewer",
+            ),
             (segmented == bool(self.reduction), "segment or segments come with a reduction, and it with them"),
             (self.segment is None or self.segments is None, "segment and segments exclude each other"),
             (len(self.reduction) <= MAXIMUM_REDUCTIONS, f"reduction has at most {MAXIMUM_REDUCTIONS} levels"),
@@ -342,8 +373,9 @@ class Accumulator:
         options : mapping
             Names and values as poplibs spells them. "partialsType", "partialsType.interTile", "partialsType.interIPU"
             ("half" or "float"), "enableMultiStageReduce" and "disableSRForAMPVertices" (bool, "true" or "false") are
-            numeric; names in `POPLAR_PLAN_OPTIONS` only move the planner's choices, which `splits` states, and are
-            accepted without effect. Defaults are those of poplibs.
+            numeric; one IPU is modelled, so that "interIPU" has no effect. Names in `POPLAR_PLAN_OPTIONS` only move the
+            planner's choices, which `splits` states, and are accepted without effect. Defaults are those of poplibs'
+            code; its documentation says that "interTile" follows "partialsType", the code has float.
         inputs : Format or str
             Type of the operands.
         out_format : Format or str, optional
@@ -362,6 +394,14 @@ class Accumulator:
         ValueError
             Naming an unknown option or value.
         """
+        _kind("options", options, Mapping)
+        if splits is None and stages is not None:
+            raise ValueError("stages are those of a reduction across tiles, and need splits")
+        if splits is not None:
+            splits = tuple(splits) if isinstance(splits, (tuple, list)) else splits
+            for part in splits if isinstance(splits, tuple) else (splits,):
+                _whole("splits", part, 1)
+            splits = splits if isinstance(splits, tuple) else int(splits)
         known = {"partialsType": "float", "partialsType.interTile": None, "partialsType.interIPU": None}
         switches = {"enableMultiStageReduce": True, "disableSRForAMPVertices": False}
         unknown = set(options) - set(known) - set(switches) - POPLAR_PLAN_OPTIONS
@@ -385,8 +425,7 @@ class Accumulator:
             mode=mode,
             stochastic=not flags["disableSRForAMPVertices"],
         )
-        described = ", ".join(f"{name}={value!r}" for name, value in options.items())
-        name = f"from_poplar_options({{{described}}}, splits={splits!r})" if splits else core.name
+        name = f"Accumulator.from_poplar_options({dict(options)!r}, splits={splits!r})"
         if splits is None:
             return core
         between = types["partialsType.interTile"] or float32
@@ -446,7 +485,7 @@ def _root(x: int, degree: int) -> int:
 
 def _poplar_type(name: str, value: Any) -> Format | None:
     types = {None: None, "half": float16, "float": float32}
-    if value not in types:
+    if not isinstance(value, (str, type(None))) or value not in types or (value is None and name == "partialsType"):
         raise ValueError(f"options[{name!r}] must be 'half' or 'float', got {value!r}")
     return types[value]
 
@@ -466,6 +505,20 @@ def _format(fmt: Format | str, argument: str) -> Format:
     raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
 
 
+def _kind(name: str, value: Any, kind: Any, optional: bool = False) -> None:
+    if not isinstance(value, kind) and not (optional and value is None):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        accepted = " or ".join(x.__name__ for x in kinds) + (" or None" if optional else "")
+        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+
+
+def _switches(owner: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f"{name} must be True, False or None, got {value!r}")
+
+
 def _whole(name: str, value: Any, low: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {value!r}")
@@ -480,31 +533,31 @@ def fma(fmt: Format | str) -> Accumulator:
     """One fused multiply-add after another, each rounded to `fmt`.
 
     >>> fma("bfloat16").describe()
-    'fma(bfloat16): one product at a time, each to bfloat16; c and partials bfloat16'
+    "fma('bfloat16'): one product at a time, each to bfloat16; c and partials bfloat16"
     """
     fmt = _format(fmt, "fmt")
-    return Accumulator(name=f"fma({fmt.name})", running=Stage(fmt), source=PRESETS["fma"].source)
+    return Accumulator(name=f"fma({fmt.name!r})", running=Stage(fmt), source=PRESETS["fma"].source)
 
 
 def mul_add(fmt: Format | str) -> Accumulator:
     """Each product rounded to `fmt`, then each sum."""
     fmt = _format(fmt, "fmt")
     return Accumulator(
-        name=f"mul_add({fmt.name})", product=Stage(fmt), running=Stage(fmt), source=PRESETS["mul_add"].source
+        name=f"mul_add({fmt.name!r})", product=Stage(fmt), running=Stage(fmt), source=PRESETS["mul_add"].source
     )
 
 
 def exact(fmt: Format | str) -> Accumulator:
     """The exact sum of all products and c, rounded once to `fmt` (Kulisch's long accumulator)."""
     fmt = _format(fmt, "fmt")
-    return Accumulator(name=f"exact({fmt.name})", block=ALL, running=Stage(fmt), source=PRESETS["exact"].source)
+    return Accumulator(name=f"exact({fmt.name!r})", block=ALL, running=Stage(fmt), source=PRESETS["exact"].source)
 
 
 def pairwise(fmt: Format | str) -> Accumulator:
     """Products rounded to `fmt`, added in pairs, each sum rounded to `fmt`."""
     fmt = _format(fmt, "fmt")
     return Accumulator(
-        name=f"pairwise({fmt.name})",
+        name=f"pairwise({fmt.name!r})",
         product=Stage(fmt),
         running=Stage(fmt),
         tree=True,
@@ -529,7 +582,7 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
         inner = fma(inner)
     outer = _format(outer, "outer")
     return inner.replace(
-        name=f"chunked({length}, {inner.name}, {outer.name})",
+        name=f"chunked({length}, {inner.name}, {outer.name!r})",
         segment=length,
         reduction=(Reduction(Stage(outer)),),
         result="partials",
@@ -783,7 +836,7 @@ def slic(
     k runs over positions of the window, four channels each; partials are stored after each pass of the window. In
     convolutions the group is four input channels. Everything else as in `amp`.
     """
-    if window not in (3, 4):
+    if isinstance(window, float) or window not in (3, 4):
         raise ValueError(f"window must be 3 or 4, got {window!r}")
     return _ipu("slic", window, partials, inputs, out_format, mode, rounding, stochastic)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "cumsum", "matmul", "sum", "vecdot"]
 
+PIECE = 1 << 24  # codes of operands made contiguous at a time
 STOCHASTIC_OUTPUTS = 1 << 32  # an output's number has 32 bits of a random address
 STOCHASTIC_STEPS = 1 << 27  # and a rounding's number within an output that many
 
@@ -141,16 +142,37 @@ def _site(stage: Stage, accumulator: Accumulator, environment: Environment, conv
     return Site(stage.format, rule._replace(always_infinite=stage.always_infinite), width if draws else 0)
 
 
-@lru_cache(maxsize=512)
+LONGEST_KEPT = 1 << 16  # programs for longer k are made anew
+
+
 def program(
     accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
 ) -> Program:
-    """Everything about a call that does not depend on its operands' values."""
-    accepted = accumulator.inputs
+    """Everything about a call that depends neither on its operands' values nor on its seed."""
+    make = _program if length <= LONGEST_KEPT else _program.__wrapped__
+    return make(accumulator, first, second, output, _seedless(environment), length)
+
+
+@lru_cache(maxsize=512)
+def _seedless(environment: Environment) -> Environment:
+    """The same, with 0 for any seed and replica."""
+    if environment.seed in (None, 0) and environment.replica == 0:
+        return environment
+    return environment.replace(seed=None if environment.seed is None else 0, replica=0)
+
+
+def _check_inputs(accumulator: Accumulator, fmt: Format) -> None:
+    if accumulator.inputs and fmt not in accumulator.inputs:
+        names = ", ".join(repr(x.name) for x in accumulator.inputs)
+        raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
+
+
+@lru_cache(maxsize=512)
+def _program(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
+) -> Program:
     for fmt in (first, second):
-        if accepted and fmt not in accepted:
-            names = ", ".join(repr(x.name) for x in accepted)
-            raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
+        _check_inputs(accumulator, fmt)
     numbers = dots()
     stages: dict[int, tuple[Stage, bool]] = {numbers.RUNNING: (accumulator.running, False)}
     if accumulator.product:
@@ -514,7 +536,8 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
     if add_up or saturate:
         high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
-    grids: Codes = floor.grids(min(lows), high)
+    low = min(*lows, *(x.emax - x.mantissa_bits for x in formats))  # a sum may become the largest number
+    grids: Codes = floor.grids(low, high)
     return grids
 
 
@@ -539,7 +562,7 @@ def check_formats(fmt: Any) -> tuple[Format, Format]:
 
 
 def check_accumulator(accumulator: Any) -> Accumulator:
-    """An accumulator, or fused multiply-adds in the format given."""
+    """Refuse anything but an accumulator."""
     if not isinstance(accumulator, Accumulator):
         raise TypeError(
             f"accumulator must be a softfloat.Accumulator (softfloat.accumulators makes them), got {accumulator!r}"
@@ -696,11 +719,22 @@ def vecdot(
         raise ValueError(f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., k) and (..., k) that broadcast")
     outer, length = shape[:-1], shape[-1]
     addend = contraction.check_addend(c, outer)
-    columns = math.prod(outer)
-    flat = [np.ascontiguousarray(np.broadcast_to(v, shape).reshape(columns, length).T) for v in (x, y)]
-    start = None if addend is None else addend.reshape(1, columns)
-    problem = Problem(flat[0], flat[1], start, True, 0, 0, 1)
-    return contraction.run([problem], length, outer, [x, y])
+    problems = _paired(np.broadcast_to(x, shape), np.broadcast_to(y, shape), addend)
+    return contraction.run(problems, length, outer, [x, y])
+
+
+def _paired(x: Codes, y: Codes, c: Codes | None) -> Iterator[Problem]:
+    """Dot products over the last axis, some along the first at a time: broadcast operands are never copied as a whole."""
+    if x.ndim < 2:
+        x, y, c = x[None], y[None], None if c is None else c[None]
+    each, length = math.prod(x.shape[1:-1]), x.shape[-1]
+    step = max(1, PIECE // max(each * length, 1))
+    for first in range(0, x.shape[0], step):
+        part = slice(first, first + step)
+        count = x[part].shape[0] * each
+        a, b = (np.ascontiguousarray(v[part].reshape(count, length).T) for v in (x, y))
+        start = None if c is None else c[part].reshape(1, count)
+        yield Problem(a, b, start, True, first * each, 0, 1)
 
 
 def matmul(
@@ -762,6 +796,8 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
     codes = check_codes(x, fmt, argument)
     if axis is None:
         return codes.reshape(-1, 1), (), 0
+    if not codes.ndim:
+        raise ValueError(f"axis must be None for a scalar, got {axis!r}")
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -codes.ndim <= axis < codes.ndim:
         raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
     moved = np.moveaxis(codes, axis, 0)
@@ -775,19 +811,17 @@ def _summed(
     one = check_format(fmt)
     contraction = Contraction((one, float32), accumulator, out_format, count, options)
     if contraction.accumulator.inputs:
+        _check_inputs(contraction.accumulator, one)
         contraction.accumulator = contraction.accumulator.replace(inputs=(*contraction.accumulator.inputs, float32))
     flat, shape, moved = _moved(codes, one, axis, "codes")
     ones = np.broadcast_to(np.uint32(float32.one_code), flat.shape)
     operands = [check_codes(codes, one, "codes")]
     if not cumulative:
         return contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], shape, operands)
-    if (
-        contraction.accumulator.block != 1
-        or len(contraction.accumulator.reduction) > 1
-        or contraction.accumulator.store
-    ):
+    how = contraction.accumulator
+    if how.block != 1 or how.store or how.segments is not None or len(how.reduction) > 1 or len(how.order) > 1:
         raise ValueError(
-            f"accumulator must add one number at a time, in one level, for cumulative sums, got {contraction.accumulator!r}"
+            f"accumulator must add one number at a time, in order and in one level, for cumulative sums, got {how!r}"
         )
     if contraction.call.out is not None:
         raise ValueError("out must be None for cumulative sums")

@@ -47,8 +47,8 @@ def test_half_partials_stall_and_float_partials_do_not(dots):
     assert single.error < 1e-5
     assert single.swamped == 0
     assert dots["amp('float16')", 2**10].error < 4e-3
-    assert dots["fma(float16)", LONG].error > 0.9  # stalls at 2048, of about 21 845
-    assert dots["fma(float16)", LONG].swamped > 0.9
+    assert dots["fma('float16')", LONG].error > 0.9  # stalls at 2048, of about 21 845
+    assert dots["fma('float16')", LONG].swamped > 0.9
 
 
 def test_multiply_adds_in_half_are_numpys(dots):
@@ -58,7 +58,7 @@ def test_multiply_adds_in_half_are_numpys(dots):
     unchanged = np.diff(sums, axis=0, prepend=0) == 0
     for length in (2**10, 2**13, LONG):
         exact = squares[:length].sum(axis=0)
-        row = dots["fma(float16)", length]
+        row = dots["fma('float16')", length]
         assert row.error == pytest.approx(abs(sums[length - 1] / exact - 1).mean(), rel=1e-12)
         assert row.swamped == unchanged[:length].mean()
 

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from operands import operands
 
 import softfloat
-from softfloat import Accumulator, Environment, Flags, _engine, accumulators, bfloat16, bits, float16, float32
+from softfloat import Accumulator, Environment, Flags, _engine, accumulators, bfloat16, bits, float16, float32, linalg
 from softfloat.accumulators import (
     Reduction,
     Stage,
@@ -200,6 +200,18 @@ def test_vecdot_has_numpys_shapes(first: tuple[int, ...], second: tuple[int, ...
     expected = (x * y).sum(-1)
     assert np.shape(found) == expected.shape
     np.testing.assert_array_equal(bits.decode(found, "float32"), expected)
+
+
+def test_broadcast_operands_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = normal(7, 1, 30), normal(1, 9, 30)
+    drawn: dict[str, Any] = {"rounding": "stochastic", "seed": 3}
+    expected = bits.vecdot(a, b, "float16", fma("float16"), normal(9), **drawn)[1].shape
+    whole = bits.vecdot(a, b, "float16", fma("float16"), **drawn)
+    monkeypatch.setattr(linalg, "PIECE", 600)
+    parts = bits.vecdot(a, b, "float16", fma("float16"), **drawn)
+    assert expected == (7, 9)
+    np.testing.assert_array_equal(whole[0], parts[0])
+    np.testing.assert_array_equal(whole[1], parts[1])
 
 
 def test_views_and_results_in_place() -> None:
@@ -482,7 +494,7 @@ def test_every_preset_says_what_it_does() -> None:
         made = eval(row.example, vars(accumulators))
         assert made.source
         assert made.describe().startswith(made.name)
-        assert eval(made.name, vars(accumulators)) == made or name == "chunked"
+        assert eval(repr(made), vars(accumulators)) == made, name
         assert hash(made) == hash(made.replace())
         bits.vecdot(np.zeros(5, int), np.zeros(5, int), made.inputs[0] if made.inputs else "float16", made)
 
@@ -558,6 +570,25 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: CHAIN.replace(chains=2, tree=True), ValueError, "exclude each other"),
     (lambda: CHAIN.replace(segment=4), ValueError, "come with a reduction"),
     (lambda: CHAIN.replace(fraction_bits=60), ValueError, "fraction_bits must be 1 to 40"),
+    (lambda: CHAIN.replace(fraction_bits=40, block=8192), ValueError, "53 bits or fewer"),
+    (lambda: CHAIN.replace(running="float16"), TypeError, "running must be Stage, got 'float16'"),
+    (lambda: CHAIN.replace(reduction=Reduction(Stage("float16"))), TypeError, "reduction must be tuple or list"),
+    (lambda: CHAIN.replace(inputs="float16"), TypeError, "inputs must be tuple or list"),
+    (lambda: CHAIN.replace(name=5), TypeError, "name must be str"),
+    (lambda: CHAIN.replace(daz=2), TypeError, "daz must be True, False or None"),
+    (lambda: CHAIN.replace(result=None), TypeError, "result must be a softfloat.Format"),
+    (lambda: Reduction("float16"), TypeError, "running must be Stage"),  # type: ignore[arg-type]
+    (lambda: Stage("float16", overflow="clip"), ValueError, "overflow must be one of"),  # type: ignore[arg-type]
+    (lambda: Accumulator.from_poplar_options(None), TypeError, "options must be Mapping"),  # type: ignore[arg-type]
+    (lambda: Accumulator.from_poplar_options({"partialsType": None}), ValueError, "'half' or 'float', got None"),
+    (lambda: Accumulator.from_poplar_options({"partialsType": ["half"]}), ValueError, "'half' or 'float'"),
+    (lambda: Accumulator.from_poplar_options({}, splits=0), ValueError, "splits must be at least 1"),
+    (lambda: Accumulator.from_poplar_options({}, splits=2.5), TypeError, "splits must be an integer"),  # type: ignore[arg-type]
+    (lambda: Accumulator.from_poplar_options({}, stages=(3,)), ValueError, "need splits"),
+    (lambda: bits.sum(np.zeros(4, np.uint32), "float32", amp("half")), ValueError, "fmt must be 'float16' for amp"),
+    (lambda: bits.sum(np.uint16(0), "float16", CHAIN, 0), ValueError, "axis must be None for a scalar"),
+    (lambda: bits.cumsum(HALVES, "float16", CHAIN.replace(order=(1, 0)), 0), ValueError, "in order and in one level"),
+    (lambda: bits.cumsum(HALVES[:3], "float16", amp("float", mode="chained"), 0), ValueError, "in order"),
 ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softfloat import Environment, Format, _engine, _tiling, bits
-from softfloat.accumulators import Accumulator, amp, chunked, fma, mul_add, slic, tensor_core, vdpbf16ps
+from softfloat.accumulators import Accumulator, Stage, amp, chunked, fma, mul_add, slic, tensor_core, vdpbf16ps
 from softfloat.linalg import program
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -169,3 +169,79 @@ def test_sums_too_wide_for_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     for accumulator in (amp("half"), amp("float", out_format="float32"), tensor_core("H100")):
         both_ways(monkeypatch, a, b, "float16", accumulator)
         both_ways(monkeypatch, a.astype(np.uint16), b, "float16", accumulator, overflow="saturate")
+
+
+# -- operands that once gave other bits -------------------------------------------------------------------------------
+
+
+def encoded(values: Any, fmt: Any = "float16") -> np.ndarray[Any, Any]:
+    codes: np.ndarray[Any, Any] = bits.encode(np.array(values, np.float64), fmt)[0]
+    return codes
+
+
+@pytest.mark.parametrize("overflow", ["infinity", "saturate"])
+@pytest.mark.parametrize("exponent", [50, 52, 54, 60, 62])
+@pytest.mark.parametrize("fmt", ["float8_e5m2", "float8_e4m3fn", "float16"])
+def test_sums_too_large_for_quanta_of_their_own(
+    fmt: str, exponent: int, overflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2^54 * 2^53 (0x5A80 * 0x5A00) in e5m2 is infinity, 0x7C, and no NaN: 2^23 quanta of 2^107 are one."""
+    a, b = encoded([[2.0**exponent, -1.0]], "bfloat16"), encoded([[2.0**53], [1.0]], "bfloat16")
+    for how in (fma(fmt), mul_add(fmt)):
+        both_ways(monkeypatch, a, b, "bfloat16", how, overflow=overflow)
+    assert bits.matmul(a, b, "bfloat16", fma("float8_e5m2"))[0].tolist() == [[0x7C]]
+
+
+@pytest.mark.parametrize(
+    "how", [amp("half"), amp("float"), tensor_core("H100"), tensor_core("H100", output="float16")], ids=repr
+)
+def test_an_exact_zero_is_positive(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """-0 (0x8000) and products of -1 and +0; and a half partial that underflows to -0 first."""
+    a, b = encoded([[-1.0] * 32]), encoded(np.zeros((32, 1)))
+    start = np.full((1, 1), how.partials.sign_bit, how.partials.dtype)
+    both_ways(monkeypatch, a, b, "float16", how, start)
+    assert bits.matmul(a, b, "float16", how, start)[0].tolist() == [[0]]
+    a[0, 0], b[0, 0] = encoded([-(2.0**-13), 2.0**-13])
+    both_ways(monkeypatch, a, b, "float16", how)
+
+
+@pytest.mark.parametrize("tininess", ["before", "after"])
+@pytest.mark.parametrize("width", [5, 16, 20, 52])
+def test_sums_that_float32_rounds_to_the_smallest_normal_number(
+    width: int, tininess: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2^-14 - 2^-48 (0x0400 and the product of 0x0001 and 0x8001) is tiny before rounding."""
+    a, b = encoded(np.full((1, 1), 2.0**-24)), encoded(np.full((1, 64), -(2.0**-24)))
+    start = np.full((1, 64), 0x0400, np.uint16)
+    drawn_: dict[str, Any] = {"rounding": "stochastic", "seed": 1, "sr_bits": width, "tininess": tininess}
+    both_ways(monkeypatch, a, b, "float16", fma("float16"), start, **drawn_)
+    both_ways(monkeypatch, a, -b.astype(np.int64) & 0x7FFF, "float16", fma("float16"), start, **drawn_)
+
+
+def test_unpacked_and_unsigned_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut: dict[str, Any] = {"rounding": "toward_zero", "overflow": "infinity", "always_infinite": True}
+    unpacked = Accumulator(name="u", running=Stage("float32", **cut), block=1, fraction_bits=2, unpacked="float16")
+    one = np.ones((1, 1), np.uint8)
+    both_ways(monkeypatch, one, one, "float8_e4m3fn", unpacked)
+    assert bits.matmul(one, one, "float8_e4m3fn", unpacked)[0].tolist() == [[0x36800000]]
+    unsigned = Format("u8m7", exponent_bits=8, mantissa_bits=7, signed=False)
+    how = Accumulator(name="v", running=Stage(unsigned, **cut), block=4, fraction_bits=25)
+    both_ways(monkeypatch, encoded([[-1.0] * 4]), encoded(np.ones((4, 1))), "float16", how)
+
+
+@pytest.mark.parametrize("options", [{"overflow": "saturate"}, {"rounding": "toward_zero"}], ids=str)
+@pytest.mark.parametrize("name", ["float16", "float8_e4m3fn"])
+def test_the_largest_number_beside_larger_products(
+    name: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products of 2^90 overflow to the largest number, whose last bit lies far below theirs; then they cancel."""
+    fmt = Format.from_name(name)
+    a = encoded([[2.0**60] * 4 + [-(2.0**60), 2.0**60, 0, 0]], "bfloat16")
+    b = encoded([[2.0**30]] * 8, "bfloat16")
+    how = Accumulator(name="b", running=Stage(name), block=4)
+    codes, flags = bits.matmul(a, b, "bfloat16", how, **options)
+    assert (codes.tolist(), flags.tolist()) == ([[fmt.max_code]], [[5]])
+    single = Stage("float32", overflow="infinity", rounding="nearest_even")
+    stored = Accumulator(name="s", running=single, block=4, store=Stage("float16"), store_every=4, order=(0, 1, 2, 3))
+    both_ways(monkeypatch, a, b, "bfloat16", stored, **options)
+    assert bits.matmul(a, b, "bfloat16", stored, overflow="saturate")[0].tolist() == [[0x7BFF]]
