@@ -346,29 +346,23 @@ def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
     return np.ascontiguousarray(taken)
 
 
-def _signals(codes: Codes, values: Codes, fmt: Format, axis: int) -> np.ndarray[Any, Any] | int:
+def _signals(codes: Codes, values: Codes, fmt: Format, axis: int) -> Any:
     """INVALID for each row or column that has a signalling NaN."""
-    if not fmt.spec.quiet or not np.isnan(values).any():
+    if not np.isnan(values).any():
         return 0
-    magnitude = codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
-    signalling = (magnitude >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
-    return signalling.any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
+    return _is_signalling(codes, fmt).any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
 
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
-    """Do one grid of outputs, the plain way."""
-    floor = dots()
+    """Do one grid of outputs: by the faster loops where they serve it, else by the plain one."""
     first, second = planned.formats
     read = Rule(daz=planned.daz)
     a, b = _values(problem.a, first, read), _values(problem.b, second, read)
-    columns = problem.b.shape[1]
     signals = _signals(problem.b, b, second, 0)
     if problem.paired:
         signals = signals | _signals(problem.a, a, first, 0)
-        rows = 1
     else:
         signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
-        rows = problem.a.shape[0]
     values = np.zeros((0, 0))
     entry: Codes = np.zeros((0, 0), np.uint32)
     if problem.c is not None:
@@ -383,8 +377,34 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         if done is not None:
             _finish(done, planned, call, results)
             return
-    a, b = _arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned)
+    entered = _Entered(_arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned), values, entry)
+    _plain(problem, planned, entered, key, call.stream, results, cumulative, counting)
 
+
+class _Entered(NamedTuple):
+    """Operands as the plain loop takes them: values in the order of the sum, those of c, and c's codes."""
+
+    a: Codes
+    b: Codes
+    c: Codes
+    codes_of_c: Codes
+
+
+def _plain(
+    problem: Problem,
+    planned: Program,
+    entered: _Entered,
+    key: int,
+    stream: int,
+    results: Results,
+    cumulative: bool,
+    counting: bool,
+) -> None:
+    """One grid of outputs by the loop that serves every program."""
+    floor = dots()
+    first, second = planned.formats
+    a, b, values, entry = entered
+    rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
     stages = [planned.sites.get(site, any_site) for site in range(count)]
@@ -432,7 +452,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         loop(
             start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
             planned.stores, planned.closes, stored, how, draws, ints, floats, tiny, magics,
-            np.uint64(key), np.uint64(call.stream),
+            np.uint64(key), np.uint64(stream),
         )  # fmt: skip
         return 0
 
