@@ -290,7 +290,13 @@ def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     result = np.zeros((len(planes), panels, length, size), carrier)
     whole = count // size
     for plane, values in zip(result, planes, strict=True):
-        plane[:whole] = values[:, : whole * size].reshape(length, whole, size).transpose(1, 0, 2)
+        whole_panels = values[:, : whole * size].reshape(length, whole, size).transpose(1, 0, 2)
+
+        def work(start: int, stop: int, plane: Codes = plane, source: Codes = whole_panels) -> int:
+            plane[start:stop] = source[start:stop]
+            return 0
+
+        _engine.share_units(whole, work, length * size)
         if whole < panels:
             plane[whole, :, : count - whole * size] = values[:, whole * size :]
     return result
