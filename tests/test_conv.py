@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from operands import edges
 
-from softfloat import ROSTER, Environment, bits, conv, get_num_threads, set_num_threads
+from softfloat import ROSTER, Environment, bits, conv, get_num_threads, reference_dot, set_num_threads
 from softfloat.accumulators import (
     Accumulator,
     amp,
@@ -233,6 +234,29 @@ def same(found: Any, expected: Any) -> None:
 def test_products_one_by_one(name: str, case: str, layout: str) -> None:
     trial = Trial(name, CASES[case], mul_add(F16), F16)
     same(trial.found(layout), trial.expected(layout))
+
+
+ORACLES = {
+    "fma": (fma(F16), F16, partial(reference_dot.fma, fmts=(F16, F16), fmt=F16)),
+    "amp": (amp("half"), F16, partial(reference_dot.amp, fmts=(F16, F16), partials="float16")),
+    "tensor core": (tensor_core("H100"), F16, partial(reference_dot.tensor_core, fmts=(F16, F16), arch="H100")),
+}
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_oracles_sums(name: str, oracle: str) -> None:
+    """Fractions instead of kernels, stochastic rounding by address included."""
+    accumulator, fmt, sum_ = ORACLES[oracle]
+    case = CASES["same, stride"]
+    trial = Trial(name, case, accumulator, fmt)
+    for options in ({}, {"rounding": "stochastic", "seed": 4}):
+        codes, flags = trial.found(**options)
+        for index, output in list(enumerate(np.ndindex(*trial.shape)))[::5]:
+            a, b = zip(*PRODUCTS[name](trial.first, trial.second, case, accumulator, output), strict=True)
+            address = {"index": index} if options else {}
+            code, raised = sum_(list(map(int, a)), list(map(int, b)), **options, **address)
+            assert (int(codes[output]), int(flags[output])) == (code, raised)
 
 
 @pytest.mark.parametrize("accumulator", ACCUMULATORS)

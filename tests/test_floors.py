@@ -33,6 +33,8 @@ ALLOWED = {
     "status": {"kernels.spec", "numpy"},
     "environment": {"kernels.spec", "status", "formats", "numpy"},
     "reference": {"formats", "environment", "status", "kernels.spec", "mpmath"},
+    "reference_dot": {"formats", "reference", "kernels.spec"},
+    "accumulators": {"formats", "environment", "kernels.spec", "numpy"},
 }
 """All that these modules import, the standard library aside."""
 
