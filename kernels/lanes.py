@@ -110,10 +110,6 @@ class Vector:
     def __le__(self, other):
         return self._compare("<=", other)
 
-    def equals(self, other):
-        """Lanes that are equal."""
-        return self._compare("==", other)
-
     def nonzero(self):
         """Lanes that are neither zero nor NaN."""
         if self.is_float:
@@ -189,11 +185,6 @@ class Vector:
         """float32 to half and back by the CPU, nearest even; needs F16C."""
         half = self.builder.fptrunc(self.value, self._typed(ir.HalfType()))
         return self._new(self.builder.fpext(half, self.value.type))
-
-    def to_floats(self):
-        """Integers, not negative, to floats of the same width by value."""
-        kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
-        return self._new(self.builder.sitofp(self.value, self._typed(kind)))
 
 
 class Tile:

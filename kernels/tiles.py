@@ -40,7 +40,6 @@ HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
 HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
-ONE = 0x3F800000
 
 
 # -- rounding a vector of float32 ------------------------------------------------------------------------------------
@@ -58,9 +57,15 @@ def round_bfloat16(tile, x):
     return ((bits + odd + 0x7FFF) & -0x10000).floats()
 
 
+def exponent_bits(tile, x):
+    """The exponent field of each number in its place, at least that of the format's smallest normal number."""
+    field = {32: EXPONENT, 64: EXPONENT64}[x.bits().element.width]
+    return (x.bits() & field).at_least(tile.integer(LOWEST))
+
+
 def round_narrow(tile, x):
-    """To any narrow format: 1.5 * 2^23 quanta, added and subtracted, leave a whole number of quanta. Unbounded above."""
-    exponent = (x.bits() & EXPONENT).at_least(tile.integer(LOWEST))
+    """To any narrow format: 1.5 * 2^23 quanta (2^52 in float64), added and subtracted, leave a whole number of quanta. Unbounded above."""
+    exponent = exponent_bits(tile, x)
     magic = (exponent + tile.integer(MAGIC)).floats()
     return ((x + magic) - magic).with_sign(x)
 
@@ -88,9 +93,9 @@ def sum_and_error(x, y):
 
 
 def to_odd(s, error):
-    """s, or of the two float32 around the exact value the one with an odd last bit."""
+    """s, or of the two numbers of the carrier around the exact value the one with an odd last bit."""
     bits = s.bits()
-    odd = (bits + ((bits ^ error.bits()) >> 31)) | 1
+    odd = (bits + ((bits ^ error.bits()) >> (bits.element.width - 1))) | 1
     return error.nonzero().choose(odd, bits).floats()
 
 
@@ -207,7 +212,7 @@ def drawn_step(saturate, roomy, watchful):
     def step(tile, row, state):
         s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
         magnitude = s.magnitude()
-        exponent = (magnitude.bits() & EXPONENT).at_least(tile.integer(LOWEST))
+        exponent = exponent_bits(tile, magnitude)
         per_quantum = (tile.integer(PER_QUANTUM) - exponent).floats()
         outward = (error.bits() ^ (s.bits() & -0x80000000)).floats()
         y = magnitude * per_quantum
@@ -239,7 +244,7 @@ def drawn_step(saturate, roomy, watchful):
 def drawn_half(tile, row, x, state, saturate, watchful):
     """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself."""
     magnitude = x.magnitude()
-    exponent = (magnitude.bits() & EXPONENT64).at_least(tile.integer(LOWEST))
+    exponent = exponent_bits(tile, magnitude)
     y = magnitude * (tile.integer(PER_QUANTUM) - exponent).floats()
     threshold = tile.noise(row) * -1.0 + 1.0
     n = y.floored()
@@ -277,10 +282,7 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
                 else:
                     s = s + term
             if careful:
-                s, error = sum_and_error(s, lost)
-                bits = s.bits()
-                odd = (bits + ((bits ^ error.bits()) >> 63)) | 1
-                s = error.nonzero().choose(odd, bits).floats()
+                s = to_odd(*sum_and_error(s, lost))
             else:
                 magnitude = running.magnitude().bits()
                 state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
@@ -337,9 +339,7 @@ def aligned_step(block, result, watchful):
                 cut = cut | (kept.bits() ^ term.bits())
         s = (total + 0.0) * grid
         if result == "half":
-            exponent = (s.bits() & EXPONENT64).at_least(tile.integer(LOWEST))
-            magic = (exponent + tile.integer(MAGIC)).floats()
-            y = ((s + magic) - magic).with_sign(s)
+            y = round_narrow(tile, s)
             tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)
             state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
             finite = running.magnitude() <= HALF_LARGEST

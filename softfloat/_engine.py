@@ -212,15 +212,6 @@ class Progress:
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
-def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
-    """A format, or the roster's of that name; `argument` is named where it is neither."""
-    if isinstance(fmt, Format):
-        return fmt
-    if isinstance(fmt, str):
-        return Format.from_name(fmt)
-    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
-
-
 def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     """Codes of a format as an array of its dtype; never a copy of one that already is.
 
@@ -263,6 +254,25 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     if array.dtype != fmt.dtype or not array.dtype.isnative:
         array = array.astype(fmt.dtype)
     return array
+
+
+def magnitudes(codes: Codes, fmt: Format) -> Codes:
+    """Codes without their signs."""
+    return codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+
+
+def is_nan(codes: Codes, fmt: Format) -> Any:
+    """Whether each code is a NaN."""
+    if fmt.spec.lone_nan >= 0:
+        return codes == fmt.spec.lone_nan
+    return magnitudes(codes, fmt) >= fmt.spec.nan_first if fmt.has_nan else np.zeros(codes.shape, bool)[()]
+
+
+def is_signalling(codes: Codes, fmt: Format) -> Any:
+    """Whether each code is a signalling NaN."""
+    if not fmt.spec.quiet:
+        return np.zeros(codes.shape, bool)[()]
+    return (magnitudes(codes, fmt) >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
 
 
 def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes], tuple[int, ...]]:

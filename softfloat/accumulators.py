@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.environment import as_member, as_rounding
-from softfloat.formats import ROSTER, Format, bfloat16, float16, float32, tfloat32
+from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
 __all__ = [
@@ -101,7 +101,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`
-        settle("format", _format(self.format, "format"))
+        settle("format", check_format(self.format, "format"))
         if self.rounding is not None:
             settle("rounding", as_rounding(self.rounding))
         if self.overflow is not None:
@@ -235,10 +235,10 @@ class Accumulator:
         if isinstance(self.segments, list):
             settle("segments", tuple(self.segments))
         if self.unpacked is not None:
-            settle("unpacked", _format(self.unpacked, "unpacked"))
+            settle("unpacked", check_format(self.unpacked, "unpacked"))
         _kind("tree", self.tree, bool)
         _switches(self, "daz")
-        settle("inputs", tuple(_format(x, "inputs") for x in self.inputs))
+        settle("inputs", tuple(check_format(x, "inputs") for x in self.inputs))
         _whole("block", self.block, 0)
         _whole("store_every", self.store_every, 1)
         _whole("chains", self.chains, 1)
@@ -257,7 +257,7 @@ class Accumulator:
         if self.nan is not None and self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))} or None, got {self.nan!r}")
         if self.result not in ("partials", "inputs"):
-            settle("result", _format(self.result, "result"))
+            settle("result", check_format(self.result, "result"))
         self._refuse_contradictions()
 
     def _refuse_contradictions(self) -> None:
@@ -412,8 +412,8 @@ class Accumulator:
             )
         types = {name: _poplar_type(name, options.get(name, default)) for name, default in known.items()}
         flags = {name: _poplar_switch(name, options.get(name, default)) for name, default in switches.items()}
-        operand = _format(inputs, "inputs")
-        out = operand if out_format is None else _format(out_format, "out_format")
+        operand = check_format(inputs, "inputs")
+        out = operand if out_format is None else check_format(out_format, "out_format")
         partials = types["partialsType"]
         assert partials is not None
         if out.p > partials.p:  # never narrower than the output
@@ -497,14 +497,6 @@ def _poplar_switch(name: str, value: Any) -> bool:
     return switches[value]
 
 
-def _format(fmt: Format | str, argument: str) -> Format:
-    if isinstance(fmt, Format):
-        return fmt
-    if isinstance(fmt, str):
-        return Format.from_name(fmt)
-    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
-
-
 def _kind(name: str, value: Any, kind: Any, optional: bool = False) -> None:
     if not isinstance(value, kind) and not (optional and value is None):
         kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -535,13 +527,13 @@ def fma(fmt: Format | str) -> Accumulator:
     >>> fma("bfloat16").describe()
     "fma('bfloat16'): one product at a time, each to bfloat16; c and partials bfloat16"
     """
-    fmt = _format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt")
     return Accumulator(name=f"fma({fmt.name!r})", running=Stage(fmt), source=PRESETS["fma"].source)
 
 
 def mul_add(fmt: Format | str) -> Accumulator:
     """Each product rounded to `fmt`, then each sum."""
-    fmt = _format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt")
     return Accumulator(
         name=f"mul_add({fmt.name!r})", product=Stage(fmt), running=Stage(fmt), source=PRESETS["mul_add"].source
     )
@@ -549,13 +541,13 @@ def mul_add(fmt: Format | str) -> Accumulator:
 
 def exact(fmt: Format | str) -> Accumulator:
     """The exact sum of all products and c, rounded once to `fmt` (Kulisch's long accumulator)."""
-    fmt = _format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt")
     return Accumulator(name=f"exact({fmt.name!r})", block=ALL, running=Stage(fmt), source=PRESETS["exact"].source)
 
 
 def pairwise(fmt: Format | str) -> Accumulator:
     """Products rounded to `fmt`, added in pairs, each sum rounded to `fmt`."""
-    fmt = _format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt")
     return Accumulator(
         name=f"pairwise({fmt.name!r})",
         product=Stage(fmt),
@@ -580,7 +572,7 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
     _whole("length", length, 1)
     if not isinstance(inner, Accumulator):
         inner = fma(inner)
-    outer = _format(outer, "outer")
+    outer = check_format(outer, "outer")
     return inner.replace(
         name=f"chunked({length}, {inner.name}, {outer.name!r})",
         segment=length,
@@ -685,7 +677,7 @@ def tensor_core(
     known = sorted({row.architecture for row in TENSOR_CORES} | set(SAME_AS))
     if arch not in known:
         raise ValueError(f"arch must be one of {', '.join(map(repr, known))}, got {arch!r}")
-    fmt, out = _format(input, "input"), _format(output, "output")
+    fmt, out = check_format(input, "input"), check_format(output, "output")
     family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name
     rows = [row for row in TENSOR_CORES if row.architecture == SAME_AS.get(arch, arch)]
     offered = [x for row in rows for x in _inputs(row, arch)]
@@ -853,8 +845,8 @@ def _ipu(
     stochastic: bool,
 ) -> Accumulator:
     names = {"half": "float16", "float": "float32"}
-    memory = _format(names.get(partials, partials) if isinstance(partials, str) else partials, "partials")
-    operand = _format(names.get(inputs, inputs) if isinstance(inputs, str) else inputs, "inputs")
+    memory = check_format(names.get(partials, partials) if isinstance(partials, str) else partials, "partials")
+    operand = check_format(names.get(inputs, inputs) if isinstance(inputs, str) else inputs, "inputs")
     path = next((x for x in IPU_DATAPATHS.values() if operand in x.inputs), None)
     if path is None:
         accepted = [x.name for path in IPU_DATAPATHS.values() for x in path.inputs]
@@ -871,7 +863,13 @@ def _ipu(
     if not isinstance(stochastic, bool):
         raise TypeError(f"stochastic must be True or False, got {stochastic!r}")
     group = path.group if unit == "amp" else path.block * window
-    out = _format(out_format, "out_format") if out_format is not None else float16 if operand in QUARTERS else operand
+    out = (
+        check_format(out_format, "out_format")
+        if out_format is not None
+        else float16
+        if operand in QUARTERS
+        else operand
+    )
     store = None
     if memory == float16:
         store = Stage(float16, None if stochastic else Rounding.NEAREST_EVEN)

@@ -42,10 +42,10 @@ import numpy as np
 
 from softfloat import _engine
 from softfloat._call import Call, Options, check_boolean, check_stream
-from softfloat._engine import check_codes, check_format
+from softfloat._engine import check_codes
 from softfloat.conv import conv1d, conv2d, conv2d_input_gradient, conv2d_weight_gradient
 from softfloat.environment import Environment, Rounding, as_rounding
-from softfloat.formats import ROSTER, Format
+from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
 from softfloat.linalg import Counts, cumsum, matmul, sum, vecdot
@@ -540,23 +540,19 @@ def _split(
     """(format, codes, magnitudes)."""
     fmt = check_format(fmt)
     array = check_codes(codes, fmt, argument)
-    return fmt, array, array & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+    return fmt, array, _engine.magnitudes(array, fmt)
 
 
 def isnan(codes: Any, fmt: Format | str) -> Any:
     """Whether each code is a NaN, as bool. No flags, here and in the other questions below (IEEE 754-2019 5.7.2)."""
-    fmt, array, magnitude = _split(codes, fmt)
-    if fmt.spec.lone_nan >= 0:
-        return array == fmt.spec.lone_nan
-    return magnitude >= fmt.spec.nan_first if fmt.has_nan else np.zeros(array.shape, bool)[()]
+    fmt, array, _ = _split(codes, fmt)
+    return _engine.is_nan(array, fmt)
 
 
 def issnan(codes: Any, fmt: Format | str) -> Any:
     """Whether each code is a signalling NaN. Only formats with IEEE NaNs have them."""
-    fmt, array, magnitude = _split(codes, fmt)
-    if not fmt.spec.quiet:
-        return np.zeros(array.shape, bool)[()]
-    return (magnitude >= fmt.spec.nan_first) & (array & fmt.dtype.type(fmt.spec.quiet) == 0)
+    fmt, array, _ = _split(codes, fmt)
+    return _engine.is_signalling(array, fmt)
 
 
 def isinf(codes: Any, fmt: Format | str) -> Any:

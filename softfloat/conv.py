@@ -25,7 +25,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softfloat._call import Options
-from softfloat._engine import Codes, check_codes
+from softfloat._engine import Codes, check_codes, is_nan
 from softfloat.accumulators import Accumulator
 from softfloat.formats import Format
 from softfloat.linalg import Contraction, Problem, check_formats, dots
@@ -378,13 +378,6 @@ def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
             yield Problem(rows, grid.matrix, c, False, index, distances[-1], column_distance)
 
 
-def _holds_nan(codes: Codes, fmt: Format) -> bool:
-    if fmt.spec.lone_nan >= 0:
-        return bool((codes == fmt.spec.lone_nan).any())
-    magnitude = codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
-    return fmt.has_nan and bool((magnitude >= fmt.spec.nan_first).any())
-
-
 def _contract(contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], operands: list[Operand]) -> Any:
     """All grids of a call; those that have few columns swapped, as the loops take many columns at a time."""
     length, columns = grids[0].matrix.shape
@@ -393,7 +386,7 @@ def _contract(contraction: Contraction, grids: list[Grid], shape: tuple[int, ...
     lanes = dots().LANES
     swapped = columns * -(-count // lanes) < count * -(-columns // lanes)
     if swapped and planned.policy.propagate:  # of two NaNs the first survives
-        swapped = not all(_holds_nan(x.codes, x.format) for x in operands)
+        swapped = not all(np.any(is_nan(x.codes, x.format)) for x in operands)
     if swapped:
         contraction.formats = contraction.formats[1], contraction.formats[0]
     problems = (problem for grid in grids for problem in _problems(grid, swapped))

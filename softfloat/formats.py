@@ -431,6 +431,15 @@ def _set_default(fmt: Format, name: str, value: object) -> None:
         object.__setattr__(fmt, name, value)
 
 
+def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
+    """A format, or the roster's of that name; `argument` is named where it is neither."""
+    if isinstance(fmt, Format):
+        return fmt
+    if isinstance(fmt, str):
+        return Format.from_name(fmt)
+    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
+
+
 ROSTER: dict[str, Format] = {
     fmt.name: fmt
     for fmt in (

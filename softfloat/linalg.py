@@ -17,10 +17,10 @@ from numpy.lib.stride_tricks import as_strided
 
 from softfloat import _engine, _tiling
 from softfloat._call import Call, Options, check_boolean
-from softfloat._engine import Codes, Numbers, check_codes, check_format
+from softfloat._engine import Codes, Numbers, check_codes
 from softfloat.accumulators import ALL, Accumulator, Stage
 from softfloat.environment import Environment
-from softfloat.formats import Format, float32
+from softfloat.formats import Format, check_format, float32
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
 
@@ -350,7 +350,7 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int) -> Any:
     """INVALID for each row or column that has a signalling NaN."""
     if not np.isnan(values).any():
         return 0
-    return _is_signalling(codes, fmt).any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
+    return _engine.is_signalling(codes, fmt).any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
 
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
@@ -368,7 +368,9 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if problem.c is not None:
         entry = np.array(problem.c, np.uint32, order="C")
         values = _values(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-        signals = signals | np.where(_is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
+        signals = signals | np.where(
+            _engine.is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0)
+        )
     results.flags[...] = signals
     settings = call.environment
     key = _engine.replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
@@ -559,13 +561,6 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     low = min(*lows, *(x.emax - x.mantissa_bits for x in formats))  # a sum may become the largest number
     grids: Codes = floor.grids(low, high)
     return grids
-
-
-def _is_signalling(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
-    if not fmt.spec.quiet:
-        return np.zeros(codes.shape, bool)
-    magnitude = codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
-    return (magnitude >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
