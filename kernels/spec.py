@@ -7,6 +7,7 @@ and NaN policies is a number in them, so one compiled loop serves all formats an
 """
 
 from enum import IntEnum
+from functools import lru_cache
 from math import inf, nan
 from typing import NamedTuple
 
@@ -437,6 +438,7 @@ def emin(fmt: FormatSpec) -> int:
     return 1 - fmt.bias if fmt.zero else -fmt.bias
 
 
+@lru_cache(maxsize=1024)
 def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     """The numbers that round a carrier value into `fmt` under `rule`."""
     policy = NAN_POLICIES[rule.nan]
