@@ -124,6 +124,77 @@ def remainder(x, y, z, target):
 
 
 @kernel
+def hypot(x, y, z, target):
+    """sqrt(x*x + y*y). Squares are exact, their sum is two numbers; the root's error is that of the greater plus the lesser."""
+    a, b = x * x, y * y
+    s = a + b
+    shadow = s - a
+    rest = (a - (s - shadow)) + (b - shadow)
+    r = np.sqrt(s)
+    high = bits_float((float_bits(r) + target.split_half) & target.split_mask, target.one)
+    low = r - high
+    error = ((s - high * high) - (high + high) * low) - low * low
+    infinite = (abs(x) == target.infinite) | (abs(y) == target.infinite)
+    return target.infinite if infinite else to_odd(r, error + rest, target), target.none
+
+
+@kernel
+def fmod(x, y, z, target):
+    """x - n*y, n the quotient cut to an integer: always exact. A zero result has the sign of x."""
+    rest = abs(x) if abs(y) == target.infinite else np.fmod(abs(x), abs(y))
+    rest = x / y - x / y if (abs(x) == target.infinite) | (y == target.zero) | (x != x) | (y != y) else rest
+    return -rest if float_bits(x) < 0 else rest, target.none
+
+
+@kernel
+def modulo(x, y, z, target):
+    """x - floor(x/y)*y: `fmod`, plus y where the signs differ. A zero result has the sign of y."""
+    rest, _ = fmod(x, y, z, target)
+    opposite = (float_bits(rest) ^ float_bits(y)) < 0
+    moved = two_sum(rest, y, target) if abs(y) < target.infinite else y
+    zero = -target.zero if float_bits(y) < 0 else target.zero
+    return zero if rest == target.zero else moved if opposite & (rest == rest) else rest, target.none
+
+
+@kernel
+def floor_divide(x, y, z, target):
+    """floor(x/y).
+
+    Where fl(x/y) is no integer, no integer lies between it and x/y. Where it is one, x/y is away by the remainder over y,
+    and the floor by the floor of that.
+    """
+    q = x / y
+    high = bits_float(float_bits(q) & target.split_mask, target.one)
+    away = np.floor(((x - high * y) - (q - high) * y) / y)
+    whole = np.floor(q)
+    moved = two_sum(q, away, target) if away != target.zero else q
+    endless = abs(y) == target.infinite
+    result = q if (y == target.zero) | endless else moved if whole == q else whole
+    below = ((float_bits(x) ^ float_bits(y)) < 0) & (x != target.zero)
+    result = -target.one if endless & below else result
+    result = target.infinite - target.infinite if (abs(x) == target.infinite) & (y != target.zero) else result
+    by_zero = (y == target.zero) & (x != target.zero) & (abs(x) < target.infinite)
+    return result, target.divbyzero if by_zero else target.none
+
+
+@kernel
+def given(x, y, value, target):
+    """A value found elsewhere, of x and y: infinite where neither is, it is a pole."""
+    pole = (abs(value) == target.infinite) & (abs(x) < target.infinite) & (abs(y) < target.infinite)
+    return value, target.divbyzero if pole else target.none
+
+
+@kernel
+def shortened(near, more, dropped, target):
+    """near + more with the fraction bits in the mask `dropped` folded into the last one kept, within the rounding's range."""
+    s = near if (more == target.zero) | (abs(near) == target.infinite) | (near != near) else two_sum(near, more, target)
+    s, _ = bounded(s, s, s, target)
+    bits = float_bits(s)
+    rest = bits & dropped
+    return bits_float((bits - rest) | (dropped + target.unit if rest != target.none else target.none), target.one)
+
+
+@kernel
 def as_integral(x, n, signals, target):
     """(n with the sign of x, INEXACT if `signals` is not 0 and n is not |x|). Beyond `magic` every number is an integer."""
     magnitude = abs(x)

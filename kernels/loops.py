@@ -30,8 +30,20 @@ OPERATIONS = {
     "sqrt": (arith.sqrt, 1),
     "round_to_integral": (arith.integral, 1),
     "fma": (arith.fma, 3),
+    "hypot": (arith.hypot, 2),
+    "fmod": (arith.fmod, 2),
+    "modulo": (arith.modulo, 2),
+    "floor_divide": (arith.floor_divide, 2),
+    "given_of_one": (arith.given, 1),
+    "given_of_two": (arith.given, 2),
 }
-"""Name -> (function of carrier values, number of operands). `convert_wide` is for sources that reach beyond any format."""
+"""Name -> (function of carrier values, number of operands). `convert_wide` is for sources that reach beyond any format.
+
+`given_of_one` and `given_of_two` round values that `extra` holds, one for each element, and see to NaN operands. They and `hypot` may
+have a number for a result where an operand is a quiet NaN.
+"""
+
+GIVEN = ("given_of_one", "given_of_two")
 
 ROUNDERS = {
     ("nearest", False): rounding.round_nearest,
@@ -52,23 +64,29 @@ def _element(operation, way, unusual, payloads):
     to_integral = operation == "round_to_integral"
     if to_integral and way == "drawn":
         operate = arith.integral_drawn
+    given = operation in GIVEN
+    forgiving = given or operation == "hypot"
     round_value = ROUNDERS[way, unusual]
 
     @jit.kernel
     def element(code_a, code_b, code_c, extra, random, source, target):
         x = read(code_a, source)
-        y = read(code_b, source) if arity > 1 else extra
+        y = read(code_b, source) if arity > 1 else (x if given else extra)
         z = read(code_c, source) if arity > 2 else random
-        value, raised = operate(x, y, z, target)
-        code, rounded = round_value(value, random, target)
+        value, raised = operate(x, y, extra if given else z, target)
         number = (x == x) & (y == y) & (z == z)
         signals = is_signalling(code_a, source)
         if arity > 1:
             signals = signals | is_signalling(code_b, source)
         if arity > 2:
             signals = signals | is_signalling(code_c, source)
+        if forgiving:
+            value = source.not_a_number if signals else value
+        code, rounded = round_value(value, random, target)
         if payloads:
             kept = raised == target.none
+            if forgiving:
+                kept = kept & (value != value)
             if arity > 2 and target.addend_first != target.none:
                 if not number and (kept or is_signalling(code_c, source)):
                     code = propagated(code_c, code_a, code_b, source, target)
@@ -84,15 +102,26 @@ def _element(operation, way, unusual, payloads):
     return element
 
 
+@jit.kernel
+def _one_for_all(extra, i):
+    return extra
+
+
+@jit.kernel
+def _one_each(extra, i):
+    return extra[i]
+
+
 @cache
 def elementwise(operation, way, unusual, each, payloads):
     """The loop of one operation under a deterministic mode.
 
     loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
-    (round_to_integral: 1 to raise INEXACT).
+    (round_to_integral: 1 to raise INEXACT), or an array with one for each element (GIVEN).
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, way, unusual, payloads)
+    extra_at = _one_each if operation in GIVEN else _one_for_all
 
     def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
         digest  # noqa: B018
@@ -103,7 +132,7 @@ def elementwise(operation, way, unusual, each, payloads):
                 cut(a[i], target.none),
                 cut(b[i], target.none),
                 cut(c[i], target.none),
-                extra,
+                extra_at(extra, i),
                 target.zero,
                 source,
                 target,
@@ -129,6 +158,7 @@ def elementwise_drawn(operation, unusual, each, payloads):
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, "drawn", unusual, payloads)
+    extra_at = _one_each if operation in GIVEN else _one_for_all
     undecided = rounding.undecided
     at_once = operation == "round_to_integral"
 
@@ -157,7 +187,7 @@ def elementwise_drawn(operation, unusual, each, payloads):
                 for i in range(count):
                     at = first + i
                     code, raised, value = element(
-                        cut(a[at], 0), cut(b[at], 0), cut(c[at], 0), extra, uniforms[i], source, target
+                        cut(a[at], 0), cut(b[at], 0), cut(c[at], 0), extra_at(extra, at), uniforms[i], source, target
                     )
                     codes[at] = code
                     hangs |= undecided(value, uniforms[i], target)
@@ -187,6 +217,52 @@ def decoding():
             values[i] = decode(cut(codes[i], source.hidden), source)
 
     return jit.compiled(decoding_loop)
+
+
+@cache
+def settling():
+    """loop(near, more, error, values, doubtful, dropped, integers, floats) -> whether one is doubtful.
+
+    What lies within `error` of near + more becomes the float64 that `arith.shortened` makes of it; where the two ends differ, it is
+    doubtful. The target is any: its range is the carrier's.
+    """
+    digest = jit.SOURCE_DIGEST
+    shortened = arith.shortened
+
+    def settling_loop(near, more, error, values, doubtful, dropped, integers, floats):
+        digest  # noqa: B018
+        target = target_of(integers, floats)
+        seen = False
+        for i in range(values.size):
+            low = shortened(near[i], more[i] - error[i], dropped, target)
+            high = shortened(near[i], more[i] + error[i], dropped, target)
+            values[i] = low
+            doubt = float_bits(low) != float_bits(high)
+            doubtful[i] = doubt
+            seen |= doubt
+        return seen
+
+    return jit.compiled(settling_loop)
+
+
+@cache
+def gathering(each):
+    """loop(a, codes, flags, table, raised) -> flags OR-ed together, 0 where `each`: results looked up by code."""
+    digest = jit.SOURCE_DIGEST
+
+    def gathering_loop(a, codes, flags, table, raised):
+        digest  # noqa: B018
+        seen = 0
+        for i in range(codes.size):
+            code = a[i]
+            codes[i] = table[code]
+            if each:
+                flags[i] = raised[code]
+            else:
+                seen |= raised[code]
+        return seen
+
+    return jit.compiled(gathering_loop)
 
 
 @cache

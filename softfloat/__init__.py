@@ -1,17 +1,36 @@
 """Bit-exact software floating point for narrow formats: every rounding mode, every flag, at the speed of compiled code.
 
-`softfloat.bits` computes on integer codes; `softfloat.Format` says what codes mean; `softfloat.environment` says how
-to round, what overflow does and what to do about exceptions; `softfloat.reference` is the oracle everything is
-checked against.
+`softfloat.array` makes NumPy-like arrays that compute in a format; `softfloat.bits` computes on integer codes;
+`softfloat.Format` says what codes mean; `softfloat.environment` says how to round, what overflow does and what to do about
+exceptions; `softfloat.reference` is the oracle everything is checked against.
 
 >>> import softfloat
+>>> softfloat.array([0.1, 0.25], softfloat.float16) + 0.5
+SoftArray([0.6 , 0.75], float16)
 >>> softfloat.bits.encode(0.1, softfloat.float16)
 (np.uint16(11878), np.uint8(1))
 """
 
+from softfloat import _numpy_ufuncs as _numpy_ufuncs  # fills the tables that SoftArrays look NumPy's functions up in
 from softfloat import accumulators, bits
 from softfloat._engine import get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator
+from softfloat.array import (
+    SoftArray,
+    arange,
+    array,
+    asarray,
+    empty,
+    empty_like,
+    from_codes,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 from softfloat.environment import (
     Environment,
     InfiniteInput,
@@ -55,13 +74,19 @@ __all__ = [
     "InfiniteInput",
     "Overflow",
     "Rounding",
+    "SoftArray",
     "Status",
     "StochasticRounding",
     "Tininess",
     "accumulators",
+    "arange",
+    "array",
+    "asarray",
     "bfloat16",
     "bits",
     "current_environment",
+    "empty",
+    "empty_like",
     "environment",
     "float4_e2m1fn",
     "float6_e2m3fn",
@@ -76,7 +101,15 @@ __all__ = [
     "float8_e8m0fnu",
     "float16",
     "float32",
+    "from_codes",
+    "full",
+    "full_like",
     "get_num_threads",
+    "linspace",
+    "ones",
+    "ones_like",
     "set_num_threads",
     "tfloat32",
+    "zeros",
+    "zeros_like",
 ]

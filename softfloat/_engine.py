@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -524,6 +524,10 @@ def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int,
 
 # -- running ---------------------------------------------------------------------------------------------------------
 
+NO_CODES = np.empty(0, np.uint8)
+WIDE_OPERATIONS = {"remainder", "hypot", "fmod", "modulo", "floor_divide"}
+"""Operations that the narrow carrier does not have."""
+
 Work = Callable[[int, int], int]
 """Does the elements start ... stop of a call; returns their flags OR-ed together, 0 where each has its own byte."""
 
@@ -579,8 +583,9 @@ def run(
     random_bits: Any,
     stream: int,
     extra: float = 0.0,
+    work: Callable[[Job], Work] | None = None,
 ) -> tuple[Any, Any]:
-    """One elementwise operation from codes of `source_spec` to codes of `fmt`."""
+    """One elementwise operation from codes of `source_spec` to codes of `fmt`; `work` says how, if not by a loop of its own."""
     flat, shape = broadcast(operands, names)
     read = operands if random_bits is None else [*operands, np.asarray(random_bits)]
     result, raised = outputs(out, flags, shape, fmt.dtype, read)
@@ -593,7 +598,7 @@ def run(
         refuse_random_bits(settings, random_bits)
         rule = rule_for(settings, fmt, operation == "convert")
     job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, raised is not None, extra, drawn)
-    return finished(result, raised, share(result.flat.size, _way(job)(job)))
+    return finished(result, raised, share(result.flat.size, (work or _way(job))(job)))
 
 
 def add(a: Codes, b: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
@@ -614,21 +619,39 @@ def _way(job: Job) -> Callable[[Job], Work]:
     return _drawn_work
 
 
-def _plain_work(job: Job) -> Work:
+class Direct(NamedTuple):
+    """A loop of a deterministic mode, and what it takes: loop(a, b, c, codes, flags, *known) -> flags."""
+
+    loop: Callable[..., int]
+    known: tuple[Any, ...]
+    carrier: Carrier
+
+
+def _plain(job: Job) -> Direct:
     """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
-    narrow = fits_narrow_carrier(job.fmt) and job.operation != "remainder"
+    narrow = fits_narrow_carrier(job.fmt) and job.operation not in WIDE_OPERATIONS
     narrow = narrow and (fits_narrow_carrier(job.source) or job.source == FLOAT32)
     carrier = CARRIER32 if narrow else CARRIER64
     unusual = is_unusual(job.fmt)
     way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
     loop = loops().elementwise(job.reading(carrier), way, unusual, job.each, job.propagates)
     integers, floats = numbers(job.source, job.fmt, job.rule, carrier)
+    return Direct(loop, (floats.dtype.type(job.extra), integers, floats), carrier)
+
+
+def _plain_work(job: Job) -> Work:
+    """The work of the plain loop."""
+    return _direct_work(_plain(job), job)
+
+
+def _direct_work(direct: Direct, job: Job) -> Work:
+    loop, known, carrier = direct
     a, b, c = job.operands_for(carrier)
-    codes, raises, extra = job.codes, job.raises, floats.dtype.type(job.extra)
+    codes, raises = job.codes, job.raises
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        return loop(a[span], b[span], c[span], codes[span], raises[span], extra, integers, floats)
+        return loop(a[span], b[span], c[span], codes[span], raises[span], *known)
 
     return work
 
@@ -649,21 +672,44 @@ def _drawn_work(job: Job) -> Work:
     return work
 
 
-def _fast_work(family: str, job: Job) -> Work:
+def _fast(family: str, job: Job) -> Direct:
     """A faster loop to the same bits, nearest even."""
     limits = fast_numbers(job.fmt, job.rule)
-    a, b, c = job.operands_for(CARRIER32)
-    codes, raises = job.codes, job.raises
+    return Direct(fast().elementwise(family, job.operation, job.each), limits, CARRIER32)
+
+
+def _fast_work(family: str, job: Job) -> Work:
+    """The work of a faster loop."""
     if job.operation == "convert" and not job.each and family in fast().SUMMARIES:
-        summarised = fast().convert_summarised(family)
+        summarised, limits = fast().convert_summarised(family), fast_numbers(job.fmt, job.rule)
+        a, codes, raises = job.operands_for(CARRIER32)[0], job.codes, job.raises
         return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, *limits)
-    loop = fast().elementwise(family, job.operation, job.each)
+    return _direct_work(_fast(family, job), job)
 
-    def work(start: int, stop: int) -> int:
-        span = slice(start, stop)
-        return loop(a[span], b[span], c[span], codes[span], raises[span], *limits)
 
-    return work
+Ready = Callable[[Codes, Codes, Codes, int], int]
+"""ready(a, b, codes, stream) -> flags OR-ed together, on flat arrays of one length."""
+
+
+def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None:
+    """What `run` would do for two operands, everything but them settled; None where there is more to settle."""
+    drawn = settings.rounding is Rounding.STOCHASTIC
+    if drawn and (settings.generator != "philox4x32" or settings.seed is None):
+        return None
+    rule = rule_for(settings, fmt, False, (settings.sr_bits or 52) if drawn else 52)
+    job = Job(operation, fmt.spec, fmt.spec, rule, [], NO_CODES, NO_CODES, False, 0.0, None)
+    if drawn:
+        loop = loops().elementwise_drawn(operation, is_unusual(fmt.spec), False, job.propagates)
+        known = 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+        source = draw(settings, None, 0, ())
+
+        def ready_drawn(a: Codes, b: Codes, codes: Codes, stream: int) -> int:
+            return loop(a, b, b, codes, NO_CODES, *known, source.key, np.uint64(stream), 0, NO_BITS, source.width)
+
+        return ready_drawn
+    family = fast_family(operation, fmt.spec, fmt.spec, rule) if FAST else ""
+    direct, settled, _ = _fast(family, job) if family else _plain(job)
+    return lambda a, b, codes, stream: direct(a, b, b, codes, NO_CODES, *settled)
 
 
 def _fast_drawn_work(family: str, job: Job) -> Work:

@@ -122,8 +122,12 @@ class Environment:
         Leave `replica` out of the key.
     traps : Flags, str or iterable of str
         Flags that raise FloatingPointTrap.
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
+        How sums and products of `SoftArray`s are summed; functions of `softfloat.bits` are told. Default: one product
+        and one addition after the other, each rounded to the array's format.
     overrides : mapping of str to Environment
-        Settings for results in formats of these names (`Format.name`, no aliases), status and traps aside.
+        Settings for results in formats of these names (`Format.name`, no aliases), status, traps and accumulator
+        aside.
 
     Raises
     ------
@@ -144,9 +148,11 @@ class Environment:
     replica: int = 0
     replica_identical: bool = False
     traps: Flags | str | tuple[str, ...] = NO_FLAGS
+    accumulator: Any = None
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     status: Status = field(default_factory=Status, compare=False, repr=False)
     _operations: Iterator[int] = field(default_factory=itertools.count, init=False, compare=False, repr=False)
+    _prepared: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`, once
@@ -163,6 +169,10 @@ class Environment:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
         if self.generator not in GENERATORS:
             raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {self.generator!r}")
+        if not (self.accumulator is None or callable(self.accumulator) or hasattr(self.accumulator, "partials")):
+            raise TypeError(
+                f"accumulator must be a softfloat.Accumulator, a function from Format to one, or None, got {self.accumulator!r}"
+            )
         if not isinstance(self.overrides, Mapping):
             raise TypeError(f"overrides must map names of formats to Environments, got {self.overrides!r}")
         for name, override in self.overrides.items():
@@ -265,38 +275,42 @@ class Environment:
         array or scalar
             The result alone; with what the operation returns beyond flags, such as counts, a tuple.
         """
-        parameters = inspect.signature(operation).parameters
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-            name = getattr(operation, "__name__", operation)
-            raise TypeError(
-                f"operation must be a function of softfloat.bits that returns flags, and {name} returns none"
-            )
+        return self._evaluate(getattr(operation, "__name__", str(operation)), operation, operands, options)
+
+    def _evaluate(
+        self, name: str, operation: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """`evaluate`, with the name that a trap reports."""
+        parameters = _parameters(operation)
         options.setdefault("stream", self.next_stream())
         traps = as_flags(self.traps)
         each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
         result, flags, *more = operation(*operands, environment=self, flags=each, **options)
-        raised = Flags(int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else flags)
-        self.status.raise_flags(raised)
+        raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
+        self._raise(raised)
         if raised & traps:
-            named = [options[name] for name in parameters if name in options]
-            self._trap(operation, (*operands, *named), np.asarray(flags), traps)
+            named = [options[parameter] for parameter in parameters if parameter in options]
+            if "accumulator" in parameters:
+                operands, named = (), []  # a row and a column, not an element of each
+            self._trap(name, (*operands, *named), np.asarray(flags), traps)
         return (result, *more) if more else result
 
-    def _trap(
-        self, operation: Callable[..., Any], operands: tuple[Any, ...], flags: np.ndarray[Any, Any], traps: Flags
-    ) -> None:
+    def _raise(self, raised: int) -> None:
+        """Flags into the status; most were there before."""
+        if raised & ~int(self.status.flags):
+            self.status.raise_flags(raised)
+
+    def _trap(self, name: str, operands: tuple[Any, ...], flags: np.ndarray[Any, Any], traps: Flags) -> None:
         first = int(np.argmax((flags & int(traps)).ravel() != 0))
         index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
         values = []
-        if "accumulator" in inspect.signature(operation).parameters:
-            operands = ()  # a row and a column, not an element of each
         for operand in operands:
             if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
                 continue
             array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
             value = np.broadcast_to(array, flags.shape)[index]
             values.append(value.item() if isinstance(value, np.generic) else value)
-        raise FloatingPointTrap(Flags(int(flags[index])) & traps, operation.__name__, index, tuple(values))
+        raise FloatingPointTrap(Flags(int(flags[index])) & traps, name, index, tuple(values))
 
     def __enter__(self) -> Environment:
         _entered.set((*_entered.get(), _current.set(self)))

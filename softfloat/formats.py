@@ -11,12 +11,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat import _markup
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 __all__ = [
     "ROSTER",
@@ -417,6 +421,12 @@ class Format:
 
     def __str__(self) -> str:
         return self.name
+
+    def _repr_html_(self) -> str:
+        return _markup.format_html(self)
+
+    def __rich__(self) -> RenderableType:
+        return _markup.format_rich(self)
 
 
 def _check_integer(name: str, value: object, low: int, high: int) -> None:

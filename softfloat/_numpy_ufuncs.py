@@ -1,0 +1,511 @@
+"""NumPy's ufuncs on SoftArrays: one table from ufunc to what computes it on codes, and one way to call, reduce and accumulate.
+
+Results in the array's format are correctly rounded under the environment in force, flags go to its status, and a trap
+names the ufunc and the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softfloat import _numpy_functions as functions
+from softfloat import bits
+from softfloat._engine import Codes
+from softfloat.array import UFUNCS, SoftArray, coerced, common_format, directed, evaluated, straight, wrapped
+from softfloat.environment import Rounding
+from softfloat.formats import Format
+from softfloat.status import FloatingPointTrap
+
+Compute = Callable[..., Any]
+CODES, OTHER = True, False  # whether a result is a SoftArray
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a ufunc runs.
+
+    Attributes
+    ----------
+    compute : callable
+        compute(name, fmt, *codes, out=...) -> result, or a tuple of results: codes or NumPy arrays.
+    results : tuple of bool
+        Which results are codes.
+    writes : bool
+        Whether `compute` takes `out`, an array of codes.
+    quiet : bool
+        Whether numbers among the operands raise no flags as they become codes: comparisons.
+    integers : frozenset of int
+        Operands that are integers, not numbers of the format.
+    """
+
+    compute: Compute
+    results: tuple[bool, ...] = (CODES,)
+    writes: bool = False
+    quiet: bool = False
+    integers: frozenset[int] = frozenset()
+
+
+ENTRIES: dict[np.ufunc, Entry] = {}
+
+
+# -- kinds of ufuncs -------------------------------------------------------------------------------------------------
+
+
+def rounded(function: Any, **fixed: Any) -> Entry:
+    """A function of `softfloat.bits`."""
+
+    def compute(name: str, fmt: Format, *codes: Codes, out: Codes | None = None) -> Any:
+        options = dict(fixed) if out is None else {**fixed, "out": out}
+        return evaluated(name, function, *codes, fmt, **options)
+
+    return Entry(compute, writes=True)
+
+
+def integral(mode: Rounding, exact: bool) -> Entry:
+    """Rounding to an integer in a fixed direction; INEXACT is raised if `exact`."""
+
+    return rounded(directed(bits.round_to_integral, mode, exact=exact))
+
+
+def on_codes(function: Callable[..., Any], results: tuple[bool, ...] = (CODES,)) -> Entry:
+    """A function of codes and format that raises nothing."""
+    return Entry(lambda name, fmt, *codes: function(*codes, fmt), results)
+
+
+def compared(function: Any, swapped: bool = False, negated: bool = False) -> Entry:
+    """A comparison of `softfloat.bits`."""
+
+    def compute(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+        found = evaluated(name, function, *((y, x) if swapped else (x, y)), fmt)
+        return ~found if negated else found
+
+    return Entry(compute, (OTHER,), quiet=True)
+
+
+def logical(function: np.ufunc) -> Entry:
+    """A ufunc of truths."""
+    return Entry(lambda name, fmt, *codes: function(*(~bits.iszero(x, fmt) for x in codes)), (OTHER,))
+
+
+# -- what bits has no function for -----------------------------------------------------------------------------------
+
+
+def _square(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> Any:
+    return evaluated(name, bits.mul, x, x, fmt, **({} if out is None else {"out": out}))
+
+
+def _reciprocal(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> Any:
+    return evaluated(name, bits.div, fmt.one_code, x, fmt, **({} if out is None else {"out": out}))
+
+
+def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:
+    """A result with NaN operands quiet in it; signalling ones raise INVALID."""
+    nan = bits.isnan(x, fmt)
+    if not np.any(nan):
+        return np.asarray(result).astype(fmt.dtype)
+    return np.where(nan, evaluated(name, bits.maximum, x, x, fmt), result).astype(fmt.dtype)
+
+
+def _absolute(x: Codes, fmt: Format) -> Any:
+    return bits.abs(x, fmt)
+
+
+def _positive(x: Codes, fmt: Format) -> Any:
+    return np.array(x)
+
+
+def _sign(name: str, fmt: Format, x: Codes) -> Any:
+    one = fmt.one_code
+    found = np.where(bits.iszero(x, fmt), 0, np.where(bits.signbit(x, fmt), one | fmt.sign_bit, one))
+    return _quieted(name, fmt, x, found)
+
+
+def _heaviside(name: str, fmt: Format, x: Codes, at_zero: Codes) -> Any:
+    found = np.where(bits.signbit(x, fmt), 0, fmt.one_code)
+    return _quieted(name, fmt, x, np.where(bits.iszero(x, fmt), at_zero, found))
+
+
+def _nextafter(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+    up, down = evaluated(name, bits.next_up, x, fmt), evaluated(name, bits.next_down, x, fmt)
+    order = np.sign(functions.ranks(np.asarray(y), fmt) - functions.ranks(np.asarray(x), fmt))
+    same = bits.eq(x, y, fmt)[0]
+    found = np.where(same, y, np.where(order > 0, up, down))
+    nan = bits.isnan(x, fmt) | bits.isnan(y, fmt)
+    return np.where(nan, evaluated(name, bits.maximum, x, y, fmt), found).astype(fmt.dtype) if np.any(nan) else found
+
+
+def _spacing(name: str, fmt: Format, x: Codes) -> Any:
+    values = np.asarray(bits.decode(x, fmt))
+    finite = np.isfinite(values)
+    exponent = np.where(values == 0, fmt.emin, np.frexp(np.where(finite, values, 1.0))[1] - 1)
+    lowest = fmt.emin if fmt.subnormals else fmt.emin + fmt.mantissa_bits
+    step = np.ldexp(1.0, np.maximum(exponent, lowest) - fmt.mantissa_bits)
+    codes = evaluated(name, bits.encode, np.copysign(step, values), fmt)
+    infinite = evaluated(name, bits.sub, x, x, fmt) if np.any(bits.isinf(x, fmt)) else codes
+    return _quieted(name, fmt, x, np.where(finite, codes, infinite))
+
+
+def _finite_only(name: str, fmt: Format, x: Codes, values: Any) -> Codes:
+    """Values, rounded, for finite operands; infinite ones stay, NaNs become quiet."""
+    finite = bits.isfinite(x, fmt)
+    codes = evaluated(name, bits.encode, np.where(finite, values, 0.0 if fmt.zero else 1.0), fmt)
+    return _quieted(name, fmt, x, np.where(finite, codes, x))
+
+
+def _frexp(name: str, fmt: Format, x: Codes) -> Any:
+    mantissa, exponent = np.frexp(np.asarray(bits.decode(x, fmt)))
+    return _finite_only(name, fmt, x, mantissa), exponent
+
+
+FARTHEST = 900  # exponent: beyond every format, and still a normal float64
+
+
+def _ldexp(name: str, fmt: Format, x: Codes, shift: Any) -> Any:
+    shift = np.asarray(shift)
+    if shift.dtype.kind not in "iu":
+        raise TypeError(f"operand 2 of 'ldexp' must be integers, got {shift.dtype}")
+    mantissa, exponent = np.frexp(np.asarray(bits.decode(x, fmt)))
+    mantissa = np.where(np.isfinite(mantissa), mantissa, 0.5)
+    power = np.clip(shift.astype(np.int64), -4 * FARTHEST, 4 * FARTHEST) + exponent
+    values = np.ldexp(mantissa, np.clip(power, -FARTHEST, FARTHEST))
+    x = np.broadcast_to(x, values.shape)
+    return _finite_only(name, fmt, x, values)
+
+
+def _modf(name: str, fmt: Format, x: Codes) -> Any:
+    whole = np.asarray(TRUNC.compute(name, fmt, x))
+    infinite = bits.isinf(x, fmt)
+    rest = np.asarray(
+        evaluated(name, bits.sub, np.where(infinite, whole * 0, x), np.where(infinite, whole * 0, whole), fmt)
+    )
+    rest = np.where(bits.isnan(rest, fmt), rest, bits.copysign(rest, x, fmt)) if fmt.signed else rest
+    return rest.astype(fmt.dtype), whole
+
+
+def _divmod(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+    return evaluated(name, bits.floor_divide, x, y, fmt), evaluated(name, bits.modulo, x, y, fmt)
+
+
+def _product(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+    return functions.product_of(x, y, fmt, name)
+
+
+def _dots(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+    return functions.dots_of(x, y, fmt, name)
+
+
+def _matvec(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+    return functions.product_of(x, y[..., None], fmt, name)[..., 0]
+
+
+def _vecmat(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
+    return functions.product_of(x[..., None, :], y, fmt, name)[..., 0, :]
+
+
+TRUNC = integral(Rounding.TOWARD_ZERO, False)
+
+ENTRIES |= {
+    np.add: rounded(bits.add),
+    np.subtract: rounded(bits.sub),
+    np.multiply: rounded(bits.mul),
+    np.divide: rounded(bits.div),
+    np.floor_divide: rounded(bits.floor_divide),
+    np.remainder: rounded(bits.modulo),
+    np.fmod: rounded(bits.fmod),
+    np.power: rounded(bits.pow),
+    np.hypot: rounded(bits.hypot),
+    np.arctan2: rounded(bits.atan2),
+    np.logaddexp: rounded(bits.logaddexp),
+    np.logaddexp2: rounded(bits.logaddexp2),
+    np.sqrt: rounded(bits.sqrt),
+    np.square: Entry(_square, writes=True),
+    np.reciprocal: Entry(_reciprocal, writes=True),
+    np.exp: rounded(bits.exp),
+    np.exp2: rounded(bits.exp2),
+    np.expm1: rounded(bits.expm1),
+    np.log: rounded(bits.log),
+    np.log2: rounded(bits.log2),
+    np.log10: rounded(bits.log10),
+    np.log1p: rounded(bits.log1p),
+    np.sin: rounded(bits.sin),
+    np.cos: rounded(bits.cos),
+    np.tan: rounded(bits.tan),
+    np.arcsin: rounded(bits.asin),
+    np.arccos: rounded(bits.acos),
+    np.arctan: rounded(bits.atan),
+    np.sinh: rounded(bits.sinh),
+    np.cosh: rounded(bits.cosh),
+    np.tanh: rounded(bits.tanh),
+    np.arcsinh: rounded(bits.asinh),
+    np.arccosh: rounded(bits.acosh),
+    np.arctanh: rounded(bits.atanh),
+    np.cbrt: rounded(bits.cbrt),
+    np.degrees: rounded(bits.degrees),
+    np.rad2deg: rounded(bits.degrees),
+    np.radians: rounded(bits.radians),
+    np.deg2rad: rounded(bits.radians),
+    np.rint: integral(Rounding.NEAREST_EVEN, True),
+    np.floor: integral(Rounding.TOWARD_NEGATIVE, False),
+    np.ceil: integral(Rounding.TOWARD_POSITIVE, False),
+    np.trunc: TRUNC,
+    np.maximum: rounded(bits.maximum),
+    np.minimum: rounded(bits.minimum),
+    np.fmax: rounded(bits.maximum_number),
+    np.fmin: rounded(bits.minimum_number),
+    np.negative: on_codes(bits.negative),
+    np.positive: on_codes(_positive),
+    np.conjugate: on_codes(_positive),
+    np.absolute: on_codes(_absolute),
+    np.fabs: on_codes(_absolute),
+    np.copysign: on_codes(bits.copysign),
+    np.sign: Entry(_sign),
+    np.heaviside: Entry(_heaviside),
+    np.nextafter: Entry(_nextafter),
+    np.spacing: Entry(_spacing),
+    np.isnan: on_codes(bits.isnan, (OTHER,)),
+    np.isinf: on_codes(bits.isinf, (OTHER,)),
+    np.isfinite: on_codes(bits.isfinite, (OTHER,)),
+    np.signbit: on_codes(bits.signbit, (OTHER,)),
+    np.equal: compared(bits.eq),
+    np.not_equal: compared(bits.eq, negated=True),
+    np.less: compared(bits.lt),
+    np.less_equal: compared(bits.le),
+    np.greater: compared(bits.lt, swapped=True),
+    np.greater_equal: compared(bits.le, swapped=True),
+    np.logical_and: logical(np.logical_and),
+    np.logical_or: logical(np.logical_or),
+    np.logical_xor: logical(np.logical_xor),
+    np.logical_not: logical(np.logical_not),
+    np.frexp: Entry(_frexp, (CODES, OTHER)),
+    np.modf: Entry(_modf, (CODES, CODES)),
+    np.divmod: Entry(_divmod, (CODES, CODES)),
+    np.ldexp: Entry(_ldexp, integers=frozenset({1})),
+    np.matmul: Entry(_product),
+    np.vecdot: Entry(_dots),
+}
+for _name, _compute in (("matvec", _matvec), ("vecmat", _vecmat)):
+    if hasattr(np, _name):  # NumPy 2.2
+        ENTRIES[getattr(np, _name)] = Entry(_compute)
+
+STRAIGHT: dict[Any, str] = {np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div"}
+"""Ufuncs that small arrays of one format do without the ways around."""
+
+ELEMENTWISE = (
+    frozenset(ENTRIES) - {np.matmul, np.vecdot} - {getattr(np, n) for n in ("matvec", "vecmat") if hasattr(np, n)}
+)
+
+
+# -- calling ---------------------------------------------------------------------------------------------------------
+
+
+def run(ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Any method of any ufunc in the table."""
+    if method == "__call__":
+        return _call(ufunc, inputs, keywords)
+    handler = METHODS.get(method)
+    if handler is None:
+        raise TypeError(f"numpy.{ufunc.__name__}.{method} is not supported for SoftArray")
+    return handler(ufunc, *inputs, **keywords)
+
+
+def _call(ufunc: np.ufunc, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    operation = STRAIGHT.get(ufunc)
+    if operation and not keywords and isinstance(inputs[0], SoftArray):
+        found = straight(operation, inputs[0], inputs[1], False, None)
+        if found is not None:
+            return found
+    entry, name = ENTRIES[ufunc], ufunc.__name__
+    outs, where, axes = _options(name, keywords)
+    given = [x for x in outs if isinstance(x, SoftArray)]
+    fmt = common_format([*inputs, *given], name)
+    codes = [x if i in entry.integers else coerced(x, fmt, name, i, entry.quiet) for i, x in enumerate(inputs)]
+    _check_outs(entry, outs, fmt, name)
+    if axes:
+        return _placed(entry, outs, fmt, [_along(name, fmt, codes, **axes)], name)
+    if where is not True:
+        return _masked(ufunc, codes, outs, where, fmt)
+    if entry.writes and len(outs) == 1 and isinstance(outs[0], SoftArray):
+        target = outs[0].codes
+        if any(np.shape(x) != target.shape for x in codes):
+            codes = [_stretched(x, target.shape, name) for x in codes]
+        entry.compute(name, fmt, *codes, out=target)
+        return outs[0]
+    results = entry.compute(name, fmt, *codes)
+    return _placed(entry, outs, fmt, results if isinstance(results, tuple) else (results,), name)
+
+
+DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "casting": ("same_kind",),
+    "order": ("K", "C"),
+    "subok": (True,),
+    "dtype": (None,),
+    "signature": (None,),
+}
+
+
+def _options(name: str, keywords: dict[str, Any]) -> tuple[tuple[Any, ...], Any, dict[str, Any]]:
+    """(outs, where, axes) of a call; everything else must be as NumPy has it by default."""
+    left = dict(keywords)
+    outs = left.pop("out", ()) or ()
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    where = left.pop("where", True)
+    axes = {key: left.pop(key) for key in ("axis",) if name == "vecdot" and key in left}
+    for key, value in left.items():
+        if value not in DEFAULTS.get(key, ()):
+            raise TypeError(f"numpy.{name} of a SoftArray takes no {key}={value!r}")
+    return outs if any(x is not None for x in outs) else (), where, axes
+
+
+def _along(name: str, fmt: Format, codes: Sequence[Codes], axis: int) -> Codes:
+    """vecdot along another axis than the last."""
+    return functions.dots_of(np.moveaxis(codes[0], axis, -1), np.moveaxis(codes[1], axis, -1), fmt, name)
+
+
+def _check_outs(entry: Entry, outs: Sequence[Any], fmt: Format, name: str) -> None:
+    for is_codes, out in zip(entry.results, outs, strict=False):
+        if out is not None and is_codes and not isinstance(out, SoftArray):
+            raise TypeError(f"out of numpy.{name} must be a SoftArray of {fmt}, got {type(out).__name__}")
+        if out is not None and not is_codes and not isinstance(out, np.ndarray):
+            raise TypeError(f"out of numpy.{name} must be a NumPy array, got {type(out).__name__}")
+
+
+def _stretched(x: Any, shape: tuple[int, ...], name: str) -> Any:
+    try:
+        return np.broadcast_to(x, shape)
+    except ValueError:
+        raise ValueError(f"operands of numpy.{name} do not broadcast to out's shape {shape}: {np.shape(x)}") from None
+
+
+def _placed(entry: Entry, outs: Sequence[Any], fmt: Format, results: Sequence[Any], name: str) -> Any:
+    """Results as the caller sees them, in the places given for them."""
+    found = []
+    for i, (is_codes, result) in enumerate(zip(entry.results, results, strict=True)):
+        out = outs[i] if i < len(outs) else None
+        if out is None:
+            found.append(wrapped(result, fmt) if is_codes else result)
+            continue
+        target = out.codes if is_codes else out
+        _stretched(result, target.shape, name)
+        np.copyto(target, result, casting="same_kind")
+        found.append(out)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, fmt: Format) -> Any:
+    """A call where a mask holds: nothing is computed, and no flag raised, elsewhere; without `out`, code 0 stands there."""
+    entry, name = ENTRIES[ufunc], ufunc.__name__
+    if ufunc not in ELEMENTWISE:
+        raise TypeError(f"numpy.{name} takes no where=")
+    mask = functions.truth(where)
+    shapes = [np.shape(x) for x in [*codes, mask, *(x for x in outs if x is not None)]]
+    shape = np.broadcast_shapes(*shapes)
+    mask = np.broadcast_to(mask, shape)
+    chosen = [np.broadcast_to(x, shape)[mask] for x in codes]
+    try:
+        results = entry.compute(name, fmt, *chosen)
+    except FloatingPointTrap as trap:
+        places = np.argwhere(mask)[trap.index[0]]
+        raise FloatingPointTrap(trap.flags, name, tuple(int(i) for i in places), trap.operands) from None
+    found = []
+    for i, (is_codes, result) in enumerate(
+        zip(entry.results, results if isinstance(results, tuple) else (results,), strict=True)
+    ):
+        out = outs[i] if i < len(outs) else None
+        if out is None:
+            out = wrapped(np.zeros(shape, fmt.dtype), fmt) if is_codes else np.zeros(shape, np.asarray(result).dtype)
+        target = out.codes if isinstance(out, SoftArray) else out
+        if target.shape != shape:
+            raise ValueError(f"out of numpy.{name} has shape {target.shape}, and operands and where make {shape}")
+        target[mask] = result
+        found.append(out)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+# -- the other methods -----------------------------------------------------------------------------------------------
+
+REDUCTIONS: dict[np.ufunc, Any] = {
+    np.add: functions.sum_,
+    np.multiply: functions.prod,
+    np.maximum: functions.max_,
+    np.minimum: functions.min_,
+    np.fmax: functions.nanmax,
+    np.fmin: functions.nanmin,
+}
+ACCUMULATIONS = {
+    np.multiply: bits.mul,
+    np.subtract: bits.sub,
+    np.divide: bits.div,
+    np.maximum: bits.maximum,
+    np.minimum: bits.minimum,
+    np.fmax: bits.maximum_number,
+    np.fmin: bits.minimum_number,
+}
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    **keywords: Any,
+) -> Any:
+    if ufunc in (np.logical_and, np.logical_or):
+        over: Any = ufunc.reduce
+        return functions.placed(
+            over(functions.truth(array), axis, dtype, None, keepdims, **keywords), out, ufunc.__name__
+        )
+    if ufunc not in REDUCTIONS:
+        raise TypeError(f"numpy.{ufunc.__name__}.reduce is not supported for SoftArray")
+    if ufunc in (np.add, np.multiply):
+        keywords["dtype"] = dtype
+    return REDUCTIONS[ufunc](array, axis=axis, out=out, keepdims=keepdims, **keywords)
+
+
+def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    if ufunc is np.add:
+        return functions.running(array, axis, dtype, out, "add.accumulate")
+    if ufunc not in ACCUMULATIONS:
+        raise TypeError(f"numpy.{ufunc.__name__}.accumulate is not supported for SoftArray")
+    return functions.accumulated(array, axis, dtype, out, ACCUMULATIONS[ufunc], f"{ufunc.__name__}.accumulate")
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
+    if ufunc not in ELEMENTWISE or ufunc.nin != 2:
+        raise TypeError(f"numpy.{ufunc.__name__}.outer is not supported for SoftArray")
+    fmt = common_format([a, b], f"{ufunc.__name__}.outer")
+    x = wrapped(coerced(a, fmt, ufunc.__name__, 0), fmt)
+    y = b if 1 in ENTRIES[ufunc].integers else wrapped(coerced(b, fmt, ufunc.__name__, 1), fmt)
+    return _call(ufunc, (x.reshape(x.shape + (1,) * np.ndim(y)), y), keywords)
+
+
+def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
+    """An operation in place at some elements, those named more than once in turn."""
+    entry = ENTRIES[ufunc]
+    if ufunc not in ELEMENTWISE or entry.results != (CODES,) or entry.integers or not isinstance(array, SoftArray):
+        raise TypeError(f"numpy.{ufunc.__name__}.at is not supported for {type(array).__name__}")
+    fmt, name = array.format, f"{ufunc.__name__}.at"
+    places = np.arange(array.size).reshape(array.shape)[indices]
+    others = [np.broadcast_to(coerced(x, fmt, name), places.shape).reshape(-1) for x in operands]
+    flat = places.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(flat[order]) != 0]) if flat.size else np.empty(0, np.int64)
+    turn = np.empty(flat.size, np.int64)
+    turn[order] = np.arange(flat.size) - np.repeat(starts, np.diff(np.r_[starts, flat.size]))
+    codes = array.codes.reshape(-1)
+    shared = np.may_share_memory(codes, array.codes)
+    for k in range(int(turn.max(initial=-1)) + 1):
+        now = turn == k
+        codes[flat[now]] = entry.compute(name, fmt, codes[flat[now]], *(x[now] for x in others))
+    if not shared:
+        array.codes[...] = codes.reshape(array.shape)
+
+
+METHODS: dict[str, Callable[..., Any]] = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}
+
+UFUNCS.update(dict.fromkeys(ENTRIES, run))

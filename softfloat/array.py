@@ -1,0 +1,941 @@
+"""Arrays that compute in the format they carry: NumPy's manners, the bits of `softfloat.bits`.
+
+A `SoftArray` holds integer codes and their format. Arithmetic, NumPy's ufuncs and NumPy's functions run on it, round
+into its format under the environment in force, and leave their flags in that environment's status. What is not supported
+raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, `numpy.asarray`).
+
+- Python numbers are weak: they are rounded into the array's format, to nearest even under stochastic rounding, else by
+  the environment's rule. So are lists of them. Boolean arrays are exact.
+- Two formats in one operation raise TypeError, and so do NumPy arrays and scalars of another type; `astype` and `array`
+  convert.
+- Sums and products follow the environment's `accumulator`; by default each product and each sum is rounded to the
+  array's format, one after the other.
+- In-place operators round into the left operand. Elements are SoftArrays without dimensions.
+
+>>> import numpy as np
+>>> import softfloat
+>>> x = softfloat.array([0.0004], softfloat.float16)
+>>> x += 0.25
+>>> x -= 0.25
+>>> x
+SoftArray([0.0004883], float16)
+>>> np.sqrt(x) * 2, hex(x.codes[0])
+(SoftArray([0.0442], float16), '0x1000')
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from softfloat import _engine, _markup, bits
+from softfloat._engine import Codes
+from softfloat.environment import Environment, Rounding, current_environment
+from softfloat.formats import ROSTER, Format, check_format
+from softfloat.status import Flags, FloatingPointTrap, as_flags
+
+__all__ = [
+    "SoftArray",
+    "arange",
+    "array",
+    "asarray",
+    "empty",
+    "empty_like",
+    "from_codes",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
+
+SMALL = 1 << 14  # elements up to which an operator goes straight to its loop
+SHORT = 1 << 10  # elements up to which a number spread over a shape is kept
+
+Shape: TypeAlias = int | Sequence[int]
+
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
+"""What runs each ufunc: handler(ufunc, method, inputs, keywords). Filled by `softfloat._numpy_ufuncs`."""
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""What stands in for each of NumPy's other functions. Filled by `softfloat._numpy_functions`."""
+
+
+# -- numbers of all kinds into codes ---------------------------------------------------------------------------------
+
+
+def format_of(x: Any) -> Format | None:
+    """The format that an operand has, as a SoftArray or as an array of NumPy's or ml_dtypes' types; None if it has none."""
+    if isinstance(x, SoftArray):
+        return x.format
+    if isinstance(x, (np.ndarray, np.generic)):
+        return ROSTER.get(x.dtype.name)
+    return None
+
+
+def common_format(operands: Sequence[Any], operation: str) -> Format:
+    """The format of the operands that are SoftArrays.
+
+    Raises
+    ------
+    TypeError
+        If there are two.
+    """
+    arrays = [(i, x.format) for i, x in enumerate(operands) if isinstance(x, SoftArray)]
+    first, fmt = arrays[0]
+    for i, other in arrays[1:]:
+        if other != fmt:
+            _mismatch(i, str(other), first, fmt, operation)
+    return fmt
+
+
+def _mismatch(position: int, found: str, where: int, fmt: Format, operation: str) -> None:
+    raise TypeError(
+        f"operand {position + 1} of {operation!r} has format {found} that does not match format {fmt} of operand {where + 1}; "
+        f"astype() or softfloat.array() converts"
+    )
+
+
+def is_operand(x: Any) -> bool:
+    """Whether an operator takes x at all."""
+    return isinstance(x, (SoftArray, numbers.Real, np.ndarray, np.generic, list, tuple))
+
+
+def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool = False) -> Codes:
+    """An operand as codes of a format: SoftArrays and arrays that have it, numbers rounded into it.
+
+    Parameters
+    ----------
+    x : SoftArray, array, number or nested lists of numbers
+    fmt : Format
+    operation : str
+        For messages and traps.
+    position : int
+        Of the operand, from 0.
+    quiet : bool
+        Raise no flags.
+
+    Raises
+    ------
+    TypeError
+        If x has another format, or another type altogether.
+    """
+    if isinstance(x, SoftArray):
+        if x._format is not fmt and x._format != fmt:
+            _mismatch(position, str(x._format), 0 if position else 1, fmt, operation)
+        return x._codes
+    if isinstance(x, (np.ndarray, np.generic)):
+        if x.dtype == bool:
+            return _booleans(np.asarray(x), fmt)
+        if x.dtype.name == fmt.name and ROSTER.get(fmt.name) == fmt:
+            return np.asarray(x).view(fmt.dtype)
+        _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation)
+    if isinstance(x, (list, tuple)):
+        return _listed(x, fmt, operation, position)
+    if isinstance(x, (bool, int, float, Fraction)):
+        return _weak(x, fmt, operation, quiet)
+    raise TypeError(
+        f"operand {position + 1} of {operation!r} is {type(x).__name__}; accepted: SoftArray of {fmt}, numbers, bool arrays"
+    )
+
+
+def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
+    if not fmt.zero:
+        raise TypeError(f"False has no code in {fmt}, which has no zero")
+    return np.where(x, fmt.one_code, 0).astype(fmt.dtype)
+
+
+def _listed(x: Any, fmt: Format, operation: str, position: int) -> Codes:
+    if any(isinstance(item, (SoftArray, np.ndarray, np.generic, list, tuple)) for item in x):
+        rows = [coerced(item, fmt, operation, position) for item in x]
+        return np.stack(rows) if rows else np.empty(0, fmt.dtype)
+    return np.array([coerced(item, fmt, operation, position)[()] for item in x], fmt.dtype)
+
+
+def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
+    """A Python number in a format; its flags go to the environment like any operation's."""
+    env = current_environment()
+    kind: Any = type(x)  # 1, 1.0 and True are equal, and so are 0.0 and -0.0
+    code, raised = _constant(kind, x, math.copysign(1, x) if isinstance(x, float) else 0, fmt, constants(env, fmt))
+    if raised and not quiet:
+        env._raise(raised)
+        trapped = Flags(raised) & as_flags(env.traps)
+        if trapped:
+            raise FloatingPointTrap(trapped, operation, (), (x,))
+    return code
+
+
+def constants(env: Environment, fmt: Format) -> Environment:
+    """The settings under which numbers become codes: stochastic rounding leaves them to the nearest."""
+    key = "constants", fmt
+    found = env._prepared.get(key)
+    if found is None:
+        found = env.for_format(fmt.name)
+        if found.rounding is Rounding.STOCHASTIC:
+            found = found.replace(rounding=Rounding.NEAREST_EVEN)
+        env._prepared[key] = found
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _constant(kind: type, x: Any, sign: float, fmt: Format, settings: Environment) -> tuple[Codes, int]:
+    code, raised = bits.encode(x, fmt, environment=settings, flags="any")
+    found = np.array(code)
+    found.flags.writeable = False
+    return found, int(raised)
+
+
+@lru_cache(maxsize=1024)
+def _spread(code: int, dtype: np.dtype[Any], size: int) -> Codes:
+    """A number's code over and over, as loops take operands."""
+    return _engine.flattened(np.full(size, code, dtype))
+
+
+# -- operations on codes ---------------------------------------------------------------------------------------------
+
+
+def wrapped(codes: Any, fmt: Format) -> SoftArray:
+    """Codes that are known to be right as an array; no copy."""
+    result = object.__new__(SoftArray)
+    result._codes = codes if isinstance(codes, np.ndarray) else np.asarray(codes)
+    result._format = fmt
+    result._flat = None
+    return result
+
+
+def directed(function: Callable[..., Any], mode: Rounding, **fixed: Any) -> Callable[..., Any]:
+    """A function of `softfloat.bits` that rounds in its own direction, whatever the environment's."""
+
+    def operation(*arguments: Any, environment: Environment, **options: Any) -> Any:
+        key = "directed", mode
+        settings = environment._prepared.get(key)
+        if settings is None:
+            settings = environment._prepared[key] = environment.replace(rounding=mode)
+        return function(*arguments, environment=settings, **fixed, **options)
+
+    return operation
+
+
+def evaluated(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Codes of a function of `softfloat.bits` under the environment in force; a trap names `name`."""
+    return current_environment()._evaluate(name, function, arguments, options)
+
+
+def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftArray | None) -> SoftArray | None:
+    """An operator on a small array by its loop, without the ways around it; None where they are needed."""
+    codes, fmt = x._codes, x._format
+    if codes.size > SMALL:
+        return None
+    env = current_environment()
+    if env.traps:
+        return None
+    a = x._flat if x._flat is not None else x._flattened()
+    if a is None:
+        return None
+    if type(other) is SoftArray:
+        if other._format != fmt or other._codes.shape != codes.shape:
+            return None
+        b = other._flat if other._flat is not None else other._flattened()
+        if b is None or (out is not None and other is not x and np.may_share_memory(codes, other._codes)):
+            return None
+    elif type(other) in (float, int) and codes.size <= SHORT:
+        b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
+    else:
+        return None
+    key = operation, fmt, _engine.FAST
+    ready = env._prepared.get(key, key)
+    if ready is key:
+        ready = env._prepared[key] = _engine.prepared(operation, fmt, env.for_format(fmt.name))
+    if ready is None:
+        return None
+    if out is None:
+        out = wrapped(np.empty(codes.shape, fmt.dtype), fmt)
+    elif not codes.flags.writeable:
+        return None
+    if swapped:
+        a, b = b, a
+    env._raise(ready(a, b, out._codes.reshape(-1), env.next_stream()))
+    return out
+
+
+def _forward(operation: str, ufunc: np.ufunc) -> Callable[[SoftArray, Any], Any]:
+    def forward(self: SoftArray, other: Any) -> Any:
+        found = straight(operation, self, other, False, None)
+        if found is not None:
+            return found
+        return UFUNCS[ufunc](ufunc, "__call__", (self, other), {}) if is_operand(other) else NotImplemented
+
+    return forward
+
+
+def _reflected(operation: str, ufunc: np.ufunc) -> Callable[[SoftArray, Any], Any]:
+    def reflected(self: SoftArray, other: Any) -> Any:
+        found = straight(operation, self, other, True, None)
+        if found is not None:
+            return found
+        return UFUNCS[ufunc](ufunc, "__call__", (other, self), {}) if is_operand(other) else NotImplemented
+
+    return reflected
+
+
+def _in_place(operation: str, ufunc: np.ufunc) -> Callable[[SoftArray, Any], Any]:
+    def in_place(self: SoftArray, other: Any) -> Any:
+        found = straight(operation, self, other, False, self)
+        if found is not None:
+            return found
+        if not is_operand(other):
+            return NotImplemented
+        return UFUNCS[ufunc](ufunc, "__call__", (self, other), {"out": (self,)})
+
+    return in_place
+
+
+def _general(ufunc: np.ufunc, swapped: bool = False, in_place: bool = False) -> Callable[[SoftArray, Any], Any]:
+    def general(self: SoftArray, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
+        operands = (other, self) if swapped else (self, other)
+        return UFUNCS[ufunc](ufunc, "__call__", operands, {"out": (self,)} if in_place else {})
+
+    return general
+
+
+def _unary(ufunc: np.ufunc) -> Callable[[SoftArray], Any]:
+    return lambda self: UFUNCS[ufunc](ufunc, "__call__", (self,), {})
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A method that is NumPy's function of that name."""
+    function = getattr(np, name)
+
+    def method(self: SoftArray, *arguments: Any, **keywords: Any) -> Any:
+        return FUNCTIONS[function](self, *arguments, **keywords)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"As `numpy.{name}`."
+    return method
+
+
+class SoftArray:
+    """An array of numbers of a format, held as codes.
+
+    Parameters
+    ----------
+    x : array_like
+        Numbers, as `array` takes them.
+    fmt : Format or str, optional
+        Default: the format that x has.
+
+    Attributes
+    ----------
+    codes : ndarray of unsigned integers
+        The codes themselves, shared: writing to them changes the array.
+    format : Format
+    values : ndarray of float64
+        What the codes mean, exactly; a copy.
+    """
+
+    __slots__ = ("__weakref__", "_codes", "_flat", "_format")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _codes: Codes
+    _format: Format
+    _flat: Codes | None
+
+    def __init__(self, x: Any, fmt: Format | str | None = None) -> None:
+        found = array(x, fmt)
+        self._codes, self._format, self._flat = found._codes, found._format, None
+
+    def _flattened(self) -> Codes | None:
+        """The codes as loops take operands; None if that needs a copy."""
+        if self._codes.flags.c_contiguous:
+            self._flat = _engine.flattened(self._codes)
+        return self._flat
+
+    # -- what it is made of
+
+    @property
+    def codes(self) -> Codes:
+        """The codes, shared with the array."""
+        return self._codes
+
+    @property
+    def format(self) -> Format:
+        """What the codes mean."""
+        return self._format
+
+    @property
+    def values(self) -> Any:
+        """The numbers as float64, exactly: an array, or a scalar for an array without dimensions."""
+        return bits.decode(self._codes, self._format)
+
+    @property
+    def dtype(self) -> Any:
+        """None: no NumPy dtype has these formats' rounding."""
+        raise AttributeError(
+            "a SoftArray has no dtype; .format says what its codes mean, .codes.dtype how they are held"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self._codes.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._codes.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._codes.size
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return self._codes.strides
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that a code takes."""
+        return self._codes.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the codes take."""
+        return self._codes.nbytes
+
+    @property
+    def T(self) -> SoftArray:
+        """The array with its axes reversed; a view."""
+        return wrapped(self._codes.T, self._format)
+
+    @property
+    def mT(self) -> SoftArray:
+        """The array with its last two axes swapped; a view."""
+        return wrapped(self._codes.mT, self._format)
+
+    @property
+    def real(self) -> SoftArray:
+        """The array itself."""
+        return self
+
+    @property
+    def flat(self) -> Iterator[SoftArray]:
+        """The elements in C order."""
+        return (wrapped(np.array(code), self._format) for code in self._codes.flat)
+
+    @property
+    def flags(self) -> Any:
+        """NumPy's flags of the codes: `writeable`, `c_contiguous` ... (IEEE 754's are in the environment's status)."""
+        return self._codes.flags
+
+    # -- elements
+
+    def __getitem__(self, index: Any) -> SoftArray:
+        found = self._codes[_plain_index(index)]
+        return wrapped(found if isinstance(found, np.ndarray) else np.array(found), self._format)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._codes[_plain_index(index)] = coerced(value, self._format, "setitem")
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __iter__(self) -> Iterator[SoftArray]:
+        if not self.ndim:
+            raise TypeError("iteration over a SoftArray without dimensions")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, x: Any) -> bool:
+        return bool(np.any(self == x))
+
+    # -- one element as a Python number
+
+    def __float__(self) -> float:
+        return float(self._single("float()"))
+
+    def __int__(self) -> int:
+        return int(self._single("int()"))
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"the truth of a SoftArray of {self.size} elements is ambiguous; use any() or all()")
+        return not bool(bits.iszero(self._codes, self._format).reshape(()))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._single("round()")) if digits is None else FUNCTIONS[np.round](self, digits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._single("math.trunc()"))
+
+    def __floor__(self) -> int:
+        return math.floor(self._single("math.floor()"))
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._single("math.ceil()"))
+
+    def _single(self, conversion: str) -> float:
+        if self.size != 1:
+            raise TypeError(f"{conversion} needs a SoftArray of one element, got shape {self.shape}")
+        return float(np.asarray(self.values).reshape(()))
+
+    def hex(self) -> str:
+        """The value of a single element as C writes hexadecimal floating point."""
+        return self._single("hex()").hex()
+
+    def item(self, *index: int) -> float:
+        """One element as a Python float."""
+        return float(bits.decode(self._codes.item(*index), self._format))
+
+    def tolist(self) -> Any:
+        """Python floats in nested lists."""
+        return np.asarray(self.values).tolist()
+
+    # -- text
+
+    def __format__(self, specification: str) -> str:
+        if not specification:
+            return str(self)
+        if self.ndim:
+            raise TypeError(f"format specifications are for single elements, and the shape is {self.shape}")
+        return format(float(self), specification)
+
+    def __str__(self) -> str:
+        if not self.ndim:
+            return str(self._shortest().item())
+        return np.array2string(self._shortest())
+
+    def __repr__(self) -> str:
+        if not self.ndim:
+            return f"SoftArray({self}, {self._format})"
+        prefix, suffix = "SoftArray(", f", {self._format})"
+        if not self.size:
+            empty = "[]" if self.shape == (0,) else f"zeros({self.shape})"
+            return f"{prefix}{empty}{suffix}"
+        text = np.array2string(self._shortest(), separator=", ", prefix=prefix, suffix=suffix)
+        last = len(text) - text.rfind("\n") - 1 + (len(prefix) if "\n" not in text else 0)
+        if last + len(suffix) > np.get_printoptions()["linewidth"]:
+            suffix = f",\n{' ' * len(prefix)}{self._format})"
+        return f"{prefix}{text}{suffix}"
+
+    def _shortest(self) -> np.ndarray[Any, Any]:
+        """float64 whose own shortest decimals are the shortest that identify the elements; of a long array, only those that are printed."""
+        codes, options = self._codes, np.get_printoptions()
+        result = np.zeros(codes.shape, np.float64)
+        if codes.size > options["threshold"]:
+            edge = options["edgeitems"]
+            ends = [np.r_[0:edge, n - edge : n] if n > 2 * edge else np.arange(n) for n in codes.shape]
+            part = np.ix_(*ends)
+            result[part] = shortest(codes[part], self._format)
+            return result
+        result[...] = shortest(codes, self._format)
+        return result
+
+    def _texts(self) -> np.ndarray[Any, Any]:
+        values = self._shortest()
+        return np.array([str(x) for x in values.ravel().tolist()], object).reshape(values.shape)
+
+    def _repr_html_(self) -> str:
+        return _markup.array_html(self._codes, self._format, self._texts())
+
+    def __rich__(self) -> Any:
+        return _markup.array_rich(self._codes, self._format, self._texts())
+
+    # -- conversions
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        native = dtype is not None and _has_dtype(self._format, np.dtype(dtype))
+        if native:
+            found = self._codes.view(np.dtype(dtype))
+            return found.copy() if copy else found
+        if copy is False:
+            raise ValueError(
+                f"a SoftArray of {self._format} cannot become {np.dtype(dtype or np.float64)} without a copy"
+            )
+        values = np.asarray(self.values)
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The codes, as DLPack has none of these formats."""
+        return self._codes.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._codes.__dlpack_device__()
+
+    def astype(self, fmt: Any, copy: bool = True) -> Any:
+        """Convert, with a single rounding under the environment in force.
+
+        Parameters
+        ----------
+        fmt : Format, str or NumPy dtype
+            A format or the name of one gives a SoftArray. A NumPy type or dtype gives a NumPy array: floats hold the
+            value, integers its integer part (INVALID where there is none that fits), bool whether it is zero.
+        copy : bool
+            Copy even if nothing changes.
+        """
+        if isinstance(fmt, (Format, str)):
+            wanted = check_format(fmt)
+            if wanted == self._format:
+                return self.copy() if copy else self
+            return wrapped(evaluated("astype", bits.convert, self._codes, self._format, wanted), wanted)
+        dtype = np.dtype(fmt)
+        if dtype.kind == "b":
+            return ~bits.iszero(self._codes, self._format)
+        if dtype.kind in "iu":
+            return evaluated("astype", TO_INTEGER, self._codes, self._format, dtype)
+        if _has_dtype(self._format, dtype):
+            return self.__array__(dtype, copy=copy)
+        if dtype in (np.float32, np.float64):
+            return self.values.astype(dtype)
+        raise TypeError(
+            f"fmt must be a Format, its name, or a NumPy dtype that holds {self._format} (float64, float32, integers, bool), got {dtype}"
+        )
+
+    def view(self, kind: Any = None) -> Any:
+        """The same memory seen otherwise.
+
+        Parameters
+        ----------
+        kind : Format, str or NumPy dtype, optional
+            A format of the same width gives a SoftArray with the same codes; a dtype of the same width (uint16,
+            float16 ...) a NumPy array with the same bits. Default: another SoftArray of the same format.
+        """
+        if kind is None or isinstance(kind, (Format, str)):
+            fmt = self._format if kind is None else check_format(kind)
+            if fmt.bits != self._format.bits:
+                raise TypeError(f"view needs a format of {self._format.bits} bits, got {fmt} of {fmt.bits}")
+            return wrapped(self._codes.view(), fmt)
+        dtype = np.dtype(kind)
+        if dtype.itemsize != self.itemsize:
+            raise TypeError(f"view needs a dtype of {self.itemsize} bytes, got {dtype} of {dtype.itemsize}")
+        return self._codes.view(dtype)
+
+    def copy(self, order: Any = "C") -> SoftArray:
+        """An array of its own memory."""
+        return wrapped(self._codes.copy(order), self._format)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> SoftArray:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._codes, self._format)
+
+    def tobytes(self) -> bytes:
+        """The codes' bytes, in C order."""
+        return self._codes.tobytes()
+
+    def fill(self, value: Any) -> None:
+        """Set every element to a number."""
+        self[...] = value
+
+    def reshape(self, *shape: Any, order: Any = "C") -> SoftArray:
+        """The elements in another shape; a view where NumPy gives one."""
+        return wrapped(self._codes.reshape(*shape, order=order), self._format)
+
+    def transpose(self, *axes: Any) -> SoftArray:
+        """The axes in another order; a view."""
+        return wrapped(self._codes.transpose(*axes), self._format)
+
+    def flatten(self, order: Any = "C") -> SoftArray:
+        """A copy with one axis."""
+        return wrapped(self._codes.flatten(order), self._format)
+
+    def sort(self, axis: int = -1) -> None:
+        """Sort in place, NaNs last."""
+        self._codes[...] = FUNCTIONS[np.sort](self, axis=axis)._codes
+
+    def dot(self, other: Any) -> SoftArray:
+        """As `numpy.dot`."""
+        return FUNCTIONS[np.dot](self, other)
+
+    # -- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Run a ufunc; TypeError names one that is not supported."""
+        handler = UFUNCS.get(ufunc)
+        if handler is None:
+            raise TypeError(f"numpy.{ufunc.__name__} is not supported for SoftArray")
+        for x in inputs:
+            if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
+                return NotImplemented
+        return handler(ufunc, method, inputs, keywords)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, arguments: Any, keywords: dict[str, Any]
+    ) -> Any:
+        """Run another of NumPy's functions; TypeError names one that is not supported."""
+        handler = FUNCTIONS.get(function)
+        if handler is None:
+            module = getattr(function, "__module__", "numpy") or "numpy"
+            raise TypeError(f"{module}.{function.__name__} is not supported for SoftArray")
+        if not all(issubclass(kind, (SoftArray, np.ndarray)) for kind in types):
+            return NotImplemented
+        return handler(*arguments, **keywords)
+
+    # -- operators
+
+    __add__, __radd__, __iadd__ = (make("add", np.add) for make in (_forward, _reflected, _in_place))
+    __sub__, __rsub__, __isub__ = (make("sub", np.subtract) for make in (_forward, _reflected, _in_place))
+    __mul__, __rmul__, __imul__ = (make("mul", np.multiply) for make in (_forward, _reflected, _in_place))
+    __truediv__, __rtruediv__, __itruediv__ = (make("div", np.divide) for make in (_forward, _reflected, _in_place))
+    __floordiv__, __rfloordiv__ = _general(np.floor_divide), _general(np.floor_divide, swapped=True)
+    __ifloordiv__ = _general(np.floor_divide, in_place=True)
+    __mod__, __rmod__ = _general(np.remainder), _general(np.remainder, swapped=True)
+    __imod__ = _general(np.remainder, in_place=True)
+    __divmod__, __rdivmod__ = _general(np.divmod), _general(np.divmod, swapped=True)
+    __pow__, __rpow__ = _general(np.power), _general(np.power, swapped=True)
+    __ipow__ = _general(np.power, in_place=True)
+    __matmul__, __rmatmul__ = _general(np.matmul), _general(np.matmul, swapped=True)
+    __imatmul__ = _general(np.matmul, in_place=True)
+    __lt__, __le__, __gt__, __ge__ = (_general(f) for f in (np.less, np.less_equal, np.greater, np.greater_equal))
+    __eq__ = _general(np.equal)
+    __ne__ = _general(np.not_equal)
+    __neg__, __pos__, __abs__ = _unary(np.negative), _unary(np.positive), _unary(np.absolute)
+
+    # -- methods that are NumPy's functions
+
+    all = _method("all")
+    any = _method("any")
+    argmax = _method("argmax")
+    argmin = _method("argmin")
+    argsort = _method("argsort")
+    clip = _method("clip")
+    cumprod = _method("cumprod")
+    cumsum = _method("cumsum")
+    diagonal = _method("diagonal")
+    max = _method("max")
+    mean = _method("mean")
+    min = _method("min")
+    nonzero = _method("nonzero")
+    prod = _method("prod")
+    ravel = _method("ravel")
+    repeat = _method("repeat")
+    round = _method("round")
+    searchsorted = _method("searchsorted")
+    squeeze = _method("squeeze")
+    std = _method("std")
+    sum = _method("sum")
+    swapaxes = _method("swapaxes")
+    take = _method("take")
+    trace = _method("trace")
+    var = _method("var")
+
+
+TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
+
+
+def _plain_index(index: Any) -> Any:
+    if isinstance(index, SoftArray) or (isinstance(index, tuple) and any(isinstance(i, SoftArray) for i in index)):
+        raise IndexError(
+            "SoftArrays are numbers, not indices; accepted: integers, slices, ..., None, arrays of integers or bool"
+        )
+    return index
+
+
+def _restored(codes: Codes, fmt: Format) -> SoftArray:
+    return wrapped(codes, fmt)
+
+
+def _has_dtype(fmt: Format, dtype: np.dtype[Any]) -> bool:
+    """Whether a NumPy dtype's bits are the format's codes."""
+    return dtype.name == fmt.name and ROSTER.get(fmt.name) == fmt
+
+
+MOST_DIGITS = 9  # identify every number of 24 bits of precision
+
+
+def shortest(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
+    """float64 numbers whose shortest decimal representation has as few digits as tell each code from every other."""
+    values = np.asarray(bits.decode(codes, fmt), np.float64).reshape(-1)
+    result = values.copy()
+    flat = np.asarray(codes).reshape(-1)
+    open_ = np.flatnonzero(np.isfinite(values) & (values != 0))
+    for digits in range(1, MOST_DIGITS + 1):
+        if not open_.size:
+            break
+        tried = np.array([float(f"{x:.{digits - 1}e}") for x in values[open_].tolist()])
+        found = bits.encode(tried, fmt, flags="any")[0] == flat[open_]
+        result[open_[found]] = tried[found]
+        open_ = open_[~found]
+    return result.reshape(np.shape(codes))
+
+
+# -- making arrays ---------------------------------------------------------------------------------------------------
+
+
+def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> SoftArray:
+    """Numbers as an array of a format, each rounded once under the environment in force.
+
+    Parameters
+    ----------
+    x : array_like
+        What `softfloat.bits.encode` takes: bool, integers of any type, float16, float32, float64, ml_dtypes floats,
+        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format.
+    fmt : Format or str, optional
+        Default: the format that x has; needed for everything that has none.
+    copy : bool
+        Copy even where nothing changes.
+
+    Raises
+    ------
+    TypeError
+        If no format is given and x has none.
+
+    >>> array([0.1, 2, 70000], "float16")
+    SoftArray([0.1, 2. , inf], float16)
+    """
+    if fmt is None:
+        found = format_of(x)
+        if found is None:
+            found = _format_within(x)
+        if found is None:
+            raise TypeError(
+                f"fmt is needed: {type(x).__name__} has no format of its own; accepted: a softfloat.Format or its name"
+            )
+        fmt = found
+    fmt = check_format(fmt)
+    if isinstance(x, SoftArray):
+        return x.astype(fmt, copy=copy)
+    if isinstance(x, (np.ndarray, np.generic)) and _has_dtype(fmt, x.dtype):
+        codes = np.asarray(x).view(fmt.dtype)
+        return wrapped(codes.copy() if copy else codes, fmt)
+    if isinstance(x, (list, tuple)) and _format_within(x) is not None:
+        return wrapped(np.array(_stacked(x, fmt)), fmt)
+    return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
+
+
+def _format_within(x: Any) -> Format | None:
+    """The format of the first SoftArray in nested lists."""
+    if isinstance(x, SoftArray):
+        return x.format
+    if isinstance(x, (list, tuple)):
+        return next((found for item in x if (found := _format_within(item)) is not None), None)
+    return None
+
+
+def _stacked(x: Any, fmt: Format) -> Codes:
+    if isinstance(x, (list, tuple)):
+        return np.array([_stacked(item, fmt) for item in x], fmt.dtype)
+    return array(x, fmt, copy=False)._codes
+
+
+def asarray(x: Any, fmt: Format | str | None = None) -> SoftArray:
+    """As `array`, but without a copy where nothing changes: SoftArrays, and arrays of the format's own dtype.
+
+    >>> half = np.array([1.0, 2.0], np.float16)
+    >>> x = asarray(half)
+    >>> x += 1
+    >>> half
+    array([2., 3.], dtype=float16)
+    """
+    return array(x, fmt, copy=False)
+
+
+def from_codes(codes: Any, fmt: Format | str) -> SoftArray:
+    """Codes of a format as an array; shares their memory if they are an array of `fmt.dtype`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no codes of the format.
+
+    >>> from_codes([0x3C00, 0x7C00], "float16")
+    SoftArray([ 1., inf], float16)
+    """
+    fmt = check_format(fmt)
+    return wrapped(np.asarray(_engine.check_codes(codes, fmt, "codes")), fmt)
+
+
+def full(shape: Shape, value: Any, fmt: Format | str | None = None) -> SoftArray:
+    """An array of one number; the format defaults to the number's own, if it is a SoftArray."""
+    if fmt is None and not isinstance(value, SoftArray):
+        raise TypeError("fmt is needed: a softfloat.Format or its name")
+    fmt = value.format if fmt is None else check_format(fmt)
+    value = value.astype(fmt) if isinstance(value, SoftArray) else value
+    filled = np.empty(shape, fmt.dtype)
+    filled[...] = coerced(value, fmt, "full")
+    return wrapped(filled, fmt)
+
+
+def zeros(shape: Shape, fmt: Format | str) -> SoftArray:
+    """An array of +0."""
+    fmt = check_format(fmt)
+    if not fmt.zero:
+        raise ValueError(f"fmt must have a zero, and {fmt} has none")
+    return wrapped(np.zeros(shape, fmt.dtype), fmt)
+
+
+def ones(shape: Shape, fmt: Format | str) -> SoftArray:
+    """An array of 1."""
+    fmt = check_format(fmt)
+    return wrapped(np.full(shape, fmt.one_code, fmt.dtype), fmt)
+
+
+def empty(shape: Shape, fmt: Format | str) -> SoftArray:
+    """An array of whatever: of +0 (or of the least number, in a format without zero), so that every code is one."""
+    fmt = check_format(fmt)
+    return wrapped(np.zeros(shape, fmt.dtype), fmt)
+
+
+def zeros_like(x: SoftArray, fmt: Format | str | None = None) -> SoftArray:
+    """+0 in the shape of x, and in its format unless another is given."""
+    return zeros(x.shape, fmt or x.format)
+
+
+def ones_like(x: SoftArray, fmt: Format | str | None = None) -> SoftArray:
+    """1 in the shape of x, and in its format unless another is given."""
+    return ones(x.shape, fmt or x.format)
+
+
+def empty_like(x: SoftArray, fmt: Format | str | None = None) -> SoftArray:
+    """`empty` in the shape of x, and in its format unless another is given."""
+    return empty(x.shape, fmt or x.format)
+
+
+def full_like(x: SoftArray, value: Any, fmt: Format | str | None = None) -> SoftArray:
+    """One number in the shape of x, and in its format unless another is given."""
+    return full(x.shape, value, fmt or x.format)
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, fmt: Format | str | None = None) -> SoftArray:
+    """start, start + step, start + 2*step ... below stop: the numbers of `numpy.arange`, rounded. The format comes last.
+
+    >>> arange(0, 0.5, 0.1, "float16")
+    SoftArray([0. , 0.1, 0.2, 0.3, 0.4], float16)
+    """
+    given: list[Any] = [x for x in (start, stop, step) if x is not None]
+    if isinstance(given[-1], (Format, str)):
+        fmt = given.pop()
+    return array(np.arange(*(_number(x) for x in given)), _needed(fmt))
+
+
+def linspace(
+    start: Any, stop: Any, num: int | Format | str = 50, fmt: Format | str | None = None, *, endpoint: bool = True
+) -> SoftArray:
+    """`num` numbers evenly from start to stop: those of `numpy.linspace`, rounded."""
+    if isinstance(num, (Format, str)):
+        return linspace(start, stop, 50, num, endpoint=endpoint)
+    return array(np.linspace(_number(start), _number(stop), num, endpoint=endpoint), _needed(fmt))
+
+
+def _number(x: Any) -> Any:
+    return float(x) if isinstance(x, SoftArray) else x
+
+
+def _needed(fmt: Format | str | None) -> Format:
+    if fmt is None:
+        raise TypeError("fmt is needed: a softfloat.Format or its name")
+    return check_format(fmt)

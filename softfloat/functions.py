@@ -1,0 +1,743 @@
+"""Mathematical functions of codes, correctly rounded in every format and every mode. `softfloat.bits` hands them on.
+
+A result is found in two steps, and rounded in a third, by the one function that rounds everything:
+
+1. NumPy's float64 function gives `near + more`, two float64, and a generous bound of their error. Both ends of that
+   interval are cut to a number of significant bits, the last one sticky. Where both give the same, that is the result,
+   on every platform, whatever its libm.
+2. Where they differ, knowledge decides first: which results are exact is a theorem for each function (`_exact_...`).
+   All others are irrational, or have more bits than are kept; mpmath computes them with rising precision until the side is
+   clear.
+
+More than p + 2 bits never change what a deterministic mode delivers: 30 serve all formats. Stochastic rounding sees
+42, so that P(up) is the dropped fraction to 2^-(42-p) in a format of p bits of precision.
+
+Results near 1, or near the operand, come as that number and a small one to be added: the side on which the exact result lies is then
+known however small the difference.
+
+Unary functions in formats of at most 16 bits are looked up in tables, made on first use.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack
+
+import numpy as np
+
+from softfloat import _engine
+from softfloat._call import Call, Options
+from softfloat._engine import Job, Work, check_codes
+from softfloat.environment import Rounding
+from softfloat.formats import Format, check_format
+from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "degrees",
+    "exp",
+    "exp2",
+    "exp10",
+    "expm1",
+    "floor_divide",
+    "fmod",
+    "hypot",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "modulo",
+    "pow",
+    "radians",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
+
+Result: TypeAlias = tuple[Any, Any]
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Bounds: TypeAlias = tuple[Floats, Floats, Floats]
+"""(near, more, error): the exact result lies within `error` of near + more. An infinite or NaN `near` is the result."""
+Exact: TypeAlias = tuple[Floats, Floats, Mask]
+"""(near, more, known): the exact result is near + more, where known."""
+Number: TypeAlias = tuple[Any, ...]
+"""mpmath's: (sign, significand, exponent, bits of the significand)."""
+
+LIBRARY_ERROR = (
+    2.0**-48
+)  # relative, of NumPy's float64 functions: sixteen units in the last place, four times what its own tests allow
+REDUCTION_ERROR = (
+    2.0**-58
+)  # absolute, of the argument of a periodic function, reduced: near a zero it outweighs the other
+KEPT = 30  # significant bits of values for deterministic modes: 24 + 2 suffice, and 30 leave few results in doubt
+KEPT_DRAWN = (
+    42  # the same for stochastic rounding, and for tables; the library's error leaves one result in 32 in doubt
+)
+CHUNK = 1 << 14  # elements at a time: a dozen arrays of that many float64 stay in the cache
+TABLE_BITS = 16  # formats as wide get tables
+
+UNIT = 2.0**-16  # below it, the next term of an odd series is 2^-32 of the one before
+FAR = 400.0  # exp of it exceeds all formats, exp of -400 is next to nothing in all of them
+TINIEST = 2.0**-250  # stands for smaller magnitudes whose cube would vanish
+
+
+# -- near + more ± error ---------------------------------------------------------------------------------------------
+
+
+def _relative(near: Floats) -> Bounds:
+    return near, np.zeros_like(near), np.abs(near) * LIBRARY_ERROR
+
+
+def _limited(x: Floats, limit: float) -> Floats:
+    """x cut to where its function neither overflows nor vanishes in float64; infinities stay."""
+    return np.where(np.isinf(x), x, np.clip(x, -limit, limit))
+
+
+def _library(function: Callable[[Floats], Floats], limit: float = math.inf) -> Callable[[Floats], Bounds]:
+    """A function of which NumPy's relative error is all there is to say."""
+    return lambda x: _relative(function(x if limit == math.inf else _limited(x, limit)))
+
+
+def _odd(function: Callable[[Floats], Bounds], cubic: float) -> Callable[[Floats], Bounds]:
+    """A function with the series x + cubic * x^3 ..."""
+
+    def bounds(x: Floats) -> Bounds:
+        near, more, error = function(x)
+        small = (np.abs(x) < UNIT) & (x != 0.0)
+        if small.any():
+            room = np.copysign(np.maximum(np.abs(x), TINIEST), x)
+            cube = cubic * room * room * room
+            near, more = np.where(small, x, near), np.where(small, cube, more)
+            error = np.where(small, np.abs(cube) * 2.0**-20, error)
+        return near, more, error
+
+    return bounds
+
+
+def _from_one(function: Callable[[Floats], Floats], limit: float, factor: float) -> Callable[[Floats], Bounds]:
+    """exp(factor * x): near 1 it is 1 + expm1(factor * x)."""
+
+    def bounds(x: Floats) -> Bounds:
+        near, more, error = _relative(function(_limited(x, limit)))
+        close = np.abs(x) < 0.25
+        if close.any():
+            step = np.expm1(np.where(close, x, 0.0) * factor)
+            near, more = np.where(close, 1.0, near), np.where(close, step, more)
+            error = np.where(close, np.abs(step) * (4 * LIBRARY_ERROR), error)
+        return near, more, error
+
+    return bounds
+
+
+def _even(
+    function: Callable[[Floats], Bounds], half: Callable[[Floats], Floats], sign: float
+) -> Callable[[Floats], Bounds]:
+    """cos and cosh: near 1 they are 1 -+ 2 sin(x/2)^2, 1 + 2 sinh(x/2)^2."""
+
+    def bounds(x: Floats) -> Bounds:
+        near, more, error = function(x)
+        close = np.abs(x) < 0.5
+        if close.any():
+            sine = half(np.where(close, x, 0.0) * 0.5)
+            sine = np.where(x != 0.0, np.maximum(np.abs(sine), TINIEST), 0.0)
+            square = 2.0 * sine * sine
+            near, more = np.where(close, 1.0, near), np.where(close, sign * square, more)
+            error = np.where(close, square * (8 * LIBRARY_ERROR), error)
+        return near, more, error
+
+    return bounds
+
+
+def _periodic(function: Callable[[Floats], Floats]) -> Callable[[Floats], Bounds]:
+    """sin and cos of large operands are less precise near their zeros than elsewhere; so is tan, and near its poles."""
+
+    def bounds(x: Floats) -> Bounds:
+        near, more, error = _relative(function(x))
+        slope = 1.0 + near * near if function is np.tan else 1.0
+        return near, more, error + np.where(np.abs(x) > 1.0, REDUCTION_ERROR * slope, 0.0)
+
+    return bounds
+
+
+def _expm1(x: Floats) -> Bounds:
+    near, more, error = _relative(np.expm1(_limited(x, FAR)))
+    small, low = np.abs(x) < 2.0**-20, x < -1.0
+    square = 0.5 * x * x * (1.0 + x / 3.0)
+    power = np.where(np.isinf(x), 0.0, np.exp(np.clip(x, -FAR, 0.0)))
+    near = np.where(small, x, np.where(low, -1.0, near))
+    more = np.where(small, square, np.where(low, power, more))
+    error = np.where(small, square * 2.0**-36, np.where(low, power * LIBRARY_ERROR, error))
+    return near, more, error
+
+
+def _log1p(x: Floats) -> Bounds:
+    near, more, error = _relative(np.log1p(x))
+    small = np.abs(x) < 2.0**-20
+    square = 0.5 * x * x * (1.0 - x / 1.5)
+    return (
+        np.where(small, x, near),
+        np.where(small, -square, more),
+        np.where(small, square * 2.0**-36, error),
+    )
+
+
+def _tanh(x: Floats) -> Bounds:
+    """Far from 0: 1 - 2 / (exp(2x) + 1)."""
+    near, more, error = _relative(np.tanh(x))
+    far = np.abs(x) > 1.0
+    tail = np.where(np.isinf(x), 0.0, 2.0 / (np.exp(2.0 * np.clip(np.abs(x), 0.0, FAR / 2)) + 1.0))
+    near, more = np.where(far, np.copysign(1.0, x), near), np.where(far, -np.copysign(tail, x), more)
+    return near, more, np.where(far, tail * (8 * LIBRARY_ERROR), error)
+
+
+def _split(x: Floats) -> Floats:
+    """The high half of x: times a number of 24 bits it is exact, and so is the rest of x."""
+    return (x.view(np.int64) & np.int64(-1 << 27)).view(np.float64)
+
+
+def _atan2(y: Floats, x: Floats) -> Bounds:
+    near, more, error = _relative(np.arctan2(y, x))
+    quotient = y / x
+    small = (np.abs(quotient) < UNIT) & (x > 0.0) & (x < math.inf) & (y != 0.0)
+    if small.any():
+        high = _split(quotient)
+        rest = ((y - high * x) - (quotient - high) * x) / x
+        room = np.copysign(np.maximum(np.abs(quotient), TINIEST), quotient)
+        cube = room * room * room / 3.0
+        near, more = np.where(small, quotient, near), np.where(small, rest - cube, more)
+        error = np.where(small, (np.abs(rest) + np.abs(cube)) * 2.0**-20, error)
+    return near, more, error
+
+
+def _log_of_sum(power: Callable[[Floats], Floats], unit: float) -> Callable[[Floats, Floats], Bounds]:
+    """log(base^a + base^b) is the greater operand and a term that shrinks with their distance."""
+
+    def bounds(a: Floats, b: Floats) -> Bounds:
+        greater, lesser = np.maximum(a, b) + 0.0, np.minimum(a, b)  # + 0.0: a greater -0 counts as 0, as in NumPy
+        distance = np.clip(greater - lesser, 0.0, 600.0)
+        more = np.log1p(power(-distance)) * unit
+        more = np.where(np.isinf(greater) | np.isinf(lesser), 0.0, more)
+        return greater, more, more * (2 * LIBRARY_ERROR + distance * 2.0**-53)
+
+    return bounds
+
+
+def _pow(x: Floats, y: Floats) -> Bounds:
+    size = np.abs(x)
+    near, more, error = _relative(np.power(size, y))
+    ordinary = np.isfinite(x) & np.isfinite(y) & (size != 1.0) & (size != 0.0) & (y != 0.0)
+    close = np.flatnonzero((np.abs(near - 1.0) < 2.0**-8) & ordinary)
+    if close.size:
+        step = np.expm1(y[close] * np.log(size[close]))
+        near[close], more[close], error[close] = 1.0, step, np.abs(step) * (8 * LIBRARY_ERROR)
+    outside = ordinary & ((near > 2.0**FAR) | (near < 2.0**-FAR))
+    if outside.any():  # clear of every format: nothing more need be known
+        near[outside] = np.where(near[outside] > 1.0, 2.0**FAR * 1.5, 2.0**-FAR / 1.5)
+        error[outside] = 0.0
+    if not ordinary.all():
+        grows = (size > 1.0) == (y > 0.0)
+        plain = np.where(grows, math.inf, 0.0)
+        plain = np.where(np.isnan(x) | np.isnan(y), math.nan, plain)
+        plain = np.where((y == 0.0) | (x == 1.0) | ((size == 1.0) & ~np.isnan(y)), 1.0, plain)
+        near = np.where(ordinary, near, plain)
+        error[~ordinary] = 0.0
+    negative = np.signbit(x)
+    if negative.any():
+        odd = np.fmod(np.abs(y), 2.0) == 1.0
+        sign = np.where(negative & odd, -1.0, 1.0)
+        near, more = near * sign, more * sign
+        fractional = negative & (x > -math.inf) & (x < 0.0) & (np.trunc(y) != y)
+        near[fractional] = math.nan
+    return near, more, error
+
+
+# -- which results are exact -----------------------------------------------------------------------------------------
+
+
+def _never(*operands: Floats) -> Exact:
+    """No result but 0, 1 and infinity is rational, for a rational operand (Lindemann); those come without error."""
+    return operands[0], operands[0], np.zeros(operands[0].shape, bool)
+
+
+def _exact_exp2(x: Floats) -> Exact:
+    """Integer powers of 2; others are irrational."""
+    whole = np.trunc(x) == x
+    return np.ldexp(1.0, np.where(whole, x, 0.0).astype(np.int32)), np.zeros_like(x), whole
+
+
+POWERS_OF_TEN = np.array([float(10**n) for n in range(23)])  # those that are float64
+
+
+def _exact_exp10(x: Floats) -> Exact:
+    """10^n: up to n = 22 a float64; beyond, of more bits than are kept. With n < 0 it has no end in binary."""
+    known = (np.trunc(x) == x) & (x >= 0.0) & (x <= 22.0)
+    return POWERS_OF_TEN[np.where(known, x, 0.0).astype(np.int64)], np.zeros_like(x), known
+
+
+def _exact_log2(x: Floats) -> Exact:
+    """Logarithms of powers of 2; others are irrational."""
+    fraction, exponent = np.frexp(x)
+    return exponent - 1.0, np.zeros_like(x), fraction == 0.5
+
+
+def _exact_log10(x: Floats) -> Exact:
+    """Logarithms of 10^n; others are irrational. No operand is 10^n with n < 0, or beyond 10^10, which has 24 bits."""
+    place = np.minimum(np.searchsorted(POWERS_OF_TEN, x), 22)
+    return place.astype(np.float64), np.zeros_like(x), x == POWERS_OF_TEN[place]
+
+
+def _exact_cbrt(x: Floats) -> Exact:
+    """Perfect cubes, of at most 24 bits, have roots of at most 8."""
+    fraction, exponent = np.frexp(np.cbrt(x))
+    root = np.ldexp(np.rint(fraction * 2.0**10), exponent - 10)
+    return root, np.zeros_like(x), root * root * root == x
+
+
+def _exact_log2_of_sum(a: Floats, b: Floats) -> Exact:
+    """log2(2^a + 2^a) = a + 1. No other sum of two powers is a power (1 and the roots of 2 are independent)."""
+    return a, np.ones_like(a), a == b
+
+
+def _exact_pow(x: Floats, y: Floats) -> Exact:
+    """x = m * 2^e, m odd, to the y is dyadic where y is an integer and, if m > 1, not negative; or where roots make it so.
+
+    The 2^j-th root of x is rational only if m and e are a 2^j-th power and a multiple of 2^j: with m < 2^24 and |e| < 512, j < 10.
+    Of the integer powers of m those below 2^53 are exact in float64; the others are odd and have more bits than are kept.
+    """
+    fraction, exponent = np.frexp(np.abs(x))
+    m, e = fraction * 2.0**24, exponent - 24.0
+    trailing = (m.astype(np.int64) & -m.astype(np.int64)).astype(np.float64)
+    m, e = m / trailing, e + np.log2(trailing)
+    power = y.copy()
+    for _ in range(9):
+        root = np.rint(np.sqrt(m))
+        halves = (np.trunc(power) != power) & (root * root == m) & (np.fmod(e, 2.0) == 0.0)
+        if not halves.any():
+            break
+        m, e, power = np.where(halves, root, m), np.where(halves, e / 2, e), np.where(halves, power * 2, power)
+    whole = np.trunc(power) == power
+    known = whole & ((m == 1.0) | ((power > 0.0) & (power < 64.0)))
+    count = np.where(known & (m > 1.0), power, 0.0).astype(np.int64)
+    product, square = np.ones_like(m), m
+    for bit in range(6):
+        product = np.where(count >> bit & 1 == 1, product * square, product)
+        square = np.minimum(square * square, 2.0**54)
+    known &= product < 2.0**53
+    scale = np.where(known, e * power, 0.0)
+    known &= np.abs(scale) < 900.0
+    value = np.ldexp(product, np.where(known, scale, 0.0).astype(np.int32))
+    negative = np.signbit(x) & (np.fmod(np.abs(y), 2.0) == 1.0)
+    return np.where(negative, -value, value), np.zeros_like(x), known
+
+
+# -- what mpmath decides ---------------------------------------------------------------------------------------------
+
+
+def _libmp() -> Any:
+    import mpmath.libmp
+
+    return mpmath.libmp
+
+
+def _named(name: str) -> Callable[..., Number]:
+    return lambda precision, x: getattr(_libmp(), name)(x, precision)
+
+
+def _precise_exp(base: str) -> Callable[..., Number]:
+    def value(precision: int, x: Number) -> Number:
+        mp = _libmp()
+        return mp.mpf_exp(mp.mpf_mul(x, getattr(mp, base)(precision + 20), precision + 20), precision)
+
+    return value
+
+
+def _precise_log(base: str) -> Callable[..., Number]:
+    def value(precision: int, x: Number) -> Number:
+        mp = _libmp()
+        return mp.mpf_div(mp.mpf_log(x, precision + 10), getattr(mp, base)(precision + 10), precision)
+
+    return value
+
+
+def _precise_expm1(precision: int, x: Number) -> Number:
+    mp = _libmp()
+    return mp.mpf_sub(mp.mpf_exp(x, precision + 60), mp.fone, precision)
+
+
+def _precise_log1p(precision: int, x: Number) -> Number:
+    mp = _libmp()
+    return mp.mpf_log(mp.mpf_add(mp.fone, x), precision)
+
+
+def _precise_cbrt(precision: int, x: Number) -> Number:
+    mp = _libmp()
+    root = mp.mpf_cbrt(mp.mpf_abs(x), precision)
+    return mp.mpf_neg(root) if x[0] else root
+
+
+def _precise_degrees(precision: int, x: Number) -> Number:
+    mp = _libmp()
+    return mp.mpf_div(mp.mpf_mul_int(x, 180, precision + 10), mp.mpf_pi(precision + 10), precision)
+
+
+def _precise_radians(precision: int, x: Number) -> Number:
+    mp = _libmp()
+    return mp.mpf_div(mp.mpf_mul(x, mp.mpf_pi(precision + 10)), mp.from_int(180), precision)
+
+
+def _precise_pow(precision: int, x: Number, y: Number) -> Number:
+    mp = _libmp()
+    logarithm = mp.mpf_log(mp.mpf_abs(x), precision + 30)
+    value = mp.mpf_exp(mp.mpf_mul(y, logarithm), precision)
+    odd = y[2] == 0  # a normal number is an odd integer by its exponent
+    return mp.mpf_neg(value) if x[0] and odd else value
+
+
+def _precise_atan2(precision: int, y: Number, x: Number) -> Number:
+    return _libmp().mpf_atan2(y, x, precision)
+
+
+def _precise_log_of_sum(base: str) -> Callable[..., Number]:
+    def value(precision: int, a: Number, b: Number) -> Number:
+        """The sum may cancel all but the difference of a number of 24 bits and a logarithm: some fifty bits."""
+        mp = _libmp()
+        working = 2 * precision + 60
+        unit = getattr(mp, base)(working) if base else mp.fone
+        power = mp.mpf_exp(mp.mpf_mul(mp.mpf_sub(b, a), unit), working)
+        term = mp.mpf_div(mp.mpf_log(mp.mpf_add(mp.fone, power, working), working), unit, working)
+        return mp.mpf_add(a, term, precision)
+
+    return value
+
+
+GUARD = 30  # bits in which a value of mpmath may be wrong: far more than any of its functions loses
+_mpmath_lock = threading.Lock()  # mpmath keeps constants in caches that two threads must not fill at once
+
+
+def _number(x: float) -> Number:
+    fraction, exponent = math.frexp(x)
+    return _libmp().from_man_exp(int(fraction * 2.0**53), exponent - 53)
+
+
+def _decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> float:
+    """The value at operands where it is irrational or has more than `kept` bits, cut to those bits, the last one set."""
+    numbers = [_number(x) for x in operands]
+    margin = 64
+    while True:
+        sign, significand, exponent, length = precise(kept + margin, *numbers)
+        significand, exponent = int(significand), int(exponent)
+        up = kept + margin - length  # zeros that mpmath cut off
+        whole = significand << up if up >= 0 else significand >> -up
+        exponent -= up
+        rest = whole & ((1 << margin) - 1)
+        if 1 << GUARD < rest < (1 << margin) - (1 << GUARD):
+            value = math.ldexp((whole >> margin) | 1, exponent + margin)
+            return -value if sign else value
+        margin *= 2
+
+
+# -- the table of functions ------------------------------------------------------------------------------------------
+
+
+class Function(NamedTuple):
+    """How to find a function's value: an interval, the theorem on exact results, mpmath."""
+
+    bounds: Callable[..., Bounds]
+    precise: Callable[..., Number]
+    exact: Callable[..., Exact] = _never
+    symmetric: bool = False  # of two operands, the greater comes first to `precise`
+
+
+LN2, LN10 = math.log(2.0), math.log(10.0)
+
+FUNCTIONS = {
+    "exp": Function(_from_one(np.exp, FAR, 1.0), _named("mpf_exp")),
+    "exp2": Function(_from_one(np.exp2, 520.0, LN2), _precise_exp("mpf_ln2"), _exact_exp2),
+    "exp10": Function(_from_one(lambda x: np.power(10.0, x), 160.0, LN10), _precise_exp("mpf_ln10"), _exact_exp10),
+    "expm1": Function(_expm1, _precise_expm1),
+    "log": Function(_library(np.log), _named("mpf_log")),
+    "log2": Function(_library(np.log2), _precise_log("mpf_ln2"), _exact_log2),
+    "log10": Function(_library(np.log10), _precise_log("mpf_ln10"), _exact_log10),
+    "log1p": Function(_log1p, _precise_log1p),
+    "sin": Function(_odd(_periodic(np.sin), -1 / 6), _named("mpf_sin")),
+    "cos": Function(_even(_periodic(np.cos), np.sin, -1.0), _named("mpf_cos")),
+    "tan": Function(_odd(_periodic(np.tan), 1 / 3), _named("mpf_tan")),
+    "asin": Function(_odd(_library(np.arcsin), 1 / 6), _named("mpf_asin")),
+    "acos": Function(_library(np.arccos), _named("mpf_acos")),
+    "atan": Function(_odd(_library(np.arctan), -1 / 3), _named("mpf_atan")),
+    "sinh": Function(_odd(_library(np.sinh, FAR), 1 / 6), _named("mpf_sinh")),
+    "cosh": Function(_even(_library(np.cosh, FAR), np.sinh, 1.0), _named("mpf_cosh")),
+    "tanh": Function(_odd(_tanh, -1 / 3), _named("mpf_tanh")),
+    "asinh": Function(_odd(_library(np.arcsinh), -1 / 6), _named("mpf_asinh")),
+    "acosh": Function(_library(np.arccosh), _named("mpf_acosh")),
+    "atanh": Function(_odd(_library(np.arctanh), 1 / 3), _named("mpf_atanh")),
+    "cbrt": Function(_library(np.cbrt), _precise_cbrt, _exact_cbrt),
+    "degrees": Function(_library(lambda x: x * (180.0 / math.pi)), _precise_degrees),
+    "radians": Function(_library(lambda x: x * (math.pi / 180.0)), _precise_radians),
+    "pow": Function(_pow, _precise_pow, _exact_pow),
+    "atan2": Function(_atan2, _precise_atan2),
+    "logaddexp": Function(_log_of_sum(np.exp, 1.0), _precise_log_of_sum(""), symmetric=True),
+    "logaddexp2": Function(
+        _log_of_sum(np.exp2, 1 / LN2), _precise_log_of_sum("mpf_ln2"), _exact_log2_of_sum, symmetric=True
+    ),
+}
+
+
+@lru_cache(maxsize=64)
+def _carrier_numbers(fmt: FormatSpec, daz: bool) -> _engine.Numbers:
+    """What decodes a format, and what `settling` needs."""
+    return _engine.numbers(fmt, fmt, Rule(daz=daz), CARRIER64)
+
+
+def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers: _engine.Numbers) -> Floats:
+    """Results at operands, cut to `kept` significant bits, the last one sticky."""
+    dropped = (1 << (53 - kept)) - 1
+    values, doubtful = np.empty(operands[0].size), np.empty(operands[0].size, np.bool_)
+    settle = _engine.loops().settling()
+    with np.errstate(all="ignore"):
+        near, more, error = function.bounds(*operands)
+        if not settle(near, more, error, values, doubtful, dropped, *numbers):
+            return values
+        places = np.flatnonzero(doubtful)
+        operands = tuple(x[places] for x in operands)
+        near, more, known = function.exact(*operands)
+    if known.any():
+        exact, _ = np.empty(places.size), settle
+        settle(near, more, np.zeros(places.size), exact, np.empty(places.size, np.bool_), dropped, *numbers)
+        values[places[known]] = exact[known]
+        places, operands = places[~known], tuple(x[~known] for x in operands)
+    if places.size:
+        if function.symmetric:
+            operands = np.maximum(*operands), np.minimum(*operands)
+        rows = zip(*(x.tolist() for x in operands), strict=True)
+        with _mpmath_lock:
+            values[places] = [_decided(function.precise, row, kept) for row in rows]
+    return values
+
+
+@lru_cache(maxsize=256)
+def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
+    """A unary function's values at every code of a format, cut to KEPT_DRAWN bits."""
+    numbers = _carrier_numbers(fmt, daz)
+    codes = np.arange(1 << fmt.width, dtype=np.uint16)
+    operands = np.empty(codes.size)
+    _engine.loops().decoding()(codes, operands, *numbers)
+    table = _values(FUNCTIONS[name], (operands,), KEPT_DRAWN, numbers)
+    table.flags.writeable = False
+    return table
+
+
+@lru_cache(maxsize=256)
+def _result_table(name: str, fmt: FormatSpec, rule: Rule, payloads: bool) -> tuple[_engine.Codes, _engine.Codes]:
+    """A unary function's codes and flags at every code of a format."""
+    every = _engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
+    codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
+    job = Job(name, fmt, fmt, rule, [every], codes, flags, True, 0.0, None)
+    rounding = _rounding(job)
+    rounding(0, every.size, _table(name, fmt, rule.daz))
+    return _engine.flattened(codes), _engine.flattened(flags)
+
+
+def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
+    """What rounds values of the elements start ... stop."""
+    loops = _engine.loops()
+    unusual = _engine.is_unusual(job.fmt)
+    known = _engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
+    a, b, c = job.operands_for(CARRIER64)
+    codes, raises, drawn = job.codes, job.raises, job.drawn
+    given = "given_of_one" if len(job.operands) == 1 else "given_of_two"
+    if drawn is None:
+        way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+        loop = loops.elementwise(given, way, unusual, job.each, job.propagates)
+    else:
+        loop = loops.elementwise_drawn(given, unusual, job.each, job.propagates)
+
+    def work(start: int, stop: int, values: Floats) -> int:
+        span = slice(start, stop)
+        spans = a[span], b[span], c[span], codes[span], raises[span], values
+        if drawn is None:
+            return int(loop(*spans, *known))
+        return int(loop(*spans, *known, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width))
+
+    return work
+
+
+def _looked_up(job: Job) -> Work:
+    """The work of a function whose results are in a table."""
+    table, raised = _result_table(job.operation, job.fmt, job.rule, job.propagates)
+    gather = _engine.loops().gathering(job.each)
+    (a,), codes, raises = job.operands, job.codes, job.raises
+
+    def work(start: int, stop: int) -> int:
+        return int(gather(a[start:stop], codes[start:stop], raises[start:stop], table, raised))
+
+    return work
+
+
+def _computed(job: Job) -> Work:
+    """The work of a function chunk by chunk: operands decoded (or values looked up), then values, then codes."""
+    function, daz = FUNCTIONS[job.operation], job.rule.daz
+    numbers = _carrier_numbers(job.source, daz)
+    table = _table(job.operation, job.source, daz) if _tabulated(job) else None
+    kept = KEPT if job.drawn is None else KEPT_DRAWN
+    decode = _engine.loops().decoding()
+    rounding = _rounding(job)
+
+    def work(start: int, stop: int) -> int:
+        seen = 0
+        for first in range(start, stop, CHUNK):
+            last = min(first + CHUNK, stop)
+            parts = [x[first:last] for x in job.operands]
+            if table is not None:
+                values = table[parts[0]]
+            else:
+                operands = tuple(np.empty(last - first) for _ in parts)
+                for part, place in zip(parts, operands, strict=True):
+                    decode(part, place, *numbers)
+                values = _values(function, operands, kept, numbers)
+            seen |= rounding(first, last, values)
+        return seen
+
+    return work
+
+
+def _tabulated(job: Job) -> bool:
+    """Whether there is a table; in plain Python it would take longer to make than anybody waits."""
+    return len(job.operands) == 1 and job.source.width <= TABLE_BITS and not _engine.loops().jit.DISABLED
+
+
+def _work(job: Job) -> Work:
+    return _looked_up(job) if _tabulated(job) and job.drawn is None else _computed(job)
+
+
+# -- the functions ---------------------------------------------------------------------------------------------------
+
+
+class Unary(Protocol):
+    """A function of codes."""
+
+    def __call__(self, a: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+        """Codes in, (codes, flags) out."""
+
+
+class Binary(Protocol):
+    """A function of two arrays of codes, which broadcast."""
+
+    def __call__(self, a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+        """Codes in, (codes, flags) out."""
+
+
+def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Options) -> Result:
+    fmt = check_format(fmt)
+    call = Call(options, fmt)
+    codes = [check_codes(x, fmt, argument) for argument, x in operands.items()]
+    return _engine.run(
+        name,
+        codes,
+        list(operands),
+        fmt.spec,
+        fmt,
+        call.settings,
+        out=call.out,
+        flags=call.flags,
+        random_bits=call.random_bits,
+        stream=call.stream,
+        work=_work if name in FUNCTIONS else None,
+    )
+
+
+def _documented(function: Any, name: str, summary: str, source: str, shape: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"{summary}\n\n    Codes in, (codes, flags) out, of the shape {shape}. INVALID for signalling NaNs; INEXACT, UNDERFLOW\n"
+        f"    and OVERFLOW as rounding makes them. Source: {source}.\n    "
+    )
+    return function
+
+
+IEEE = "IEEE 754-2019 9.2"
+
+
+def _unary(name: str, summary: str, source: str = IEEE) -> Unary:
+    def function(a: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+        return _run(name, {"a": a}, fmt, options)
+
+    made: Unary = _documented(function, name, summary, source, "of `a`")
+    return made
+
+
+def _binary(name: str, summary: str, source: str = IEEE) -> Binary:
+    def function(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+        return _run(name, {"a": a, "b": b}, fmt, options)
+
+    made: Binary = _documented(function, name, summary, source, "the operands broadcast to")
+    return made
+
+
+exp = _unary("exp", "e^a. Exact for 0 and infinities.")
+exp2 = _unary("exp2", "2^a. Exact for integers and infinities.")
+exp10 = _unary("exp10", "10^a. Exact for integers from 0 on, as far as the format has them.")
+expm1 = _unary("expm1", "e^a - 1. Exact for zeros, which keep their sign, and infinities.")
+log = _unary("log", "The natural logarithm. DIVBYZERO for zeros: -inf; INVALID below zero. log(1) is +0.")
+log2 = _unary("log2", "The binary logarithm. DIVBYZERO for zeros: -inf; INVALID below zero. Exact for powers of 2.")
+log10 = _unary("log10", "The decimal logarithm. DIVBYZERO for zeros: -inf; INVALID below zero. Exact for powers of 10.")
+log1p = _unary("log1p", "log(1 + a). DIVBYZERO for -1: -inf; INVALID below -1. Zeros keep their sign.")
+sin = _unary("sin", "The sine of radians, of any size. INVALID for infinities. Zeros keep their sign.")
+cos = _unary("cos", "The cosine of radians, of any size. INVALID for infinities.")
+tan = _unary("tan", "The tangent of radians, of any size. INVALID for infinities. Zeros keep their sign.")
+asin = _unary("asin", "The arcsine, -pi/2 to pi/2. INVALID beyond -1 and 1. Zeros keep their sign.")
+acos = _unary("acos", "The arccosine, 0 to pi. INVALID beyond -1 and 1. acos(1) is +0.")
+atan = _unary("atan", "The arctangent, -pi/2 to pi/2. Zeros keep their sign.")
+sinh = _unary("sinh", "The hyperbolic sine. Zeros keep their sign.")
+cosh = _unary("cosh", "The hyperbolic cosine.")
+tanh = _unary("tanh", "The hyperbolic tangent; that of infinities is exact. Zeros keep their sign.")
+asinh = _unary("asinh", "The inverse hyperbolic sine. Zeros keep their sign.")
+acosh = _unary("acosh", "The inverse hyperbolic cosine, from 0 on. INVALID below 1. acosh(1) is +0.")
+atanh = _unary(
+    "atanh", "The inverse hyperbolic tangent. DIVBYZERO for -1 and 1; INVALID beyond. Zeros keep their sign."
+)
+cbrt = _unary("cbrt", "The cube root, of negative numbers too. Zeros keep their sign.", f"{IEEE} (rootn with n = 3)")
+degrees = _unary("degrees", "a * 180 / pi, rounded once.", "numpy.degrees")
+radians = _unary("radians", "a * pi / 180, rounded once.", "numpy.radians")
+pow = _binary(
+    "pow",
+    "a^b. INVALID for a negative finite a and a b that is no integer; DIVBYZERO for a zero to a negative finite b.\n\n"
+    "    pow(x, 0) and pow(1, y) are 1 for quiet NaNs too, pow(-1, inf) is 1. Exact wherever the result is a number of the format.",
+)
+hypot = _binary("hypot", "The square root of a*a + b*b, infinite beside an infinity even for a quiet NaN.")
+atan2 = _binary(
+    "atan2", "The angle of the point (b, a), -pi to pi; of zeros and infinities by C's table.", f"{IEEE}, C23 F.10.1.4"
+)
+logaddexp = _binary("logaddexp", "log(e^a + e^b).", "numpy.logaddexp")
+logaddexp2 = _binary("logaddexp2", "log2(2^a + 2^b).", "numpy.logaddexp2")
+floor_divide = _binary(
+    "floor_divide",
+    "The floor of the exact quotient, rounded once. By zero as `div`; INVALID for an infinite a by anything but zero.",
+    "numpy.floor_divide",
+)
+fmod = _binary(
+    "fmod",
+    "a - n*b, n the quotient cut to an integer: exact, with the sign of a. INVALID for infinite a and zero b.",
+    "C23 7.12.11.1",
+)
+modulo = _binary(
+    "modulo",
+    "a - floor(a/b)*b, rounded once, with the sign of b, a zero too. INVALID for infinite a and zero b.",
+    "numpy.remainder, Python's %",
+)
