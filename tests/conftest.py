@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import conformance
 import pytest
 
 worker = os.environ.get("PYTEST_XDIST_WORKER")
@@ -19,6 +22,7 @@ if worker and "NUMBA_CACHE_DIR" not in os.environ:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also run the tests over whole operand spaces (minutes)")
+    parser.addoption("--conformance-table", metavar="FILE", help="write what the conformance tests tried, as Markdown")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -39,3 +43,60 @@ def vectors() -> Path:
     if not path.is_dir():
         pytest.fail(f"SOFTFLOAT_VECTORS={folder} is no folder")
     return path
+
+
+# -- conformance -----------------------------------------------------------------------------------------------------
+
+COUNTS = pytest.StashKey[conformance.Counts]()
+FROM_WORKERS = pytest.StashKey[list[conformance.Counts]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[COUNTS] = {}
+    config.stash[FROM_WORKERS] = []
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest) -> Iterator[conformance.Tally]:
+    """tally(operation, format, rounding, cases, mismatches): counted under the test's marker `conformance(source)`."""
+    (source,) = request.node.get_closest_marker("conformance").args
+    counts, seen = request.config.stash[COUNTS], []
+
+    def record(operation: str, fmt: object, rounding: object, cases: int, wrong: int = 0) -> None:
+        seen.append(cases)
+        conformance.add(counts, (source, operation, str(fmt), str(rounding)), int(cases), int(wrong))
+
+    yield record
+    assert sum(seen), "a conformance test compared nothing"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        counts = session.config.stash[COUNTS]
+        session.config.workeroutput["conformance"] = [[*key, *value] for key, value in counts.items()]
+
+
+class Workers:
+    """Where pytest-xdist runs the tests, their counts come from the workers."""
+
+    @staticmethod
+    def pytest_testnodedown(node: Any) -> None:
+        rows = getattr(node, "workeroutput", {}).get("conformance", [])
+        node.config.stash[FROM_WORKERS].append({tuple(row[:4]): tuple(row[4:]) for row in rows})
+
+
+def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
+    if manager.hasplugin("dsession") and not manager.hasplugin("conformance-workers"):
+        manager.register(Workers(), "conformance-workers")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = conformance.merge([config.stash[COUNTS], *config.stash[FROM_WORKERS]])
+    path = config.getoption("--conformance-table")
+    if path:
+        lines = [*conformance.summary(counts), "", *conformance.details(counts)]
+        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if counts and (path or "conformance" in (config.getoption("-m") or "")):
+        terminalreporter.section("conformance")
+        for line in conformance.summary(counts):
+            terminalreporter.write_line(line)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from conformance import Tally
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM, edges, operands
@@ -492,21 +493,25 @@ def test_matmul(name: str) -> None:
 # -- hardware --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("results read off tensor cores")
 @pytest.mark.parametrize("name", CORE_SETS)
-def test_tensor_cores(vectors: Path, name: str) -> None:
+def test_tensor_cores(vectors: Path, tally: Tally, name: str) -> None:
     rows, fmt, instruction = core_rows(vectors, name)
     arch, _, target = name.split("_")
     a, b, c, d = (np.array(column) for column in zip(*rows, strict=True))
     accumulator = tensor_core(arch, fmt, CORE_FORMATS[target], instruction)
     codes, _ = bits.vecdot(a, b, fmt, accumulator, c)
+    tally(f"dot product, {arch}", f"{fmt} to {CORE_FORMATS[target]}", "as built", codes.size, (codes != d).sum())
     np.testing.assert_array_equal(codes, d)
 
 
+@pytest.mark.conformance("results read off x86 hardware")
 @pytest.mark.parametrize("family", ["uniform", "close", "tiny", "huge", "special", "ftzprobe"])
-def test_vdpbf16ps(vectors: Path, family: str) -> None:
+def test_vdpbf16ps(vectors: Path, tally: Tally, family: str) -> None:
     with np.load(vectors / "x86_hw_small.npz") as archive:
         c, a, b, d = (archive[f"vdpbf16ps_{family}_{column}"] for column in "cabd")
     codes, _ = bits.vecdot(a, b, "bfloat16", vdpbf16ps(), c)
+    tally("VDPBF16PS", "bfloat16 to float32", "nearest_even", codes.size, (codes != d).sum())
     np.testing.assert_array_equal(codes, d)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from conformance import Tally
 
 import softfloat
 from softfloat import bits
@@ -22,6 +23,7 @@ ROUNDINGS = {
 }
 FORMATS = {"f16": (softfloat.float16, 0x7E00), "bf16": (softfloat.bfloat16, 0x7FC0)}
 OPERATIONS = {"add": bits.add, "mul": bits.mul, "div": bits.div}
+DIGESTS = "digests of whole operand spaces"
 FOLD_START, FOLD_FACTOR = 0xCBF29CE484222325, 0x100000001B3
 
 
@@ -49,7 +51,7 @@ def fold_block(rows: np.ndarray) -> int:
     return h
 
 
-def check_blocks(vectors: Path, name: str, operation: str, mode: str, blocks: range) -> None:
+def check_blocks(vectors: Path, tally: Tally, name: str, operation: str, mode: str, blocks: range) -> None:
     fmt, nan = FORMATS[name]
     digests = np.load(vectors / f"exhaustive_digests_{name}.npz")
     all_codes = np.arange(65536, dtype=np.uint16)
@@ -62,25 +64,28 @@ def check_blocks(vectors: Path, name: str, operation: str, mode: str, blocks: ra
             h, g = fold(all_codes[first : first + rows], nan, codes, flags, fmt.inf_code)
             plain.append(h)
             flagged.append(g)
+        tally(operation, fmt, ROUNDINGS[mode], 256 << 16)
         assert fold_block(np.concatenate(plain)) == digests[f"{name}_{operation}_{mode}_r"][block], block
         assert fold_block(np.concatenate(flagged)) == digests[f"{name}_{operation}_{mode}_rf"][block], block
 
 
+@pytest.mark.conformance(DIGESTS)
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_block_of_pairs(vectors: Path, name: str, operation: str, mode: str) -> None:
+def test_a_block_of_pairs(vectors: Path, tally: Tally, name: str, operation: str, mode: str) -> None:
     """One of the 256 blocks, a different one for each case: 16 777 216 pairs."""
     block = int.from_bytes(hashlib.sha256(f"{name}{operation}{mode}".encode()).digest()[:1], "big")
-    check_blocks(vectors, name, operation, mode, range(block, block + 1))
+    check_blocks(vectors, tally, name, operation, mode, range(block, block + 1))
 
 
 @pytest.mark.exhaustive
+@pytest.mark.conformance(DIGESTS)
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_all_pairs(vectors: Path, name: str, operation: str, mode: str) -> None:
-    check_blocks(vectors, name, operation, mode, range(256))
+def test_all_pairs(vectors: Path, tally: Tally, name: str, operation: str, mode: str) -> None:
+    check_blocks(vectors, tally, name, operation, mode, range(256))
 
 
 def cast_block(name: str, mode: str, block: int) -> bytes:
@@ -95,20 +100,24 @@ def cast_block(name: str, mode: str, block: int) -> bytes:
     return digest.digest()
 
 
+@pytest.mark.conformance(DIGESTS)
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_some_blocks_of_casts(vectors: Path, name: str, mode: str) -> None:
+def test_some_blocks_of_casts(vectors: Path, tally: Tally, name: str, mode: str) -> None:
     """Blocks with the subnormals, the normals and the overflow of half, and the top of bfloat16: 16 777 216 operands each."""
     digests = json.loads((vectors / "cast_digests.json").read_text())[f"f32_to_{name}_{mode}"]
     for block in (0x33, 0xB8, 0x47, 0x7F):
+        tally("convert", f"float32 to {FORMATS[name][0]}", ROUNDINGS[mode], 1 << 24)
         assert cast_block(name, mode, block)[:8].hex() == digests["blocks"][block], block
 
 
 @pytest.mark.exhaustive
+@pytest.mark.conformance(DIGESTS)
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_all_casts(vectors: Path, name: str, mode: str) -> None:
+def test_all_casts(vectors: Path, tally: Tally, name: str, mode: str) -> None:
     digests = json.loads((vectors / "cast_digests.json").read_text())[f"f32_to_{name}_{mode}"]
+    tally("convert", f"float32 to {FORMATS[name][0]}", ROUNDINGS[mode], 1 << 32)
     full = [cast_block(name, mode, block) for block in range(256)]
     assert [x[:8].hex() for x in full] == digests["blocks"]
     assert hashlib.sha256(b"".join(full)).hexdigest() == digests["total"]

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from conformance import Tally
 from operands import CUSTOM, operands
 
 from softfloat import ROSTER, Format, bits, reference
@@ -16,6 +17,7 @@ ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "div": 2, "remainder": 2, "sqrt": 1,
 SELECTIONS = ("minimum", "maximum", "minimum_number", "maximum_number")
 MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
 COUNT = 60
+ORACLE = "softfloat.reference, exact fractions"
 
 
 def options_of(seed: int, fmt: Format, mode: str) -> dict[str, object]:
@@ -55,14 +57,16 @@ def agree(
         assert found == expected, f"{name}({', '.join(map(hex, row))}) {options} {extra}: {found}, oracle {expected}"
 
 
+@pytest.mark.conformance(ORACLE)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
-def test_arithmetic(fmt: Format, mode: str) -> None:
+def test_arithmetic(tally: Tally, fmt: Format, mode: str) -> None:
     for case, (name, arity) in enumerate(ARITHMETIC.items()):
         seed = 1000 * FORMATS.index(fmt) + 10 * MODES.index(mode) + case
         columns = operands(fmt, COUNT, arity, seed)
         options = options_of(seed, fmt, mode)
         compiled, oracle = getattr(bits, name), getattr(reference, name)
+        tally(name, fmt, mode, COUNT)
         agree(
             name,
             lambda o, f=compiled, c=columns: f(*c, fmt, **o),
@@ -73,13 +77,15 @@ def test_arithmetic(fmt: Format, mode: str) -> None:
         )
 
 
+@pytest.mark.conformance(ORACLE)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dst", FORMATS, ids=str)
-def test_convert(dst: Format, mode: str) -> None:
+def test_convert(tally: Tally, dst: Format, mode: str) -> None:
     for src in FORMATS:
         seed = 100_000 + 1000 * FORMATS.index(dst) + 10 * FORMATS.index(src) + MODES.index(mode)
         columns = operands(src, COUNT, 1, seed)
         options = options_of(seed, dst, mode)
+        tally("convert", f"to {dst}", mode, COUNT)
         agree(
             f"{src} to {dst}",
             lambda o, c=columns, s=src: bits.convert(*c, s, dst, **o),

@@ -20,6 +20,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import softfloatpy as sf
+from conformance import Tally
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,9 +126,10 @@ def unpack(value: Any) -> int:
     return int.from_bytes(value.to_bytes(), "big")
 
 
+@pytest.mark.conformance("SoftFloat, through softfloatpy: the oracle")
 @pytest.mark.parametrize("op", SF_ARITHMETIC)
 @pytest.mark.parametrize("kind", ["f16", "f32"])
-def test_arithmetic_is_softfloats(kind: str, op: str) -> None:
+def test_arithmetic_is_softfloats(tally: Tally, kind: str, op: str) -> None:
     fmt, (arity, function) = SF_FORMATS[kind], SF_ARITHMETIC[op]
     rows = operands(fmt, arity, 800, seed=arity)
     rows += [(a, *b) for a in edges(fmt) for b in itertools.product(edges(fmt), repeat=arity - 1)][
@@ -137,16 +139,20 @@ def test_arithmetic_is_softfloats(kind: str, op: str) -> None:
         code, flags = softfloat(f"{kind}_{op}", rounding, tininess, *(pack(c, kind) for c in row))
         ours = function(*row, fmt, rounding=rounding, tininess=tininess)
         expected = canonical((unpack(code), flags), fmt)
+        tally(op, fmt, rounding, 1, ours != expected)
         assert ours == expected, (op, [hex(c) for c in row], rounding, tininess)
 
 
+@pytest.mark.conformance("SoftFloat, through softfloatpy: the oracle")
 @pytest.mark.parametrize("op", SF_RELATIONS)
 @pytest.mark.parametrize("kind", ["f16", "f32"])
-def test_comparisons_are_softfloats(kind: str, op: str) -> None:
+def test_comparisons_are_softfloats(tally: Tally, kind: str, op: str) -> None:
     fmt = SF_FORMATS[kind]
     for row in [*itertools.product(edges(fmt), repeat=2), *operands(fmt, 2, 200, seed=7)]:
         expected = softfloat(f"{kind}_{op}", "nearest_even", "after", *(pack(c, kind) for c in row))
-        assert SF_RELATIONS[op](*row, fmt) == expected, [hex(c) for c in row]
+        ours = SF_RELATIONS[op](*row, fmt)
+        tally(op, fmt, "exact", 1, ours != expected)
+        assert ours == expected, [hex(c) for c in row]
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -174,8 +180,9 @@ def test_integers_are_softfloats(kind: str, exact: bool) -> None:
 CASTS = [("f16", "f32"), ("f32", "f16"), ("f32", "bf16"), ("bf16", "f32"), ("f64", "f16"), ("f64", "f32")]
 
 
+@pytest.mark.conformance("SoftFloat, through softfloatpy: the oracle")
 @pytest.mark.parametrize(("source", "target"), CASTS)
-def test_conversions_are_softfloats(source: str, target: str) -> None:
+def test_conversions_are_softfloats(tally: Tally, source: str, target: str) -> None:
     dst, rng = SF_FORMATS[target], random.Random(11)
     if source == "f64":  # near what the target has, a few units of float64 beside values and midpoints, and anything
         centres = [abs(to_float(c, dst)) for c in edges(dst)]
@@ -193,7 +200,9 @@ def test_conversions_are_softfloats(source: str, target: str) -> None:
             ours = ref.encode(struct.unpack("<d", struct.pack("<Q", code))[0], dst, **options)
         else:
             ours = ref.convert(code, SF_FORMATS[source], dst, **options)
-        assert ours == canonical((unpack(result), flags), dst), (hex(code), options)
+        expected = canonical((unpack(result), flags), dst)
+        tally("convert", f"{SF_FORMATS.get(source, 'float64')} to {dst}", rounding, 1, ours != expected)
+        assert ours == expected, (hex(code), options)
 
 
 @pytest.mark.parametrize("target", ["f16", "f32"])
@@ -242,16 +251,19 @@ def mpfr(fmt: Format, rounding: str, function: Callable[..., Any], row: tuple[in
         return float(result), flags | U * (context.underflow and context.inexact)
 
 
+@pytest.mark.conformance("MPFR, through gmpy2: the oracle")
 @pytest.mark.parametrize("op", MPFR_OPS)
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "float8_e4m3", "float8_e3m4"])
-def test_arithmetic_is_mpfrs(name: str, op: str) -> None:
+def test_arithmetic_is_mpfrs(tally: Tally, name: str, op: str) -> None:
     fmt, (arity, function, theirs) = ROSTER[name], MPFR_OPS[op]
     # MPFR raises its NaN flag for quiet NaN operands too
     rows = [r for r in operands(fmt, arity, 800, seed=17) if not any(ref.decode(c, fmt).is_nan for c in r)]
     for row, rounding in itertools.product(rows, MPFR_MODES):
         code, flags = function(*row, fmt, rounding=rounding)
         value, expected = mpfr(fmt, rounding, theirs, row)
-        assert (repr(to_float(code, fmt)), flags) == (repr(value), expected), ([hex(c) for c in row], rounding)
+        right = (repr(to_float(code, fmt)), flags) == (repr(value), expected)
+        tally(op, fmt, rounding, 1, not right)
+        assert right, ([hex(c) for c in row], rounding)
 
 
 # -- traps -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,66 @@
+"""What the conformance tests tried: counted in every worker, put together at the end, written as a table.
+
+A test marked `conformance("source")` tells the fixture `tally` how many cases of which operation, format and rounding it
+compared, and how many differed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+Key: TypeAlias = tuple[str, str, str, str]
+"""(source, operation, format, rounding)."""
+Counts: TypeAlias = dict[Key, tuple[int, int]]
+"""Cases and mismatches."""
+Tally: TypeAlias = Callable[..., None]
+
+LIVE = "this machine's instructions"
+"""A source whose cases depend on the machine, and so are not in the README."""
+
+
+def add(counts: Counts, key: Key, cases: int, wrong: int) -> None:
+    """Count some cases."""
+    before, failed = counts.get(key, (0, 0))
+    counts[key] = before + cases, failed + wrong
+
+
+def merge(parts: Iterable[Counts]) -> Counts:
+    """The counts of several workers."""
+    whole: Counts = {}
+    for part in parts:
+        for key, (cases, wrong) in part.items():
+            add(whole, key, cases, wrong)
+    return whole
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+
+
+def summary(counts: Counts) -> list[str]:
+    """A line for each source, and one for all: Markdown."""
+    sources: dict[str, list[Key]] = defaultdict(list)
+    for key in sorted(counts):
+        if key[0] != LIVE:
+            sources[key[0]].append(key)
+    rows = []
+    for source, keys in sources.items():
+        operations, formats, modes = (len({key[i] for key in keys}) for i in (1, 2, 3))
+        cases, wrong = (sum(counts[key][i] for key in keys) for i in (0, 1))
+        rows.append((source, str(operations), str(formats), str(modes), _grouped(cases), _grouped(wrong)))
+    kept = [key for keys in sources.values() for key in keys]
+    cases, wrong = (sum(counts[key][i] for key in kept) for i in (0, 1))
+    rows.append(("all", "", "", "", _grouped(cases), _grouped(wrong)))
+    return _table(("held against", "operations", "formats", "roundings", "cases", "mismatches"), rows)
+
+
+def details(counts: Counts) -> list[str]:
+    """A line for each operation, format and rounding: Markdown."""
+    rows = [(*key, _grouped(cases), _grouped(wrong)) for key, (cases, wrong) in sorted(counts.items())]
+    return _table(("held against", "operation", "format", "rounding", "cases", "mismatches"), rows)
