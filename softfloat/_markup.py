@@ -34,6 +34,7 @@ __all__ = [
     "special_values",
     "styled",
     "table_html",
+    "titled",
 ]
 
 FIELD_STYLES = {"sign": "#D55E00", "exponent": "#009E73", "fraction": "#0072B2"}
@@ -159,7 +160,9 @@ def format_facts(fmt: Format) -> list[tuple[str, str]]:
         ("smallest normal", f"{fmt.tiny:.6g} = 2^{fmt.emin}"),
         (
             "smallest subnormal",
-            f"{fmt.smallest_subnormal:.6g} = 2^{fmt.emin - fmt.mantissa_bits}" if fmt.subnormals and fmt.mantissa_bits else "none",
+            f"{fmt.smallest_subnormal:.6g} = 2^{fmt.emin - fmt.mantissa_bits}"
+            if fmt.subnormals and fmt.mantissa_bits
+            else "none",
         ),
         ("eps", f"{fmt.eps:.6g} = 2^{-fmt.mantissa_bits}"),
         ("special values", special_values(fmt)),
@@ -186,30 +189,28 @@ def format_rich(fmt: Format) -> RenderableType:
     """The same as `format_html`, for a rich console."""
     from rich.text import Text
 
-    table = plain_table(fmt.name)
+    table = plain_table()
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("layout", styled(_letters(fmt)))
     for name, text in format_facts(fmt):
         table.add_row(name, Text(text))
-    return table
+    return titled(fmt.name, table)
 
 
-def plain_table(title: str, header: bool = False, caption: str = "") -> Table:
+def plain_table(header: bool = False) -> Table:
     """A rich table without lines."""
     from rich.table import Table
+
+    return Table(show_header=header, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def titled(title: str, table: RenderableType, note: str = "") -> RenderableType:
+    """A title above a table and a note below; unlike the table's own, they may be wider than it."""
+    from rich.console import Group
     from rich.text import Text
 
-    return Table(
-        title=Text(title, "bold"),
-        title_justify="left",
-        caption=Text(caption) if caption else None,
-        caption_justify="left",
-        show_header=header,
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
+    return Group(Text(title, "bold"), table, *([Text(note, "dim")] if note else []))
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
@@ -309,9 +310,9 @@ class ArrayView:
             yield Text(title, "bold")
             return
         if len(codes.shape) == 2:
-            yield self._grid(codes, texts, title, options.max_width)
+            yield titled(title, self._grid(codes, texts, options.max_width))
             return
-        table = plain_table(title, header=True)
+        table = plain_table(header=True)
         for heading in ("", "value", "code", "bits"):
             table.add_column(heading, header_style="dim", style=None if heading else "dim", overflow="fold")
         places: list[Any] = [()] if not codes.shape else list(_shown(codes.shape[0], ROWS))
@@ -322,9 +323,9 @@ class ArrayView:
             name = str(place) if codes.shape else ""
             code = Text(code_text(codes[place], fmt))
             table.add_row(name, Text(str(texts[place])), code, fields_rich(codes[place], fmt))
-        yield table
+        yield titled(title, table)
 
-    def _grid(self, codes: Any, texts: Any, title: str, width: int) -> Any:
+    def _grid(self, codes: Any, texts: Any, width: int) -> Table:
         from rich.text import Text
 
         fmt = self.fmt
@@ -341,7 +342,7 @@ class ArrayView:
         while needed(columns) > width and edge > 1:
             edge = min(edge - 1, EDGE)
             columns = _shown(codes.shape[1], 2 * edge, edge)
-        table = plain_table(title, header=True)
+        table = plain_table(header=True)
         table.add_column("", style="dim", no_wrap=True)
         for j in columns:
             table.add_column("…" if j is None else str(j), header_style="dim", overflow="fold")

@@ -1,4 +1,4 @@
-"""The command line: `softfloat reproduce`, `softfloat inspect` and `softfloat accumulators`.
+"""The command line: `softfloat reproduce`, `softfloat inspect`, `softfloat formats` and `softfloat accumulators`.
 
 Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody
 reads the output.
@@ -9,24 +9,26 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import dataclasses
-import json
 import math
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum, Flag
-from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import softfloat
+from softfloat._output import CommandError
+from softfloat._output import console as _console
+from softfloat._output import print_json as _print_json
 from softfloat.environment import Rounding, as_rounding
 from softfloat.formats import ROSTER, Format
+from softfloat.testing import hardware_commands
+from softfloat.testing.commands import add_parsers
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.text import Text
 
     from softfloat.accumulators import Accumulator
@@ -40,10 +42,6 @@ NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
 SEED_HELP = "of stochastic rounding, 0 to 2^64 - 1 (default: 0)"
 WIDE = 120  # columns that a table of claims needs; narrower terminals get a list
 VERDICT_STYLES = {"reproduced": "green", "typo": "yellow", "not numeric": "dim", "FAILED": "bold red"}
-
-
-class CommandError(Exception):
-    """Something the user can put right, in one line."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -123,6 +121,18 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     inspect.set_defaults(run=_inspect)
 
+    formats = commands.add_parser(
+        "formats",
+        help="compare formats: layout, range, precision, special values",
+        description="Compares formats: fields, precision, exponents, largest and smallest numbers, how infinities and "
+        "NaN are coded.",
+        epilog=f"formats: {', '.join(ROSTER)}",
+    )
+    names = "these alone (default: all named formats)"
+    formats.add_argument("--format", "-f", type=_format, nargs="+", action="extend", metavar="NAME", help=names)
+    formats.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    formats.set_defaults(run=_formats)
+
     accumulators = commands.add_parser(
         "accumulators",
         help="list how dot products can be summed, and where each rule comes from",
@@ -132,6 +142,8 @@ def build_parser() -> argparse.ArgumentParser:
     accumulators.add_argument("name", nargs="?", type=_preset, metavar="NAME", help="one preset, such as tensor_core")
     accumulators.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     accumulators.set_defaults(run=_accumulators)
+    add_parsers(commands)
+    hardware_commands.add_parsers(commands)
     return parser
 
 
@@ -177,41 +189,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 # -- output ----------------------------------------------------------------------------------------------------------
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without the multiplication sign still gets its table
-    return Quiet(highlight=False, emoji=False, markup=False)
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(_plain(document), indent=2, allow_nan=False))
-
-
-def _plain(x: Any) -> Any:
-    """Data as JSON can hold it: fractions, infinities and NaN as strings, flags as lists of names."""
-    if isinstance(x, Flag):
-        return [member.name for member in type(x) if member in x]
-    if isinstance(x, Enum):
-        return str(x.value)
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        return {field.name: _plain(getattr(x, field.name)) for field in dataclasses.fields(x)}
-    if isinstance(x, dict):
-        return {str(key): _plain(value) for key, value in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [_plain(value) for value in x]
-    if isinstance(x, Fraction):
-        return str(x)
-    if isinstance(x, float) and not math.isfinite(x):
-        return str(x)
-    return x
 
 
 @contextlib.contextmanager
@@ -270,15 +247,27 @@ def _reproduce(options: argparse.Namespace) -> int:
     with _progress(claims.STAGES) as advance:
         report = claims.reproduce(options.seed, advance)
     if options.plot is not None:
-        _attempt(lambda: _display().plot_running_sums(report.nearest, report.stochastic, options.plot))
+        display = _display()
+        _attempt(lambda: display.save(display.running_sums(report.nearest, report.stochastic), options.plot))
     written = [] if options.plot is None else [options.plot]
     if options.plots is not None:
-        _attempt(lambda: written.extend(map(str, _display().plot_report(report, options.plots))))
+        written += _write_figures(report, options.plots)
     if options.json:
         _print_json(_document(report, options.plot, written))
     else:
         _print_report(report, written)
     return 0 if report.passed else FAILED
+
+
+def _write_figures(report: Report, folder: str) -> list[str]:
+    display, written = _display(), []
+
+    def write() -> None:
+        for name, figure in display.report_figures(report).items():
+            written.append(str(display.save(figure, Path(folder, name))))
+
+    _attempt(write)
+    return written
 
 
 def _display() -> Any:
@@ -581,6 +570,71 @@ def _measurements(headings: Sequence[str], rows: Sequence[Sequence[str]], width:
         lines = [", ".join(f"{name} {cell}" for name, cell in zip(headings, row, strict=True)) for row in rows]
         return Text("\n".join(" " + line for line in lines))
     return _grid(headings, rows, gap=1)
+
+
+# -- softfloat formats -----------------------------------------------------------------------------------------------
+
+
+def _formats(options: argparse.Namespace) -> int:
+    formats = list(dict.fromkeys(options.format or ROSTER.values()))
+    if options.json:
+        _print_json({"version": softfloat.__version__, "formats": [_format_document(fmt) for fmt in formats]})
+    else:
+        _print_formats(formats)
+    return 0
+
+
+DOCUMENTED = (
+    *("bits", "signed", "exponent_bits", "mantissa_bits", "layout", "p", "bias", "emin", "emax", "max", "min"),
+    *("smallest_normal", "smallest_subnormal", "eps", "infinities", "nan", "subnormals", "signed_zero", "zero"),
+)
+"""Attributes of a format that its JSON has."""
+
+
+def _format_document(fmt: Format) -> dict[str, Any]:
+    return {"name": fmt.name} | {name: getattr(fmt, name) for name in DOCUMENTED}
+
+
+def _print_formats(formats: Sequence[Format]) -> None:
+    """A table; below 120 columns two, of codes and of values; below 80 a block for each format."""
+    from rich.text import Text
+
+    from softfloat import _markup
+
+    console = _console()
+
+    codes: list[list[str | Text]] = []
+    values: list[list[str | Text]] = []
+    for fmt in formats:
+        widths = zip(
+            _markup.FIELD_STYLES, map(str, (int(fmt.signed), fmt.exponent_bits, fmt.mantissa_bits)), strict=True
+        )
+        smallest = f"2^{fmt.emin - fmt.mantissa_bits}" if fmt.smallest_subnormal < fmt.tiny else "none"
+        exponents = f"{fmt.emin} to {fmt.emax}"
+        codes.append([str(fmt.bits), _markup.styled(widths), str(fmt.p), str(fmt.bias), exponents])
+        values.append([f"{fmt.max:.6g}", f"2^{fmt.emin}", smallest, f"2^{-fmt.mantissa_bits}"])
+    special: list[list[str | Text]] = [[_markup.special_values(fmt)] for fmt in formats]
+    names: list[list[str | Text]] = [[Text(fmt.name, "bold")] for fmt in formats]
+    head_codes = ["bits", "s e f", "p", "bias", "exponents"]
+    head_values = ["max", "normal", "subnormal", "eps"]
+    note = "s e f: bits of sign, exponent and fraction. normal, subnormal: the smallest of either kind."
+    if console.width >= WIDE:
+        rows = [[*a, *b, *c, *d] for a, b, c, d in zip(names, codes, values, special, strict=True)]
+        console.print(_grid(["format", *head_codes, *head_values, "special values"], rows, whole=range(10), gap=1))
+    elif console.width >= 80:
+        rows = [[*a, *b, *c] for a, b, c in zip(names, codes, special, strict=True)]
+        console.print(_grid(["format", *head_codes, "special values"], rows, whole=range(6), gap=1))
+        console.print()
+        rows = [[*a, *b] for a, b in zip(names, values, strict=True)]
+        console.print(_grid(["format", *head_values], rows, whole=range(5)))
+    else:
+        for index, fmt in enumerate(formats):
+            if index:
+                console.print()
+            console.print(fmt)
+        return
+    console.print()
+    console.print(Text(note, "dim"))
 
 
 # -- softfloat accumulators ------------------------------------------------------------------------------------------

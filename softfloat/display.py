@@ -1,64 +1,106 @@
-"""What a code looks like: its fields, its value, its neighbours.
+"""What codes and formats look like: fields, values, neighbours, tables of values, and the pictures of `softfloat.figures`.
 
-Functions return data; renderers turn it into text and pictures.
+Functions return data, which rich consoles and notebooks show as tables, or figures; nothing is shown by itself.
 
 >>> found = inspect_code(0x3C00, "float16")
 >>> found.pattern, found.value, found.above.spacing
 ('0.01111.0000000000', Fraction(1, 1), Fraction(1, 1024))
 >>> inspect_number("0.1", "float16").error_ulps
 -0.4
+>>> [row.value for row in value_table("float4_e2m1fn").rows][:8]
+[0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
-import tempfile
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import _markup, bits
+from softfloat._measures import (
+    ExponentShares,
+    FunctionError,
+    Step,
+    count_between,
+    exponent_shares,
+    function_errors,
+    spacing_steps,
+    steps,
+    values_between,
+)
 from softfloat.environment import Rounding, as_rounding
-from softfloat.formats import Format
+from softfloat.figures import (
+    PLOT_SUFFIXES,
+    PLOTS,
+    block_fma,
+    check_plot_folder,
+    check_plot_path,
+    chunking,
+    dot_swamping,
+    exponent_histogram,
+    function_error,
+    number_line,
+    report_figures,
+    running_sums,
+    save,
+    spacing,
+    staircase,
+    stochastic_sums,
+)
+from softfloat.formats import Format, check_format
 from softfloat.status import Flags
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from softfloat.experiments.accumulation import BlockError, ChunkError, DotError, SumError
-    from softfloat.experiments.claims import Report
-    from softfloat.experiments.swamping import RunningSum
-
 __all__ = [
     "PLOTS",
     "PLOT_SUFFIXES",
+    "ExponentShares",
+    "FunctionError",
     "Inspection",
     "Neighbour",
+    "Step",
+    "ValueRow",
+    "ValueTable",
+    "block_fma",
     "check_plot_folder",
     "check_plot_path",
+    "chunking",
+    "count_between",
+    "dot_swamping",
     "exact_decimal",
+    "exponent_histogram",
+    "exponent_shares",
+    "function_error",
+    "function_errors",
     "inspect_code",
     "inspect_number",
+    "number_line",
     "parse_value",
-    "plot_block_fma",
-    "plot_chunking",
-    "plot_dot_swamping",
-    "plot_report",
-    "plot_running_sums",
-    "plot_stochastic_sums",
     "power_of_two",
     "render_inspection",
+    "report_figures",
+    "running_sums",
+    "save",
+    "spacing",
+    "spacing_steps",
+    "staircase",
+    "steps",
+    "stochastic_sums",
+    "value_table",
+    "values_between",
 ]
 
 LARGEST_EXPONENT = 5000  # of a decimal number; far beyond every format, and still cheap to hold exactly
 LONGEST_NEIGHBOUR = 26  # characters; longer values are written in hexadecimal
-FIELD_STYLES = {"sign": "red", "exponent": "green", "fraction": "blue"}
+WHOLE_TABLE = 8  # bits; of wider formats a table of values has landmarks
 
 
 # -- numbers as text -------------------------------------------------------------------------------------------------
@@ -297,7 +339,18 @@ class Inspection:
 
     def code_text(self, code: int) -> str:
         """A code of the format as hexadecimal digits, as many as its width needs."""
-        return f"0x{code:0{-(-self.format.bits // 4)}x}"
+        return _markup.code_text(code, self.format)
+
+    def __rich__(self) -> RenderableType:
+        return render_inspection(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(name, _field_html(field, text)) for name, text, field in _inspection_rows(self)]
+        bits_shown = ("bits", _markup.fields_html(self.code, self.format))
+        at = [name for name, _ in rows].index("code") + 1
+        return _markup.table_html(
+            [*rows[:at], bits_shown, *rows[at:]], caption=f"{self.format.name} {self.format.layout}"
+        )
 
 
 def _hexadecimal(value: Fraction | float) -> str:
@@ -338,14 +391,13 @@ def inspect_code(code: int, fmt: Format | str) -> Inspection:
         raise ValueError(f"{fmt} has no code {hex(code)}; accepted: 0x0 to {hex((1 << fmt.bits) - 1)}")
     kind = bits.CLASSES[int(bits.classify(code, fmt))]
     value = _value(code, fmt)
-    digits = iter(f"{code:0{fmt.bits}b}")
     exponent_field = code >> fmt.mantissa_bits & ((1 << fmt.exponent_bits) - 1)
     numeric = kind.endswith(("Normal", "Subnormal"))
     not_a_number = kind.endswith("NaN")
     return Inspection(
         format=fmt,
         code=code,
-        pattern="".join(letter if letter == "." else next(digits) for letter in fmt.layout),
+        pattern=".".join(digits for _, digits in _markup.bit_fields(code, fmt)),
         sign_field=code >> (fmt.bits - 1) if fmt.signed else None,
         exponent_field=exponent_field,
         exponent=(fmt.emin if kind.endswith("Subnormal") else exponent_field - fmt.bias) if numeric else None,  # type: ignore[operator]
@@ -406,20 +458,9 @@ def _ulp(magnitude: Fraction, fmt: Format) -> Fraction:
     return Fraction(2) ** (min(max(exponent, fmt.emin), fmt.emax) - fmt.mantissa_bits)
 
 
-def render_inspection(found: Inspection) -> RenderableType:
-    """An inspection as a two-column table for a rich console."""
-    from rich.table import Table
-    from rich.text import Text
-
+def _inspection_rows(found: Inspection) -> list[tuple[str, str, str | None]]:
+    """Names and texts of what is known of a code, its bits aside, and the field that a text is about."""
     fmt = found.format
-    bits_shown = Text()
-    names = [
-        name
-        for name, width in (("sign", fmt.signed), ("exponent", fmt.exponent_bits), ("fraction", fmt.mantissa_bits))
-        if width
-    ]
-    for name, part in zip(names, found.pattern.split("."), strict=True):
-        bits_shown.append(" " if bits_shown else "").append(part, FIELD_STYLES[name])
 
     def side(neighbour: Neighbour | None) -> str:
         if neighbour is None:
@@ -429,41 +470,45 @@ def render_inspection(found: Inspection) -> RenderableType:
             value = f"{_hexadecimal(neighbour.value)}, about {float(neighbour.value):.6g}"
         return f"{found.code_text(neighbour.code)} = {value}{_away(neighbour.spacing)}"
 
-    rows: list[tuple[str, str | Text]] = []
+    rows: list[tuple[str, str, str | None]] = []
     if found.given is not None:
-        rows.append(("number", f"{found.given}, rounded {(found.rounding or '').replace('_', ' ')}"))
-    rows += [("code", found.code_text(found.code)), ("bits", bits_shown)]
+        rows.append(("number", f"{found.given}, rounded {(found.rounding or '').replace('_', ' ')}", None))
+    rows.append(("code", found.code_text(found.code), None))
     if found.sign_field is not None:
-        rows.append(("sign", Text("1 (negative)" if found.sign_field else "0 (positive)", FIELD_STYLES["sign"])))
+        rows.append(("sign", "1 (negative)" if found.sign_field else "0 (positive)", "sign"))
     unbiased = "" if found.exponent is None else f", 2^{found.exponent}"
-    rows.append(
-        ("exponent", Text(f"field {found.exponent_field}{unbiased} (bias {fmt.bias})", FIELD_STYLES["exponent"]))
-    )
+    rows.append(("exponent", f"field {found.exponent_field}{unbiased} (bias {fmt.bias})", "exponent"))
     if fmt.mantissa_bits:
-        rows.append(("fraction", Text(f"{found.fraction_field} of {1 << fmt.mantissa_bits}", FIELD_STYLES["fraction"])))
-    rows += [("value", found.decimal), ("hexadecimal", found.hexadecimal)]
+        rows.append(("fraction", f"{found.fraction_field} of {1 << fmt.mantissa_bits}", "fraction"))
+    rows += [("value", found.decimal, None), ("hexadecimal", found.hexadecimal, None)]
     if found.formula:
-        rows.append(("formula", found.formula))
-    rows.append(("class", found.kind))
+        rows.append(("formula", found.formula, None))
+    rows.append(("class", found.kind, None))
     if not found.kind.endswith("NaN"):
-        rows += [("below", side(found.below)), ("above", side(found.above))]
+        rows += [("below", side(found.below), None), ("above", side(found.above), None)]
     if found.given is not None:
-        rows.append(("flags", str(found.flags)))
+        rows.append(("flags", str(found.flags), None))
         if found.error_ulps is not None:
-            rows.append(("error", f"{found.error_ulps:+.6g} ulp" if found.error else "0, exact"))
-    table = Table(
-        title=f"{fmt.name} {fmt.layout}",
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-        box=None,
-        pad_edge=False,
-    )
+            rows.append(("error", f"{found.error_ulps:+.6g} ulp" if found.error else "0, exact", None))
+    return rows
+
+
+def _field_html(field: str | None, text: str) -> str:
+    return escape(text) if field is None else _markup.spans([(field, text)])
+
+
+def render_inspection(found: Inspection) -> RenderableType:
+    """An inspection as a two-column table for a rich console."""
+    from rich.text import Text
+
+    table = _markup.plain_table()
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
+    for name, text, field in _inspection_rows(found):
+        table.add_row(name, Text(text, _markup.FIELD_STYLES[field] if field else ""))
+        if name == "code":
+            table.add_row("bits", _markup.fields_rich(found.code, found.format))
+    return _markup.titled(f"{found.format.name} {found.format.layout}", table)
 
 
 def _away(spacing: Fraction | None) -> str:
@@ -473,302 +518,163 @@ def _away(spacing: Fraction | None) -> str:
     return f", {'2^' + str(power) if power is not None else exact_decimal(spacing)} away"
 
 
-# -- plots -----------------------------------------------------------------------------------------------------------
-
-PLOT_SUFFIXES = (".png", ".svg", ".pdf")
-"""File types that plots are written as."""
-
-# Okabe and Ito's palette: told apart with every kind of colour vision
-BLUE, SKY, ORANGE, GREEN, BLACK = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#000000"
-GREY = "#E0E0E0"  # of grids
+# -- tables of values ------------------------------------------------------------------------------------------------
 
 
-def check_plot_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a plot, if one can be written there; checked before the work, not after.
+@dataclass(frozen=True)
+class ValueRow:
+    """A code and what it means.
+
+    Attributes
+    ----------
+    name : str
+        Of a landmark, such as "smallest normal"; otherwise empty.
+    code : int
+    pattern : str
+        Its bits, fields separated by points.
+    kind : str
+        One of `softfloat.bits.CLASSES`.
+    value : float
+        Exactly.
+    """
+
+    name: str
+    code: int
+    pattern: str
+    kind: str
+    value: float
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """Codes of a format and their values; consoles and notebooks show it as a table.
+
+    Attributes
+    ----------
+    format : Format
+    rows : tuple of ValueRow
+        In the order of codes if they are all there; else landmarks from zero to infinity and NaN.
+    whole : bool
+        Whether all codes are there.
+    """
+
+    format: Format
+    rows: tuple[ValueRow, ...]
+    whole: bool
+
+    def _grid(self) -> tuple[list[list[tuple[str, str]]], list[list[tuple[str, str]]], list[list[str]], str]:
+        """Fields that head rows and columns, short values in a grid, and a note; negative numbers are left out."""
+        fmt = self.format
+        low = fmt.mantissa_bits or min(3, fmt.exponent_bits - 1)  # bits that count columns, or rows if they are more
+        half = len(self.rows) >> fmt.signed
+        across = 1 << low
+
+        def part(code: int, places: slice) -> list[tuple[str, str]]:
+            digits, fields = f"{code:0{fmt.bits}b}"[places], []
+            names = [name for name, text in _markup.bit_fields(code, fmt) for _ in text][places]
+            for name in dict.fromkeys(names):
+                fields.append((name, "".join(digit for digit, of in zip(digits, names, strict=True) if of == name)))
+            return fields
+
+        down = [part(code, slice(0, fmt.bits - low)) for code in range(0, half, across)]
+        along = [part(code, slice(fmt.bits - low, None)) for code in range(across)]
+        powers = not fmt.mantissa_bits and not fmt.zero
+        texts = [_short(row.value, powers) for row in self.rows]
+        cells = [texts[at : at + across] for at in range(0, half, across)]
+        if fmt.mantissa_bits and len(along) > len(down):
+            down, along, cells = along, down, [list(column) for column in zip(*cells, strict=True)]
+        note = ""
+        if fmt.signed:
+            first = _markup.code_text(half, fmt)
+            note = f"codes from {first} on: the same, negative" + ("" if fmt.signed_zero else f"; {first} is NaN")
+        return down, along, cells, note
+
+    def _repr_html_(self) -> str:
+        fmt = self.format
+        if not self.whole:
+            body = [
+                [
+                    row.name,
+                    _markup.code_text(row.code, fmt),
+                    _markup.fields_html(row.code, fmt),
+                    escape(_exact(row.value)),
+                ]
+                for row in self.rows
+            ]
+            return _markup.table_html(body, ["", "code", "bits", "value"], fmt.name)
+        down, along, cells, note = self._grid()
+        grid = [[_markup.spans(fields), *map(escape, line)] for fields, line in zip(down, cells, strict=True)]
+        return _markup.table_html(grid, ["", *map(_markup.spans, along)], f"{fmt.name}{note and f' ({note})'}")
+
+    def __rich__(self) -> RenderableType:
+        from rich.text import Text
+
+        fmt = self.format
+        if not self.whole:
+            table = _markup.plain_table()
+            for style in ("dim", "", "", ""):
+                table.add_column(style=style, overflow="fold")
+            for row in self.rows:
+                fields = _markup.fields_rich(row.code, fmt)
+                table.add_row(row.name, Text(_markup.code_text(row.code, fmt)), fields, Text(_exact(row.value)))
+            return _markup.titled(fmt.name, table)
+        down, along, cells, note = self._grid()
+        table = _markup.plain_table(header=True)
+        table.add_column("", no_wrap=True)
+        for column in along:
+            table.add_column(_markup.styled(column), justify="right", overflow="fold")
+        for head, line in zip(down, cells, strict=True):
+            table.add_row(_markup.styled(head), *map(Text, line))
+        return _markup.titled(fmt.name, table, note)
+
+
+def _short(value: float, power: bool) -> str:
+    return f"2^{math.frexp(value)[1] - 1}" if power and math.isfinite(value) else f"{value:.4g}"
+
+
+def _exact(value: float) -> str:
+    text = _text(value, lambda x: exact_decimal(Fraction(x)))
+    if len(text) <= LONGEST_NEIGHBOUR:
+        return text
+    exponent = power_of_two(Fraction(value))
+    return f"about {value:.9g}" if exponent is None else f"2^{exponent}"
+
+
+def value_table(fmt: Format | str) -> ValueTable:
+    """The values of a format: all of them up to 8 bits, landmarks of wider formats.
 
     Raises
     ------
-    ValueError
-        For an unknown suffix.
-    OSError
-        If the folder does not exist or cannot be written to, or the path is a folder.
-    ImportError
-        If matplotlib is missing, naming how to install it.
+    TypeError, ValueError
+        If there is no such format, naming the accepted names.
     """
-    path = Path(path)
-    if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise ValueError(
-            f"cannot write a plot as {path.suffix or 'a file without suffix'!r}; accepted: {', '.join(PLOT_SUFFIXES)}"
-        )
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write the plot to {path}: it is a folder")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write the plot to {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"cannot write the plot to {path}: the folder {path.parent} is not writable")
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise ImportError('plots need matplotlib: pip install "numba-softfloat[plot]"') from None
-    return path
-
-
-def check_plot_folder(path: str | os.PathLike[str]) -> Path:
-    """A folder for plots, made if it is not there; checked before the work, not after.
-
-    Raises
-    ------
-    OSError, ImportError
-        As `check_plot_path` does for files in it.
-    """
-    path = Path(path)
-    path.mkdir(exist_ok=True)
-    check_plot_path(path / PLOTS[0])
-    return path
-
-
-def plot_running_sums(nearest: RunningSum, stochastic: RunningSum, path: str | os.PathLike[str]) -> Path:
-    """Draw running sums against the number of additions: one to nearest even, several stochastic ones with their mean.
-
-    The lower panel shows how far the stochastic sums are from the exact one.
-
-    Parameters
-    ----------
-    nearest, stochastic : RunningSum
-        Of the same format, increment and count, trajectories kept.
-    path : path
-        Ends in .png, .svg or .pdf. A file that is there is replaced once the new one is complete.
-    """
-    path = check_plot_path(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    figure = Figure(figsize=(8, 7), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes, errors = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    shown = np.unique(np.linspace(0, nearest.count, 2001, dtype=int))
-    straight = shown * float(stochastic.exact) / stochastic.count
-    runs, flat = stochastic.trajectory[shown], nearest.trajectory[shown, 0]
-    mean, last = runs.mean(axis=1), float(nearest.final[0])
-    for panel, base in ((axes, 0 * straight), (errors, straight)):
-        panel.plot(shown, runs - base[:, None], color=SKY, linewidth=0.6, alpha=0.7, zorder=2)
-        panel.plot(shown, mean - base, color=BLUE, linewidth=1.8, zorder=3)
-        panel.plot(shown, straight - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
-        panel.set_xlim(0, nearest.count)
-        panel.grid(True, color=GREY, linewidth=0.6)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-    axes.plot(shown, flat, color=ORANGE, linewidth=1.8, zorder=5)
-    if nearest.stalled_after is not None:
-        at = (nearest.stalled_after, last)
-        axes.plot(*at, "o", color=ORANGE, markersize=6, zorder=6)
-        text = f"stalls at {last:g} after {nearest.stalled_after} additions"
-        axes.annotate(text, at, xytext=(12, -10), textcoords="offset points", color=ORANGE, va="top")
-    entries: dict[str, dict[str, Any]] = {
-        f"nearest even: {last:g} at the end": {"color": ORANGE, "linewidth": 1.8},
-        f"stochastic, {stochastic.runs} runs": {"color": SKY, "linewidth": 0.9},
-        f"their mean: {mean[-1]:.4f} at the end": {"color": BLUE, "linewidth": 1.8},
-        f"expectation: {float(stochastic.exact):.6f} at the end": {
-            "color": BLACK,
-            "linewidth": 1,
-            "linestyle": (0, (5, 4)),
-        },
-    }
-    axes.legend([Line2D([], [], **style) for style in entries.values()], list(entries), loc="upper left", frameon=False)
-    axes.set_title(f"{nearest.count} × {nearest.requested:g} added up in {nearest.format}")
-    axes.set_ylabel("running sum")
-    axes.set_ylim(bottom=0)
-    errors.set_ylabel("stochastic sum less exact sum")
-    errors.set_xlabel("additions")
-    _save(figure, path)
-    return path
-
-
-Points = Sequence[tuple[float, float]]
-"""Of a line: places and heights."""
-
-
-def _figure(columns: int = 1, rows: int = 1, **options: Any) -> tuple[Any, Any]:
-    """A figure of the size that plots of lengths have, and its axes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.2 + 1.4 * rows), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, **options)
-
-
-def _by_powers_of_two(axes: Any, places: Iterable[float]) -> None:
-    """Logarithmic axes with every second power of two named."""
-    exponents = [round(math.log2(x)) for x in places]
-    low, high = min(exponents), max(exponents)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(2 ** (low - 0.3), 2 ** (high + 0.3))
-    shown = range(high, low - 1, -2 if high - low > 5 else -1)
-    axes.set_xticks([2.0**k for k in shown], [f"$2^{{{k}}}$" for k in shown])
-    axes.minorticks_off()
-    axes.grid(True, color=GREY, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _measured(axes: Any, points: Points, color: str, marker: str, label: str) -> None:
-    axes.plot(*zip(*points, strict=True), color=color, marker=marker, markersize=5, linewidth=1.6, label=label)
-
-
-def _guaranteed(axes: Any, points: Points, color: str, label: str) -> None:
-    axes.plot(*zip(*points, strict=True), color=color, linewidth=1.1, linestyle=(0, (5, 3)), label=label)
-
-
-def plot_dot_swamping(rows: Sequence[DotError], path: str | os.PathLike[str]) -> Path:
-    """Draw errors of squared norms against their length, and below how much of what was added was lost whole.
-
-    Parameters
-    ----------
-    rows : sequence of DotError
-        Of `dot_swamping`: three accumulators.
-    path : path
-        As in `plot_running_sums`.
-    """
-    path = check_plot_path(path)
-    figure, (errors, shares) = _figure(rows=2, sharex=True, height_ratios=(3, 2))
-    names = list(dict.fromkeys(row.accumulator for row in rows))
-    labels = ("AMP, half partials", "AMP, float partials", "multiply-adds in half")
-    for name, label, color, marker in zip(names, labels, (ORANGE, BLUE, BLACK), "os^", strict=True):
-        found = [row for row in rows if row.accumulator == name]
-        _measured(errors, [(row.length, row.error) for row in found], color, marker, label)
-        _measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
-    _by_powers_of_two(errors, [row.length for row in rows])
-    _by_powers_of_two(shares, [row.length for row in rows])
-    shares.set_yscale("linear")
-    shares.set_ylim(-0.04, 1)
-    errors.set_ylabel("mean relative error")
-    shares.set_ylabel("share that changed nothing")
-    shares.set_xlabel("length K")
-    errors.legend(loc="center right", bbox_to_anchor=(1, 0.44), frameon=False)
-    errors.set_title("Long sums of squares stall with half partials, not with float partials")
-    _save(figure, path)
-    return path
-
-
-def plot_chunking(rows: Sequence[ChunkError], path: str | os.PathLike[str]) -> Path:
-    """Draw errors of dot products against the length of chunks, with sums of chunks added in half and in single.
-
-    Parameters
-    ----------
-    rows : sequence of ChunkError
-        Of `chunking`.
-    path : path
-        As in `plot_running_sums`.
-    """
-    path = check_plot_path(path)
-    figure, axes = _figure()
-    styles = {"float16": (ORANGE, "o"), "float32": (BLUE, "s")}
-    for outer in dict.fromkeys(row.outer for row in rows):
-        found = [(row.chunk, row.error) for row in rows if row.outer == outer]
-        _measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
-    length = rows[0].length
-    _by_powers_of_two(axes, [row.chunk for row in rows])
-    axes.axvline(math.sqrt(length), color=BLACK, linewidth=1.1, linestyle=(0, (5, 3)), label="√n")
-    axes.set_xlabel("products in a chunk")
-    axes.set_ylabel("mean relative error")
-    axes.legend(loc="lower right", frameon=False)
-    axes.set_title(f"Chunks of about √n lose least: n = {length} products, chunks summed in {rows[0].inner}")
-    _save(figure, path)
-    return path
-
-
-def plot_block_fma(rows: Sequence[BlockError], path: str | os.PathLike[str]) -> Path:
-    """Draw errors of dot products against their length, with the bound of each way to sum.
-
-    Parameters
-    ----------
-    rows : sequence of BlockError
-        Of `block_fma_bounds`: three pairs of accumulator and output.
-    path : path
-        As in `plot_running_sums`.
-    """
-    path = check_plot_path(path)
-    figure, axes = _figure()
-    pairs = list(dict.fromkeys((row.accumulator, row.output) for row in rows))
-    labels = (
-        ("multiply-adds in half", "n·u16"),
-        ("V100, rounded to half at the end", "u16 + 2.5·n·u32"),
-        ("V100, result in single", "2.5·n·u32"),
+    fmt = check_format(fmt)
+    whole = fmt.bits <= WHOLE_TABLE
+    named = [("", code) for code in range(1 << fmt.bits)] if whole else _landmarks(fmt)
+    codes = np.array([code for _, code in named], fmt.dtype)
+    kinds = [bits.CLASSES[kind] for kind in bits.classify(codes, fmt).tolist()]
+    rows = (
+        ValueRow(name, code, ".".join(text for _, text in _markup.bit_fields(code, fmt)), kind, value)
+        for (name, code), kind, value in zip(named, kinds, bits.decode(codes, fmt).tolist(), strict=True)
     )
-    for pair, (label, bound), color, marker in zip(pairs, labels, (BLACK, ORANGE, BLUE), "^os", strict=True):
-        found = [row for row in rows if (row.accumulator, row.output) == pair]
-        _measured(axes, [(row.length, row.error) for row in found], color, marker, label)
-        _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound, {bound}")
-    _by_powers_of_two(axes, [row.length for row in rows])
-    axes.set_xlabel("products n")
-    axes.set_ylabel("largest error / |a|·|b|")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    axes.set_title("Tensor cores sum blocks in single: their errors follow n·u32, not n·u16")
-    _save(figure, path)
-    return path
+    return ValueTable(fmt, tuple(rows), whole)
 
 
-def plot_stochastic_sums(rows: Sequence[SumError], path: str | os.PathLike[str]) -> Path:
-    """Draw errors of sums against their length, to nearest even and stochastic, one panel for each format.
-
-    Parameters
-    ----------
-    rows : sequence of SumError
-        Of `stochastic_sums`.
-    path : path
-        As in `plot_running_sums`.
-    """
-    path = check_plot_path(path)
-    formats = list(dict.fromkeys(row.format for row in rows))
-    figure, panels = _figure(columns=len(formats), sharey=True, squeeze=False)
-    for axes, name in zip(panels[0], formats, strict=True):
-        for rounding, color, marker, bound in (
-            ("nearest_even", ORANGE, "o", "n·u"),
-            ("stochastic", BLUE, "s", "√n·u"),
-        ):
-            found = [row for row in rows if (row.format, row.rounding) == (name, rounding)]
-            _measured(axes, [(row.length, row.error) for row in found], color, marker, rounding.replace("_", " "))
-            _guaranteed(axes, [(row.length, row.bound) for row in found], color, bound)
-        _by_powers_of_two(axes, [row.length for row in rows])
-        axes.set_title(name)
-        axes.set_xlabel("numbers n")
-    panels[0][0].set_ylabel("root mean square of the relative error")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle("Sums to nearest stall; stochastic ones stay below √n·u")
-    _save(figure, path)
-    return path
-
-
-PLOTS = ("running-sums.png", "dot-swamping.png", "chunking.png", "block-fma.png", "stochastic-sums.png")
-"""What `plot_report` writes."""
-
-
-def plot_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
-    """Draw everything in a report of `softfloat.experiments.reproduce`, under the names in `PLOTS`."""
-    folder, found = Path(folder), report.accumulation
-    running, dots, chunks, blocks, sums = (folder / name for name in PLOTS)
-    return [
-        plot_running_sums(report.nearest, report.stochastic, running),
-        plot_dot_swamping(found.dots, dots),
-        plot_chunking(found.chunks, chunks),
-        plot_block_fma(found.blocks, blocks),
-        plot_stochastic_sums(found.sums, sums),
-    ]
-
-
-def _save(figure: Any, path: Path) -> None:
-    """Write under a temporary name in the same folder, then rename: readers see the old file or the whole new one."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format=path.suffix[1:].lower())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp makes files for their owner alone
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _landmarks(fmt: Format) -> list[tuple[str, int]]:
+    """Names and codes of the values that tell most of a format, in ascending order, NaN last."""
+    found = [("zero", fmt.zero_code)] if fmt.zero else []
+    if fmt.subnormals and fmt.mantissa_bits:
+        found += [
+            ("smallest subnormal", fmt.smallest_subnormal_code),
+            ("largest subnormal", fmt.smallest_normal_code - 1),
+        ]
+    found.append(("smallest normal", fmt.smallest_normal_code))
+    one = (fmt.bias or 0) << fmt.mantissa_bits
+    if fmt.smallest_normal_code < one < fmt.max_code:
+        found += [("below 1", one - 1), ("1", one), ("above 1", one + 1)]
+    found.append(("largest number", fmt.max_code))
+    if fmt.infinities:
+        found.append(("infinity", fmt.inf_code))
+    if fmt.has_nan:
+        found.append(("NaN", fmt.nan_code))
+    return found

@@ -529,8 +529,72 @@ def test_fields_are_coloured_on_a_terminal(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[32m01111" in Run("inspect", "0x3c00").out
+    shown = Run("inspect", "0x3c00").out
+    fields = re.findall(r"\x1b\[38;5;(\d+)m([01]+)\x1b\[0m", shown)
+    assert [digits for _, digits in fields] == ["0", "01111", "0000000000"]
+    assert len({colour for colour, _ in fields}) == 3
+    assert "\x1b" in Run("formats").out
     assert "\x1b" not in Run("inspect", "0x3c00", "--json").out
+
+
+# -- formats ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 119, 120, 200])
+def test_formats_compares_all(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = Run("formats")
+    assert (run.status, run.err) == (0, "")
+    assert "\x1b" not in run.out
+    assert max(map(len, run.out.splitlines())) <= width
+    for fmt in ROSTER.values():
+        assert fmt.name in run.out
+        words = run.out.split(fmt.name, 1)[1].split()
+        if width >= 80:
+            numbers = [fmt.bits, int(fmt.signed), fmt.exponent_bits, fmt.mantissa_bits, fmt.p, fmt.bias]
+            assert words[:9] == [*map(str, numbers), str(fmt.emin), "to", str(fmt.emax)]
+        if width >= 120:
+            smallest = "none" if fmt.smallest_subnormal == fmt.tiny else f"2^{fmt.emin - fmt.mantissa_bits}"
+            assert words[9:13] == [f"{fmt.max:.6g}", f"2^{fmt.emin}", smallest, f"2^{-fmt.mantissa_bits}"]
+            assert 2.0 ** int(words[10][2:]) == fmt.smallest_normal
+            assert 2.0 ** int(words[12][2:]) == fmt.eps
+    assert run.out.count("zero") == 1  # float8_e8m0fnu has none
+    assert run.out.count("(0x80)") == 3
+
+
+def test_some_formats():
+    names = lambda *arguments: [row["name"] for row in Run("formats", "--json", *arguments).document["formats"]]  # noqa: E731
+    assert names() == list(ROSTER)
+    assert names("--format", "half", "e8m0") == ["float16", "float8_e8m0fnu"]
+    assert names("-f", "fp4", "--format", "bf16", "half", "-f", "fp4") == ["float4_e2m1fn", "bfloat16", "float16"]
+    run = Run("formats", "-f", "e4m3")
+    assert "float8_e4m3fn" in run.out
+    assert "bfloat16" not in run.out
+
+
+def test_formats_as_json():
+    document = Run("formats", "--json").document
+    assert document["version"] == softfloat.__version__
+    for row in document["formats"]:
+        fmt = ROSTER[row["name"]]
+        rebuilt = {
+            name: row[name]
+            for name in ("exponent_bits", "mantissa_bits", "bias", "infinities", "nan", "subnormals", "signed", "zero")
+        }
+        assert softfloat.Format(fmt.name, signed_zero=row["signed_zero"], **rebuilt) == fmt
+        for name in (
+            "bits",
+            "layout",
+            "p",
+            "emin",
+            "emax",
+            "max",
+            "min",
+            "smallest_normal",
+            "smallest_subnormal",
+            "eps",
+        ):
+            assert row[name] == getattr(fmt, name)
 
 
 # -- accumulators ----------------------------------------------------------------------------------------------------
@@ -618,7 +682,10 @@ def test_accumulators_as_json():
         (["accumulators", "kulisch"], ["'kulisch'", "tensor_core", "exact"]),
         (["accumulators", "amp", "slic"], ["slic"]),
         (["reproduce", "extra"], ["extra"]),
-        (["multiply"], ["multiply", "reproduce", "inspect", "accumulators"]),
+        (["formats", "--format", "e9m9"], ["'e9m9'", "float16", "float8_e4m3fn"]),
+        (["formats", "--format"], ["--format"]),
+        (["formats", "half"], ["half"]),
+        (["multiply"], ["multiply", "reproduce", "inspect", "formats", "accumulators"]),
         ([], ["COMMAND"]),
     ],
 )
@@ -629,8 +696,8 @@ def test_errors_are_one_line(arguments, words):
 def test_version_and_help():
     run = Run("--version")
     assert (run.status, run.out, run.err) == (0, f"softfloat {softfloat.__version__}\n", "")
-    for arguments in (["--help"], ["reproduce", "--help"], ["inspect", "--help"], ["accumulators", "--help"]):
-        run = Run(*arguments)
+    for command in ([], ["reproduce"], ["inspect"], ["formats"], ["accumulators"]):
+        run = Run(*command, "--help")
         assert run.status == 0
         assert run.out.startswith("usage: softfloat")
         assert run.err == ""
@@ -645,7 +712,7 @@ def test_interruption(monkeypatch):
     assert (run.status, run.out, run.err) == (130, "", "")
 
 
-@pytest.mark.parametrize("arguments", [["inspect", "1"], ["inspect", "1", "--json"], ["accumulators"]])
+@pytest.mark.parametrize("arguments", [["inspect", "1"], ["inspect", "1", "--json"], ["formats"], ["accumulators"]])
 def test_output_that_nobody_reads(arguments):
     class Closed(io.StringIO):
         def write(self, _):

@@ -29,16 +29,19 @@ FLOORS = [
 """Kernels from the bottom up; a file there need not exist, but one that exists has its floor."""
 
 ALLOWED = {
-    "formats": {"kernels.spec", "numpy", "ml_dtypes"},
+    "_markup": {"rich"},
+    "formats": {"_markup", "kernels.spec", "numpy", "ml_dtypes"},
     "status": {"kernels.spec", "numpy"},
     "environment": {"kernels.spec", "status", "formats", "numpy"},
     "reference": {"formats", "environment", "status", "kernels.spec", "mpmath"},
     "reference_dot": {"formats", "reference", "kernels.spec"},
+    "functions": {"_call", "_engine", "formats", "environment", "kernels.spec", "numpy", "mpmath"},
     "accumulators": {"formats", "environment", "kernels.spec", "numpy"},
+    "_measures": {"bits", "formats", "environment", "status", "numpy", "mpmath"},
 }
 """All that these modules import, the standard library aside."""
 
-TOP = ["display", "cli", "__main__", "experiments", "testing"]
+TOP = ["figures", "display", "cli", "__main__", "experiments", "testing"]
 HEAVY = ["numba", "llvmlite", "mpmath", "matplotlib", "rich", "ml_dtypes", "torch", "gmpy2", "hypothesis", "pytest"]
 
 
@@ -158,6 +161,12 @@ def test_importing_is_light() -> None:
     loaded = python("import sys, softfloat; print(*sys.modules)").split()
     assert "softfloat.bits" in loaded
     assert not {name.split(".")[0] for name in loaded} & set(HEAVY)
+
+
+def test_mpmath_comes_with_the_first_function() -> None:
+    script = "import sys; from softfloat import bits; bits.add(0, 0, 'float16'); print('mpmath' in sys.modules)"
+    assert python(script) == "False\n"
+    assert python(script.replace("bits.add(0, 0", "bits.exp(0")) == "True\n"
 
 
 def test_numba_comes_with_the_first_compiled_call() -> None:

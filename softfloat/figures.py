@@ -1,0 +1,963 @@
+"""Figures: formats, roundings, functions and long sums as pictures.
+
+Every function that draws returns a matplotlib Figure and shows nothing; notebooks display it, `save` writes it. The
+data behind a picture comes from a function of its own. Colours are Okabe and Ito's, told apart with every kind of
+colour vision, and lines differ in dash or marker too. matplotlib is imported by the first drawing.
+
+>>> number_line("float4_e2m1fn").axes[0].get_xlabel()
+'value'
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softfloat._measures import (
+    KINDS,
+    Step,
+    candidates,
+    check_factor,
+    check_range,
+    count_between,
+    function_errors,
+    grouped,
+    significant_bits,
+    sorted_out,
+    spacing_steps,
+    special_counts,
+    steps,
+    visible_values,
+    window,
+)
+from softfloat._output import replacing
+from softfloat.environment import Rounding, as_rounding
+from softfloat.formats import Format, check_format
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from softfloat.experiments.accumulation import BlockError, ChunkError, DotError, SumError
+    from softfloat.experiments.claims import Report
+    from softfloat.experiments.swamping import RunningSum
+
+__all__ = [
+    "PLOTS",
+    "PLOT_SUFFIXES",
+    "block_fma",
+    "check_plot_folder",
+    "check_plot_path",
+    "chunking",
+    "dot_swamping",
+    "exponent_histogram",
+    "function_error",
+    "number_line",
+    "report_figures",
+    "running_sums",
+    "save",
+    "spacing",
+    "staircase",
+    "stochastic_sums",
+]
+
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+"""File types that figures are written as."""
+
+BLUE, SKY, ORANGE, GREEN, BLACK = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#000000"
+YELLOW, PURPLE = "#E69F00", "#CC79A7"
+GREY = "#E0E0E0"  # of grids
+HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#B0B0B0", "hatch": "///", "linewidth": 0, "zorder": 1}
+LOST = "infinity or NaN"
+DASHED = (0, (5, 3))
+LINES: tuple[tuple[str, Any, str], ...] = (
+    (BLUE, "-", "o"),
+    (ORANGE, (0, (6, 2)), "s"),
+    (GREEN, (0, (2, 1.2)), "^"),
+    (BLACK, (0, (6, 2, 1.5, 2)), "D"),
+    (PURPLE, (0, (4, 1, 1, 1, 1, 1)), "v"),
+    (YELLOW, (0, (9, 2)), "P"),
+    (SKY, (0, (1, 2)), "X"),
+)
+"""Colour, dash and marker of the first, second ... line of a picture; they start again after the last."""
+
+WIDTH = 8.0  # inches
+LINE_POINTS = 460  # points of the page that a number line is long, about
+PANEL_POINTS = 120  # points of the page that a panel of a staircase is wide, about
+NOTEBOOK_WIDTH = 100  # pixels for an inch, in notebooks
+
+
+# -- figures ---------------------------------------------------------------------------------------------------------
+
+
+def _require_matplotlib() -> None:
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise ImportError('plots need matplotlib: pip install "numba-softfloat[plot]"') from None
+
+
+@cache
+def _figure_class() -> type[Figure]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Base
+
+    class Figure(Base):
+        """A figure that notebooks display without pyplot, which alone tells them how to display its base class."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            FigureCanvasAgg(self)
+
+        def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue(), {"width": round(self.get_figwidth() * NOTEBOOK_WIDTH)}
+
+    return Figure
+
+
+def _figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """A figure of that height in inches, and its axes."""
+    _require_matplotlib()
+    figure = _figure_class()(figsize=(WIDTH, height), dpi=150, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def _plain(axes: Any, grid: str = "both") -> None:
+    axes.grid(True, axis=grid, color=GREY, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _legend_below(figure: Any, entries: dict[str, Any], columns: int = 4) -> None:
+    """A legend under everything: label -> artist."""
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=min(columns, len(entries)),
+        frameon=False,
+    )
+
+
+def _line(**style: Any) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **style)
+
+
+def _log2_axis(axis: Any, low: float, high: float, most: int = 9) -> None:
+    """A logarithmic axis from low to high with at most `most` powers of two named."""
+    axis.axes.set(**{f"{axis.axis_name}scale": ("log"), f"{axis.axis_name}lim": (low, high)})
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    step = 1
+    while (last - first) // step + 1 > most:
+        step *= 2
+    shown = [k for k in range(first, last + 1) if k % step == 0]
+    axis.set_ticks([2.0**k for k in shown], [f"$2^{{{k}}}$" for k in shown])
+    axis.set_minor_locator(_no_ticks())
+
+
+def _value_axis(axis: Any, low: float, high: float, room: int, unit: float = 0.0) -> str:
+    """Ticks between low and high that can be read, and what the axis's label has to say of them.
+
+    Short decimal numbers where they do; else multiples of a power of two, of `unit` if that is given and smaller,
+    counted from zero or from the roundest number in the range. `room` is how many characters the axis has space for.
+    """
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    def put(places: Iterable[float], texts: Iterable[str]) -> None:
+        axis.set_major_locator(FixedLocator(list(places)))
+        axis.set_ticklabels([text.replace("-", "\N{MINUS SIGN}") for text in texts])
+
+    for most in range(8, 1, -1):
+        decimal = [
+            x for x in map(float, MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high)) if low <= x <= high
+        ]
+        texts = [f"{x + 0.0:g}" for x in decimal]
+        short = all(len(text.lstrip("-")) <= 6 and "e" not in text for text in texts)
+        if short and len(set(texts)) == len(texts) > 1 and sum(len(text) + 2 for text in texts) <= room:
+            put(decimal, texts)
+            return ""
+    step = 2.0 ** math.ceil(math.log2((high - low) * 6 / room))
+    places = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    unit = min(step, unit) if unit else step
+    power = _power(math.log2(unit))
+    if max(abs(low), abs(high)) / unit < 1000:
+        put(places, [f"{x / unit:g}" for x in places])
+        return f", in units of {power}"
+    roundest = min(places, key=significant_bits)
+    put(places, [f"{(x - roundest) / unit:+g}" if x != roundest else "0" for x in places])
+    return f", from {roundest:.9g} in units of {power}"
+
+
+def _symlog2_axis(axis: Any, low: float, high: float, inner: float) -> None:
+    """An axis that is logarithmic beyond `inner` to both sides, with powers of two named."""
+    far = max(abs(low), abs(high), 2 * inner)
+    first, last = math.floor(math.log2(inner)), math.ceil(math.log2(far))
+    step = 1
+    while (last - first) / step > (4 if low < 0 < high else 8):
+        step *= 2
+    powers = [k for k in range(first, last + 1) if k % step == 0 and k >= first + step / 2]
+    places = [(-(2.0**k), f"$-2^{{{k}}}$") for k in powers] + [(0.0, "0")] + [(2.0**k, _power(k)) for k in powers]
+    axis.axes.set_xscale("symlog", base=2, linthresh=inner, linscale=1)
+    axis.axes.set_xlim(1.3 * min(low, 0) - inner / 4, 1.3 * max(high, 0) + inner / 4)
+    shown = [(x, text) for x, text in sorted(places) if low <= x <= high]
+    axis.set_ticks([x for x, _ in shown], [text for _, text in shown])
+    axis.set_minor_locator(_no_ticks())
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
+def _power(exponent: float) -> str:
+    return f"$2^{{{exponent:g}}}$"
+
+
+def _mode_name(mode: Rounding) -> str:
+    return mode.name.lower().replace("_", " ")
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _formats(formats: Sequence[Format | str]) -> list[Format]:
+    if not formats:
+        raise ValueError("formats must be one or more formats, got none")
+    if len(formats) > len(LINES):
+        raise ValueError(f"formats must be at most {len(LINES)}, which can be told apart, got {len(formats)}")
+    return [check_format(fmt, "formats") for fmt in formats]
+
+
+def _scale(scale: Any, accepted: Sequence[str] = ("linear", "log")) -> str:
+    if scale not in accepted:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, accepted))}, got {scale!r}")
+    return str(scale)
+
+
+def _reach(formats: Sequence[Format]) -> tuple[float, float]:
+    """From the smallest positive to the largest number of formats; those of 8 exponent bits would leave no room to others."""
+    found = [fmt for fmt in formats if fmt.exponent_bits < 8] or formats
+    return min(fmt.smallest_subnormal for fmt in found), max(fmt.max for fmt in found)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def check_plot_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a plot, if one can be written there; checked before the work, not after.
+
+    Raises
+    ------
+    ValueError
+        For an unknown suffix.
+    OSError
+        If the folder does not exist or cannot be written to, or the path is a folder.
+    ImportError
+        If matplotlib is missing, naming how to install it.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in PLOT_SUFFIXES:
+        raise ValueError(
+            f"cannot write a plot as {path.suffix or 'a file without suffix'!r}; accepted: {', '.join(PLOT_SUFFIXES)}"
+        )
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write the plot to {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write the plot to {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"cannot write the plot to {path}: the folder {path.parent} is not writable")
+    _require_matplotlib()
+    return path
+
+
+def check_plot_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder for plots, made if it is not there; checked before the work, not after.
+
+    Raises
+    ------
+    OSError, ImportError
+        As `check_plot_path` does for files in it.
+    """
+    path = Path(path)
+    path.mkdir(exist_ok=True)
+    check_plot_path(path / PLOTS[0])
+    return path
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write a figure; a file that is there is replaced once the new one is complete.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    path : path
+        Ends in .png, .svg or .pdf.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        As `check_plot_path` does.
+    """
+    path = check_plot_path(path)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower())
+    return path
+
+
+# -- number line -----------------------------------------------------------------------------------------------------
+
+
+def number_line(
+    *formats: Format | str, low: float | None = None, high: float | None = None, scale: str | None = None
+) -> Figure:
+    """The numbers of formats as ticks on a line, a row for each format.
+
+    Ticks of subnormal numbers are shorter and of another colour. The label of a row says how many numbers are shown,
+    of how many, and what other codes there are.
+
+    Parameters
+    ----------
+    *formats : Format
+        At most 7.
+    low, high : float, optional
+        Ends of the line. Default on a linear scale: of formats of at most 8 bits, what the one with the shortest reach
+        has; of wider ones, eight steps of the coarsest to each side of 1. On a logarithmic scale: all positive numbers
+        of the formats of fewer than 8 exponent bits, if there are any.
+    scale : {"linear", "log"}, optional
+        Default linear, for powers of two (float8_e8m0fnu) log. A logarithmic line has positive numbers alone.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+    """
+    found = _formats(formats)
+    if scale is None:
+        scale = "linear" if any(fmt.mantissa_bits for fmt in found) else "log"
+    scale = _scale(scale)
+    if scale == "log":
+        default = _reach(found)
+    elif all(fmt.bits <= 8 for fmt in found):
+        default = max(fmt.min for fmt in found), min(fmt.max for fmt in found)
+    else:
+        reach = 8 * max(fmt.eps for fmt in found)
+        default = max(1 - reach, 0.0), 1 + reach
+    low, high = check_range(low, high, default, positive=scale == "log")
+    figure, axes = _figure(1.5 + 0.85 * len(found))
+    kinds = {"normal": (BLUE, 0.34), "subnormal": (ORANGE, 0.22), "zero": (BLACK, 0.42)}
+    used: dict[str, Any] = {}
+    merged = False
+    for row, fmt in enumerate(found):
+        values = visible_values(fmt, low, high, scale)
+        gaps = np.diff(np.log2(values) if scale == "log" else values)
+        gaps = gaps * LINE_POINTS / (math.log2(high / low) if scale == "log" else high - low)
+        width = float(np.clip(np.median(gaps) / 3 if len(gaps) else 1.0, 0.5, 1.0))
+        merged |= bool((gaps < width).any())
+        sizes = abs(values)
+        masks = {"normal": sizes >= fmt.tiny, "subnormal": (sizes < fmt.tiny) & (sizes > 0), "zero": sizes == 0}
+        axes.axhline(-row, color=GREY, linewidth=0.8, zorder=1)
+        for kind, (color, half) in kinds.items():
+            ticks = values[masks[kind]]
+            if len(ticks):
+                axes.vlines(ticks, -row - half, -row + half, color=color, linewidth=width, snap=False, zorder=2)
+                used.setdefault(kind, _line(color=color, marker="|", markersize=30 * half, linestyle="none"))
+    labels = []
+    for fmt in found:
+        total, shown = count_between(fmt, -fmt.max, fmt.max), count_between(fmt, low, high)
+        part = grouped(total) if shown == total else f"{grouped(shown)} of {grouped(total)}"
+        labels.append(f"{fmt.name}\n{part} numbers\n{special_counts(fmt)}")
+    axes.set_yticks([-row for row in range(len(found))], labels, fontsize=9)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(-len(found) + 0.45, 0.55)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    unit = ""
+    if scale == "log":
+        _log2_axis(axes.xaxis, low * 0.9, high * 1.1, most=8)
+    else:
+        margin = 0.01 * (high - low)
+        axes.set_xlim(low - margin, high + margin)
+        unit = _value_axis(axes.xaxis, low, high, room=64)
+    axes.set_xlabel(f"value{unit}" + ("; numbers closer than a line is wide merge into a band" if merged else ""))
+    axes.set_title("Number line: every tick is a number of the format")
+    entries = {kind: used[kind] for kind in kinds if kind in used}
+    _legend_below(figure, entries)
+    return figure
+
+
+# -- spacing ---------------------------------------------------------------------------------------------------------
+
+
+def spacing(*formats: Format | str, low: float | None = None, high: float | None = None) -> Figure:
+    """The distance between neighbouring numbers (an ulp) over their magnitude, both to powers of two.
+
+    It doubles with every power of two, and stays as it is below the smallest normal number. A mark stands at the
+    largest number of a format.
+
+    Parameters
+    ----------
+    *formats : Format
+        At most 7.
+    low, high : float, optional
+        Positive; default from the smallest positive to the largest number of those of fewer than 8 exponent bits, if
+        there are any.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+    """
+    found = _formats(formats)
+    low, high = check_range(low, high, _reach(found), positive=True)
+    figure, axes = _figure(5.6)
+    entries: dict[str, Any] = {}
+    heights = []
+    for fmt, (color, dash, marker) in zip(found, LINES, strict=False):
+        magnitudes, heights_of = spacing_steps(fmt, low, high)
+        label = f"{fmt.name}: largest {fmt.max:.5g}"
+        entries[label] = _line(color=color, linestyle=dash, marker=marker, markersize=5, linewidth=1.6)
+        if len(magnitudes):
+            axes.plot(magnitudes, heights_of, drawstyle="steps-post", color=color, linestyle=dash, linewidth=1.6)
+            heights += heights_of.tolist()
+            if magnitudes[-1] == fmt.max:
+                axes.plot(fmt.max, heights_of[-1], marker, color=color, markersize=6, zorder=4, clip_on=False)
+    if not heights:
+        raise ValueError(f"low to high must meet the numbers of a format, got low={low:g} and high={high:g}")
+    _log2_axis(axes.xaxis, low / 1.4, high * 1.4)
+    margin = (max(heights) / min(heights)) ** 0.04 * 1.2
+    _log2_axis(axes.yaxis, min(heights) / margin, max(heights) * margin)
+    _plain(axes)
+    axes.set_xlabel("magnitude")
+    axes.set_ylabel("distance to the next number (ulp)")
+    axes.set_title("Spacing doubles at every power of two, down to the smallest normal number")
+    _legend_below(figure, entries, columns=2)
+    return figure
+
+
+# -- staircase -------------------------------------------------------------------------------------------------------
+
+
+def staircase(
+    fmt: Format | str,
+    low: float | None = None,
+    high: float | None = None,
+    roundings: Rounding | str | Iterable[Rounding | str] = tuple(Rounding),
+) -> Figure:
+    """What each rounding mode makes of the numbers on a line, a panel for each mode.
+
+    A full dot is part of its step, an open one is not. Stochastic rounding shows both candidates, each as dark as it
+    is likely. Where the result is an infinity or NaN, or more often so than not, the panel is hatched.
+
+    Parameters
+    ----------
+    fmt : Format
+    low, high : float, optional
+        At most 96 numbers of the format lie between them. Default: the seven smallest numbers to each side of zero; for
+        float8_e8m0fnu, around 1.
+    roundings : Rounding, or several
+        Default: all seven.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+    """
+    fmt = check_format(fmt)
+    chosen = [roundings] if isinstance(roundings, (str, Rounding)) else list(roundings)
+    modes = [as_rounding(mode, "roundings") for mode in chosen]
+    if not modes:
+        raise ValueError("roundings must be one or more rounding modes, got none")
+    low, high = window(fmt, low, high)
+    columns = min(len(modes), 4)
+    rows = -(-len(modes) // columns)
+    figure, panels = _figure(1.0 + 2.3 * rows, rows, columns, sharex=True, sharey=True, squeeze=False)
+    entries = {
+        "x, rounded": _line(color=BLUE, linewidth=2.4),
+        "x itself": _line(color=BLACK, linewidth=0.9, linestyle=DASHED),
+    }
+    for axes, mode in zip(panels.flat, modes, strict=False):
+        axes.plot([low, high], [low, high], color=BLACK, linewidth=0.9, linestyle=DASHED, zorder=2)
+        axes.set_title(_mode_name(mode), fontsize=10)
+        _plain(axes)
+        if mode is Rounding.STOCHASTIC:
+            if _draw_stochastic(axes, fmt, low, high):
+                entries[LOST] = _patch(**HATCHED)
+            entries["stochastic: as dark as likely"] = _line(color=BLUE, linewidth=2.4, alpha=0.4)
+        else:
+            _draw_steps(axes, steps(fmt, low, high, mode), entries)
+    for axes in panels.flat[len(modes) :]:
+        axes.set_visible(False)
+    margin = 0.04 * (high - low)
+    panels[0, 0].set_xlim(low - margin, high + margin)
+    panels[0, 0].set_ylim(low - 2 * margin, high + 2 * margin)
+    ulp = float(spacing_steps(fmt)[1][0]) if fmt.zero and max(-low, high) < fmt.tiny else 0.0
+    unit = _value_axis(panels[0, 0].xaxis, low, high, 24, ulp)
+    _value_axis(panels[0, 0].yaxis, low, high, 24, ulp)
+    for place, axes in enumerate(panels.flat[: len(modes)]):
+        axes.tick_params(labelbottom=place + columns >= len(modes))
+        if place + columns >= len(modes):
+            axes.set_xlabel("x")
+        if place % columns == 0:
+            axes.set_ylabel("x, rounded")
+    figure.suptitle(f"Rounding to {fmt.name}{unit}", fontsize=12)
+    _legend_below(figure, entries, columns=3)
+    return figure
+
+
+def _draw_steps(axes: Any, found: Sequence[Step], entries: dict[str, Any]) -> None:
+    lengths = [step.last - step.first for step in found if step.last > step.first]
+    room = PANEL_POINTS * float(np.median(lengths)) / (found[-1].last - found[0].first)
+    size = min(max(0.45 * room, 1.4), 3.6)
+    dots: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for one, following in pairwise(found):
+        place = min(
+            one.last, following.first, key=significant_bits
+        )  # two floats in a row; the jump is at the rounder of them
+        dots[place == one.last].append((place, one.value))
+        dots[place == following.first].append((place, following.value))
+    for step in found:
+        if not math.isfinite(step.value):
+            axes.axvspan(step.first, step.last, **HATCHED)
+            entries[LOST] = _patch(**HATCHED)
+            continue
+        axes.plot([step.first, step.last], [step.value] * 2, color=BLUE, linewidth=2.2, zorder=3, solid_capstyle="butt")
+    for full, label in ((True, "end of a step, included"), (False, "end of a step, not included")):
+        shown = [dot for dot in dots[full] if math.isfinite(dot[1])]
+        if shown:
+            style = {"color": BLUE, "markerfacecolor": BLUE if full else "white", "markersize": size, "marker": "o"}
+            axes.plot(*zip(*shown, strict=True), linestyle="none", zorder=4 + full, **style)
+            entries[label] = _line(linestyle="none", **style)
+
+
+def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> bool:
+    """Both candidates, each as opaque as it is likely; whether some of the range is hatched."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgb
+
+    found = candidates(fmt, low, high, 240)
+    half = (high - low) / 480
+    for value, share in ((found.below, found.falling), (found.above, found.rising)):
+        shown = share > 0
+        ends = [[(x - half, y), (x + half, y)] for x, y in zip(found.middle[shown], value[shown], strict=True)]
+        colors = [(*to_rgb(BLUE), float(alpha)) for alpha in share[shown]]
+        axes.add_collection(
+            LineCollection(ends, colors=colors, linewidths=2.8, capstyle="butt", zorder=3), autolim=False
+        )
+    lost = found.middle[found.lost > 0.5]
+    if len(lost):  # infinities lie at the ends, and in a window that a picture can show, at one of them
+        axes.axvspan(lost[0] - half, lost[-1] + half, **HATCHED)
+    return bool(len(lost))
+
+
+def _patch(**style: Any) -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(**style)
+
+
+# -- errors of functions ---------------------------------------------------------------------------------------------
+
+
+def function_error(
+    function: str | Callable[..., Any],
+    fmt: Format | str,
+    low: float | None = None,
+    high: float | None = None,
+    rounding: Rounding | str = "nearest_even",
+    reference: str | Callable[[Any], Any] | None = None,
+    points: int = 1 << 16,
+    scale: str | None = None,
+) -> Figure:
+    """The error of a function, in ulps, at every number of a format in a range; wrongly rounded values are marked.
+
+    The legend counts both kinds, and those of either that have no error to draw: infinities, NaN, and values that are
+    beyond the format's range.
+
+    Parameters
+    ----------
+    function, fmt, low, high, rounding, reference, points
+        As for `function_errors`.
+    scale : {"linear", "log", "symlog"}, optional
+        Of the arguments; "log" has positive ones alone, "symlog" is logarithmic to both sides of a quarter of eps and
+        linear in between. Default: linear from low to at most 16 low, log to more than that, else symlog.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+    """
+    fmt = check_format(fmt)
+    if scale is not None:
+        scale = _scale(scale, ("linear", "log", "symlog"))
+    low, high = check_range(low, high, (fmt.smallest_subnormal if scale == "log" else fmt.min, fmt.max), scale == "log")
+    if scale is None:
+        scale = "symlog" if low <= 0 else "linear" if high <= 16 * low else "log"
+    found = function_errors(function, fmt, low, high, rounding, reference, points)
+    if not len(found.x):
+        raise ValueError("low to high must hold numbers at which the exact value is finite, got none")
+    figure, axes = _figure(4.8)
+    drawn, wrong = np.isfinite(found.error), found.wrong
+    entries = {}
+    style: dict[str, Any] = {"linestyle": "none", "rasterized": True}
+    size = 2.5 if len(found.x) > 2000 else 6
+    dots = {"color": BLUE, "marker": ".", "markersize": size, "markeredgewidth": 0}
+    crosses = {"color": ORANGE, "marker": "x", "markersize": 7, "markeredgewidth": 1.5}
+    for mask, label, options, legend in (
+        (~wrong, "correctly rounded", dots, dots | {"markersize": 10}),
+        (wrong, "not correctly rounded", crosses, crosses),
+    ):
+        axes.plot(found.x[mask & drawn], found.error[mask & drawn], **style, **options, zorder=3)
+        outside = int((mask & ~drawn).sum())
+        note = f" ({grouped(outside)} not drawn)" if outside else ""
+        entries[f"{label}: {grouped(int(mask.sum()))}{note}"] = _line(linestyle="none", **legend)
+    limit = 0.5 if found.rounding.startswith("nearest") else 1.0
+    for bound in (-limit, limit):
+        axes.axhline(bound, color=BLACK, linewidth=1.0, linestyle=DASHED, zorder=2)
+    entries[f"±{limit:g} ulp"] = _line(color=BLACK, linewidth=1.0, linestyle=DASHED)
+    tallest = float(np.max(abs(found.error[drawn]), initial=0.0))
+    if tallest < 1.25 * limit:
+        axes.set_ylim(-1.25 * limit, 1.25 * limit)
+    if scale == "log":
+        _log2_axis(axes.xaxis, found.x[0] / 1.25, found.x[-1] * 1.25)
+    if scale == "symlog":
+        _symlog2_axis(axes.xaxis, float(found.x[0]), float(found.x[-1]), fmt.eps / 4)
+    _plain(axes)
+    axes.set_xlabel("x")
+    axes.set_ylabel("error (ulp)")
+    axes.set_title(f"Error of {found.name} in {found.format}, rounding {_mode_name(as_rounding(found.rounding))}")
+    _legend_below(figure, entries, columns=3)
+    return figure
+
+
+# -- exponents -------------------------------------------------------------------------------------------------------
+
+
+def exponent_histogram(values: Any, fmt: Format | str, scales: Sequence[float] = (1.0,)) -> Figure:
+    """How large numbers are, and what becomes of them in a format: the picture behind loss scaling.
+
+    A panel for each scale, of numbers times that scale, a bar for each power of two. Bars are coloured by what becomes
+    of the numbers; the title tells the shares. Zeros are not drawn.
+
+    Parameters
+    ----------
+    values : array of float
+        Of any shape.
+    fmt : Format
+    scales : sequence of float
+        At most 6, positive.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+    """
+    fmt = check_format(fmt)
+    factors = [check_factor(scale, "scales") for scale in np.atleast_1d(np.asarray(scales, object)).tolist()]
+    if not 1 <= len(factors) <= 6:
+        raise ValueError(f"scales must be 1 to 6 numbers, got {len(factors)}")
+    found = [sorted_out(values, fmt, factor) for factor in factors]
+    magnitudes = np.concatenate([sizes for sizes, *_ in found])
+    if not len(magnitudes):
+        raise ValueError(f"values must hold finite numbers other than zero that {fmt} can take, got none")
+    exponents = [np.clip(np.frexp(sizes)[1] - 1, -1074, 1023) for sizes, *_ in found]
+    low = min(int(np.concatenate(exponents).min()), fmt.emin - fmt.mantissa_bits - 1)
+    high = max(int(np.concatenate(exponents).max()), fmt.emax) + 1
+    edges = np.arange(low, high + 1)
+    figure, panels = _figure(1.3 + 1.7 * len(factors), len(factors), 1, sharex=True, squeeze=False)
+    below = "become zero" if fmt.zero else "become the smallest number"
+    styles = {
+        "underflow": (below, ORANGE, "xxx"),
+        "subnormal": ("subnormal", YELLOW, "///"),
+        "normal": ("normal", BLUE, ""),
+        "overflow": ("overflow", PURPLE, "..."),
+    }
+    if not (fmt.subnormals and fmt.mantissa_bits):
+        del styles["subnormal"]
+    for axes, factor, exponent, (_, kinds, *_) in zip(panels[:, 0], factors, exponents, found, strict=True):
+        bottom = np.zeros(len(edges) - 1)
+        for kind, (_, color, hatch) in styles.items():
+            counts = np.histogram(exponent[kinds == KINDS.index(kind)], edges)[0]
+            shown = counts > 0
+            axes.bar(
+                edges[:-1][shown],
+                counts[shown],
+                width=1.0,
+                bottom=bottom[shown],
+                align="edge",
+                color=color,
+                hatch=hatch,
+                edgecolor="white",
+                linewidth=0.4,
+                zorder=3,
+            )
+            bottom += counts
+        for place in (fmt.emin - fmt.mantissa_bits, fmt.emin, math.log2(fmt.max)):
+            axes.axvline(place, color=BLACK, linewidth=0.9, linestyle=DASHED, zorder=4)
+        shares = [f"{_percent((kinds == KINDS.index(kind)).mean())} {styles[kind][0]}" for kind in styles]
+        axes.set_title(f"× {_factor(factor)}: " + ", ".join(shares), fontsize=9.5, loc="left")
+        axes.set_ylabel("numbers")
+        _plain(axes, "y")
+    panels[0, 0].set_xlim(low - 0.5, high + 0.5)
+    step = 1
+    while (high - low) // step > 12:
+        step *= 2
+    ticks = [edge for edge in edges if edge % step == 0]
+    panels[0, 0].set_xticks(ticks, [_power(int(k)) for k in ticks])
+    panels[-1, 0].set_xlabel("magnitude after scaling")
+    _, kinds, zeros, excluded = found[0]
+    rest = [f"{grouped(zeros)} zeros"] * bool(zeros) + [f"{grouped(excluded)} others"] * bool(excluded)
+    figure.suptitle(
+        f"{grouped(len(kinds))} numbers in {fmt.name}" + (f"; not counted: {', '.join(rest)}" if rest else ""),
+        fontsize=12,
+    )
+    entries = {
+        label: _patch(facecolor=color, hatch=hatch, edgecolor="white", linewidth=0)
+        for label, color, hatch in styles.values()
+    }
+    edge = "smallest, smallest normal, largest" if "subnormal" in styles else "smallest, largest"
+    entries[edge] = _line(color=BLACK, linewidth=0.9, linestyle=DASHED)
+    _legend_below(figure, entries, columns=3)
+    return figure
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.0001 or 0.9999 < share < 1:
+        return "<0.01%" if share < 0.5 else ">99.99%"
+    return f"{share:.0%}" if share in (0, 1) else f"{share:.2%}"
+
+
+def _factor(x: float) -> str:
+    """A power of two as such from 2^10 on, to either side."""
+    mantissa, exponent = math.frexp(x)
+    return _power(exponent - 1) if mantissa == 0.5 and abs(exponent - 1) >= 10 else f"{x:g}"
+
+
+# -- experiments -----------------------------------------------------------------------------------------------------
+
+
+def running_sums(*sums: RunningSum) -> Figure:
+    """Running sums against the number of additions; several runs of one sum are drawn thin, with their mean.
+
+    The lower panel shows how far sums are from the exact one: those of several runs, or all if there are none.
+
+    Parameters
+    ----------
+    *sums : RunningSum
+        Of one increment and count, trajectories kept; at most 7.
+
+    Raises
+    ------
+    ValueError
+        Naming what is accepted.
+    """
+    if not 1 <= len(sums) <= len(LINES):
+        raise ValueError(f"sums must be 1 to {len(LINES)} running sums, got {len(sums)}")
+    first = sums[0]
+    if any((one.requested, one.count) != (first.requested, first.count) for one in sums):
+        raise ValueError("sums must have the same increment and count")
+    several_formats = len({one.format for one in sums}) > 1
+    figure, (axes, errors) = _figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
+    shown = np.unique(np.linspace(0, first.count, 2001, dtype=int))
+    exact = shown * (first.requested if several_formats else float(first.exact) / max(first.count, 1))
+    below = [one for one in sums if one.runs > 1] or list(sums)
+    # to nearest in vermillion, stochastic in blue: the same colours as everywhere else
+    order = [LINES[1], LINES[0], *LINES[2:]] if len(sums) > 1 and sums[0].runs == 1 else list(LINES)
+    entries: dict[str, Any] = {}
+    top = 0.0
+    for one, (color, dash, marker) in zip(sums, order, strict=False):
+        name = one.rounding.replace("_", " ") + (f", {one.format}" if several_formats else "")
+        runs = one.trajectory[shown]
+        mean, last = runs.mean(axis=1), float(np.asarray(one.final).mean())
+        top = max(top, float(np.max(runs[np.isfinite(runs)], initial=0)))
+        thin = SKY if color == BLUE else color
+        for panel, base in ((axes, 0 * exact), (errors, exact))[: 2 if any(one is x for x in below) else 1]:
+            if one.runs > 1:
+                panel.plot(shown, runs - base[:, None], color=thin, linewidth=0.6, alpha=0.7, zorder=2)
+            panel.plot(
+                shown, mean - base, color=color, linestyle=dash if several_formats else "-", linewidth=1.8, zorder=3
+            )
+        style = {"color": color, "linewidth": 1.8, "linestyle": dash if several_formats else "-"}
+        if one.runs > 1:
+            entries[f"{name}, {one.runs} runs"] = _line(color=thin, linewidth=0.9)
+            entries[f"their mean: {last:.4f} at the end"] = _line(**style)
+            continue
+        stalled = "" if one.stalled_after is None else f", stalls after {grouped(one.stalled_after)} additions"
+        entries[f"{name}: {last:.5g} at the end{stalled}"] = _line(
+            **style, **({} if one.stalled_after is None else {"marker": marker, "markersize": 5})
+        )
+        if one.stalled_after is not None:
+            axes.plot(
+                one.stalled_after, one.trajectory[one.stalled_after, 0], marker, color=color, markersize=6, zorder=6
+            )
+    for panel, base in ((axes, 0 * exact), (errors, exact)):
+        panel.plot(shown, exact - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
+        panel.set_xlim(0, max(first.count, 1))
+        _plain(panel)
+    name = "exact" if len({one.rounding for one in sums} & {"stochastic"}) == 0 else "expectation"
+    entries[f"{name}: {exact[-1]:.7g} at the end"] = _line(color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)))
+    axes.set_ylim(0, 1.06 * max(top, float(exact[-1])) or 1)
+    _legend_below(figure, entries, columns=2 if sum(sorted(map(len, entries))[-2:]) < 85 else 1)
+    where = "" if several_formats else f" in {first.format}"
+    axes.set_title(f"{grouped(first.count)} × {first.requested:g} added up{where}")
+    axes.set_ylabel("running sum")
+    which = "stochastic sum" if {one.rounding for one in below} == {"stochastic"} else "sum"
+    errors.set_ylabel(f"{which} less exact sum")
+    errors.set_xlabel("additions")
+    return figure
+
+
+Points = Sequence[tuple[float, float]]
+"""Of a line: places and heights."""
+
+
+def _by_lengths(axes: Any, places: Iterable[float]) -> None:
+    """Logarithmic axes with every second power of two named."""
+    exponents = [round(math.log2(x)) for x in places]
+    low, high = min(exponents), max(exponents)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlim(2 ** (low - 0.3), 2 ** (high + 0.3))
+    shown = range(high, low - 1, -2 if high - low > 5 else -1)
+    axes.set_xticks([2.0**k for k in shown], [_power(k) for k in shown])
+    axes.minorticks_off()
+    _plain(axes)
+
+
+def _measured(axes: Any, points: Points, color: str, marker: str, label: str) -> None:
+    axes.plot(*zip(*points, strict=True), color=color, marker=marker, markersize=5, linewidth=1.6, label=label)
+
+
+def _guaranteed(axes: Any, points: Points, color: str, label: str) -> None:
+    axes.plot(*zip(*points, strict=True), color=color, linewidth=1.1, linestyle=DASHED, label=label)
+
+
+def dot_swamping(rows: Sequence[DotError]) -> Figure:
+    """Errors of squared norms against their length, and below how much of what was added was lost whole.
+
+    Parameters
+    ----------
+    rows : sequence of DotError
+        Of `softfloat.experiments.dot_swamping`: three accumulators.
+    """
+    figure, (errors, shares) = _figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
+    names = list(dict.fromkeys(row.accumulator for row in rows))
+    labels = ("AMP, half partials", "AMP, float partials", "multiply-adds in half")
+    for name, label, color, marker in zip(names, labels, (ORANGE, BLUE, BLACK), "os^", strict=True):
+        found = [row for row in rows if row.accumulator == name]
+        _measured(errors, [(row.length, row.error) for row in found], color, marker, label)
+        _measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
+    _by_lengths(errors, [row.length for row in rows])
+    _by_lengths(shares, [row.length for row in rows])
+    shares.set_yscale("linear")
+    shares.set_ylim(-0.04, 1)
+    errors.set_ylabel("mean relative error")
+    shares.set_ylabel("share that changed nothing")
+    shares.set_xlabel("length K")
+    figure.legend(*errors.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    errors.set_title("Long sums of squares stall with half partials, not with float partials")
+    return figure
+
+
+def chunking(rows: Sequence[ChunkError]) -> Figure:
+    """Errors of dot products against the length of chunks, with sums of chunks added in half and in single.
+
+    Parameters
+    ----------
+    rows : sequence of ChunkError
+        Of `softfloat.experiments.chunking`.
+    """
+    figure, axes = _figure(5.6)
+    styles = {"float16": (ORANGE, "o"), "float32": (BLUE, "s")}
+    for outer in dict.fromkeys(row.outer for row in rows):
+        found = [(row.chunk, row.error) for row in rows if row.outer == outer]
+        _measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
+    length = rows[0].length
+    _by_lengths(axes, [row.chunk for row in rows])
+    axes.axvline(math.sqrt(length), color=BLACK, linewidth=1.1, linestyle=DASHED, label="√n")
+    axes.set_xlabel("products in a chunk")
+    axes.set_ylabel("mean relative error")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    axes.set_title(f"Chunks of about √n lose least: n = {length} products, chunks summed in {rows[0].inner}")
+    return figure
+
+
+def block_fma(rows: Sequence[BlockError]) -> Figure:
+    """Errors of dot products against their length, with the bound of each way to sum.
+
+    Parameters
+    ----------
+    rows : sequence of BlockError
+        Of `softfloat.experiments.block_fma_bounds`: three pairs of accumulator and output.
+    """
+    figure, axes = _figure(5.6)
+    pairs = list(dict.fromkeys((row.accumulator, row.output) for row in rows))
+    labels = (
+        ("multiply-adds in half", "n·u16"),
+        ("V100, rounded to half at the end", "u16 + 2.5·n·u32"),
+        ("V100, result in single", "2.5·n·u32"),
+    )
+    for pair, (label, bound), color, marker in zip(pairs, labels, (BLACK, ORANGE, BLUE), "^os", strict=True):
+        found = [row for row in rows if (row.accumulator, row.output) == pair]
+        _measured(axes, [(row.length, row.error) for row in found], color, marker, label)
+        _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound, {bound}")
+    _by_lengths(axes, [row.length for row in rows])
+    axes.set_xlabel("products n")
+    axes.set_ylabel("largest error / |a|·|b|")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    axes.set_title("Tensor cores sum blocks in single: their errors follow n·u32, not n·u16")
+    return figure
+
+
+def stochastic_sums(rows: Sequence[SumError]) -> Figure:
+    """Errors of sums against their length, to nearest even and stochastic, one panel for each format.
+
+    Parameters
+    ----------
+    rows : sequence of SumError
+        Of `softfloat.experiments.stochastic_sums`.
+    """
+    formats = list(dict.fromkeys(row.format for row in rows))
+    figure, panels = _figure(5.6, 1, len(formats), sharey=True, squeeze=False)
+    for axes, name in zip(panels[0], formats, strict=True):
+        for rounding, color, marker, bound in (
+            ("nearest_even", ORANGE, "o", "n·u"),
+            ("stochastic", BLUE, "s", "√n·u"),
+        ):
+            found = [row for row in rows if (row.format, row.rounding) == (name, rounding)]
+            _measured(axes, [(row.length, row.error) for row in found], color, marker, rounding.replace("_", " "))
+            _guaranteed(axes, [(row.length, row.bound) for row in found], color, bound)
+        _by_lengths(axes, [row.length for row in rows])
+        axes.set_title(name)
+        axes.set_xlabel("numbers n")
+    panels[0][0].set_ylabel("root mean square of the relative error")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    figure.suptitle("Sums to nearest stall; stochastic ones stay below √n·u")
+    return figure
+
+
+PLOTS = ("running-sums.png", "dot-swamping.png", "chunking.png", "block-fma.png", "stochastic-sums.png")
+"""Names of the files that `report_figures` is for."""
+
+
+def report_figures(report: Report) -> dict[str, Figure]:
+    """Figures of everything in a report of `softfloat.experiments.reproduce`, under the names in `PLOTS`."""
+    found = report.accumulation
+    drawn = (
+        running_sums(report.nearest, report.stochastic),
+        dot_swamping(found.dots),
+        chunking(found.chunks),
+        block_fma(found.blocks),
+        stochastic_sums(found.sums),
+    )
+    return dict(zip(PLOTS, drawn, strict=True))
