@@ -45,6 +45,45 @@ class Case:
         return self.elements / self.best / 1e9
 
 
+def both_flags(
+    flags: np.ndarray,
+    name: str,
+    floor: float | None,
+    call: Callable[..., Any],
+    *args: Any,
+    out: np.ndarray,
+    any_floor: float | None = None,
+    **options: Any,
+) -> list[Case]:
+    """A call with a flag byte for each element, and with all flags OR-ed together."""
+    return [
+        Case(
+            name,
+            f"softfloat, flags {which}",
+            lambda w=which, p=place: call(*args, out=p, flags=w, **options),
+            share,
+        )
+        for which, place, share in (("each", (out, flags), floor), ("any", out, any_floor or floor))
+    ]
+
+
+def report(found: list[Case], rounds: int, title: str) -> list[dict[str, Any]]:
+    """Take all cases in turn, print a line for each, and return the figures; the first case is memcpy."""
+    for _ in range(rounds):
+        for case in found:
+            case.take()
+    memcpy = found[0].rate
+    rows = []
+    print(title)
+    print(f"{'operation':<38}{'library':<30}{'G/s':>8}{'share':>8}{'floor':>8}")
+    for case in sorted(found, key=lambda case: case is not found[0]):
+        share = case.rate / memcpy
+        floor = "" if case.floor is None else f"{case.floor:.2f}" + (" " if share >= case.floor else "!")
+        print(f"{case.name:<38}{case.library:<30}{case.rate:>8.3f}{share:>8.3f}{floor:>8}")
+        rows.append({**{k: v for k, v in vars(case).items() if k != "run"}, "rate": case.rate, "share": share})
+    return rows
+
+
 def optional(name: str) -> Any:
     try:
         return __import__(name)
@@ -73,19 +112,8 @@ def cases(size: int, kind: str) -> list[Case]:
     copy = np.empty_like(x)
     found = [Case("memcpy float32", "numpy", lambda: np.copyto(copy, x))]
 
-    def ours(
-        name: str, floor: float | None, call: Callable[..., Any], *args: Any, out: np.ndarray, **options: Any
-    ) -> None:
-        for which, share in (("each", floor), ("any", options.pop("any_floor", floor))):
-            place = (out, flags) if which == "each" else out
-            found.append(
-                Case(
-                    name,
-                    f"softfloat, flags {which}",
-                    lambda w=which, p=place: call(*args, out=p, flags=w, **options),
-                    share,
-                )
-            )
+    def ours(*arguments: Any, **options: Any) -> None:
+        found.extend(both_flags(flags, *arguments, **options))
 
     def theirs(name: str, library: str, run: Callable[[], Any]) -> None:
         found.append(Case(name, library, run))
@@ -189,19 +217,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
     softfloat.set_num_threads(1)
-    found = cases(1 << arguments.size, arguments.operands)
-    for _ in range(arguments.rounds):
-        for case in found:
-            case.take()
-    memcpy = found[0].rate
-    rows = []
-    print(f"2^{arguments.size} elements, operands: {arguments.operands}, one thread")
-    print(f"{'operation':<38}{'library':<30}{'G/s':>8}{'share':>8}{'floor':>8}")
-    for case in sorted(found, key=lambda case: case.name != "memcpy float32"):
-        share = case.rate / memcpy
-        floor = "" if case.floor is None else f"{case.floor:.2f}" + (" " if share >= case.floor else "!")
-        print(f"{case.name:<38}{case.library:<30}{case.rate:>8.3f}{share:>8.3f}{floor:>8}")
-        rows.append({**{k: v for k, v in vars(case).items() if k != "run"}, "rate": case.rate, "share": share})
+    title = f"2^{arguments.size} elements, operands: {arguments.operands}, one thread"
+    rows = report(cases(1 << arguments.size, arguments.operands), arguments.rounds, title)
     scaling = threads(24, max(3, arguments.rounds // 4)) if arguments.threads else []
     for name, ratio in scaling:
         print(f"two threads over one, 2^24, {name}: {ratio:.2f}")

@@ -170,7 +170,7 @@ def floor_divide(x, y, z, target):
     moved = two_sum(q, away, target) if away != target.zero else q
     endless = abs(y) == target.infinite
     result = q if (y == target.zero) | endless else moved if whole == q else whole
-    below = ((float_bits(x) ^ float_bits(y)) < 0) & (x != target.zero)
+    below = ((float_bits(x) ^ float_bits(y)) < 0) & (abs(x) > target.zero)
     result = -target.one if endless & below else result
     result = target.infinite - target.infinite if (abs(x) == target.infinite) & (y != target.zero) else result
     by_zero = (y == target.zero) & (x != target.zero) & (abs(x) < target.infinite)

@@ -79,12 +79,15 @@ def compiled(function: Callable) -> Callable:
 
         return interpreted
 
+    told = set()  # threads that waited for one compilation saw it too
+
     def call(*arguments: object) -> object:
         before = time.perf_counter()
         known = len(dispatcher.overloads)
         result = dispatcher(*arguments)
         elapsed = time.perf_counter() - before
-        if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known:
+        if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known and known not in told:
+            told.add(known)
             print(
                 f"softfloat: compiling {function.__name__} took {elapsed:.1f} s; it is cached from now on",
                 file=sys.stderr,

@@ -18,6 +18,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .jit import SOURCE_DIGEST
+
 ROWS = 8
 LANES = {np.float32: 16, np.float64: 8}
 """Numbers in a vector of 512 bits."""
@@ -241,8 +243,19 @@ def load(builder, pointer, where, element, lanes):
     return Vector(builder, loaded)
 
 
-def tile(step, carrier, slots, parameters, block=1, planes=1, shared=()):
-    """The loop of one tile, for compiled code.
+def named(made, name):
+    """An intrinsic that counts as this name in the cache's keys.
+
+    Numba gives every intrinsic a number of its own in each process, and hashes it where a loop closes over one: such loops
+    would never be found again. The name has to say what code is generated, as far as the sources do not.
+    """
+    identity = f"softfloat {SOURCE_DIGEST} {name}"
+    made._reduce_states = lambda: {"uuid": identity, "name": made._name, "defn": None}
+    return made
+
+
+def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
+    """The loop of one tile, for compiled code. `name` tells the step from all others.
 
     step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
     in `shared` have one vector for all rows, that of the first. The intrinsic is called as
@@ -324,7 +337,7 @@ def tile(step, carrier, slots, parameters, block=1, planes=1, shared=()):
 
         return signature, codegen
 
-    return run
+    return named(run, (name, carrier.__name__, slots, block, planes, shared))
 
 
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)

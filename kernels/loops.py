@@ -34,16 +34,13 @@ OPERATIONS = {
     "fmod": (arith.fmod, 2),
     "modulo": (arith.modulo, 2),
     "floor_divide": (arith.floor_divide, 2),
-    "given_of_one": (arith.given, 1),
-    "given_of_two": (arith.given, 2),
+    "given": (arith.given, 2),
 }
 """Name -> (function of carrier values, number of operands). `convert_wide` is for sources that reach beyond any format.
 
-`given_of_one` and `given_of_two` round values that `extra` holds, one for each element, and see to NaN operands. They and `hypot` may
-have a number for a result where an operand is a quiet NaN.
+`given` rounds values that `extra` holds, one for each element, and sees to NaN operands; a function's only operand comes twice. It and
+`hypot` may have a number for a result where an operand is a quiet NaN.
 """
-
-GIVEN = ("given_of_one", "given_of_two")
 
 ROUNDERS = {
     ("nearest", False): rounding.round_nearest,
@@ -64,14 +61,14 @@ def _element(operation, way, unusual, payloads):
     to_integral = operation == "round_to_integral"
     if to_integral and way == "drawn":
         operate = arith.integral_drawn
-    given = operation in GIVEN
+    given = operation == "given"
     forgiving = given or operation == "hypot"
     round_value = ROUNDERS[way, unusual]
 
     @jit.kernel
     def element(code_a, code_b, code_c, extra, random, source, target):
         x = read(code_a, source)
-        y = read(code_b, source) if arity > 1 else (x if given else extra)
+        y = read(code_b, source) if arity > 1 else extra
         z = read(code_c, source) if arity > 2 else random
         value, raised = operate(x, y, extra if given else z, target)
         number = (x == x) & (y == y) & (z == z)
@@ -117,11 +114,11 @@ def elementwise(operation, way, unusual, each, payloads):
     """The loop of one operation under a deterministic mode.
 
     loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
-    (round_to_integral: 1 to raise INEXACT), or an array with one for each element (GIVEN).
+    (round_to_integral: 1 to raise INEXACT), or an array with one for each element (given).
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, way, unusual, payloads)
-    extra_at = _one_each if operation in GIVEN else _one_for_all
+    extra_at = _one_each if operation == "given" else _one_for_all
 
     def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
         digest  # noqa: B018
@@ -158,7 +155,7 @@ def elementwise_drawn(operation, unusual, each, payloads):
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, "drawn", unusual, payloads)
-    extra_at = _one_each if operation in GIVEN else _one_for_all
+    extra_at = _one_each if operation == "given" else _one_for_all
     undecided = rounding.undecided
     at_once = operation == "round_to_integral"
 

@@ -409,10 +409,10 @@ def all_inexact(happened, cells):
     return exact == 0
 
 
-def _compiled_tile(step, carrier, block, planes, watchful, *more):
-    """The loop of a step; `more` are the slots it uses beside the running sum and, if watchful, INEXACT."""
+def _compiled_tile(name, step, carrier, block, planes, watchful, *more):
+    """The loop of a step of this name; `more` are the slots it uses beside the running sum and, if watchful, INEXACT."""
     slots = (VALUE, *((INEXACT,) if watchful else ()), *more)
-    return tile(step, carrier, slots, PARAMETERS, block, planes)
+    return tile((name, watchful), step, carrier, slots, PARAMETERS, block, planes)
 
 
 def _slots(family, saturate):
@@ -437,7 +437,8 @@ def deterministic(kind, carrier, block, planes, *options):
         make, slots = STEPS[kind], _slots(kind[1], *options)
         options = (kind[1], *options)
     watchful, brief = (
-        _compiled_tile(make(*options, watches), carrier, block, planes, watches, *slots) for watches in (True, False)
+        _compiled_tile((kind, options), make(*options, watches), carrier, block, planes, watches, *slots)
+        for watches in (True, False)
     )
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
@@ -517,6 +518,7 @@ def exact_blocks(block, blocks, stored, saturate):
     draws = stored == "drawn"
     quick, brief, careful, careful_brief = (
         _compiled_tile(
+            ("exact", block, blocks, stored, saturate, careful),
             exact_step(block, blocks, stored, saturate, careful, watchful),
             carrier, group, 1, watchful, *slots, *(() if careful else (LARGEST_SO_FAR, SMALLEST)),
         )
@@ -602,8 +604,10 @@ def stochastic(saturate, roomy):
     digest = jit.SOURCE_DIGEST
     lanes = LANES[np.float32]
     slots = (OVERFLOW,) * (saturate and not roomy) + (LEFT_OPEN,)
-    watchful = _compiled_tile(drawn_step(saturate, roomy, True), np.float32, 1, 1, True, *slots)
-    brief = tile(drawn_step(saturate, roomy, False), np.float32, (VALUE, *slots), PARAMETERS, shared=(LEFT_OPEN,))
+    name = "stochastic", saturate, roomy
+    watchful = _compiled_tile(name, drawn_step(saturate, roomy, True), np.float32, 1, 1, True, *slots)
+    brief = drawn_step(saturate, roomy, False)
+    brief = tile((name, False), brief, np.float32, (VALUE, *slots), PARAMETERS, shared=(LEFT_OPEN,))
     cells = ROWS * lanes
 
     @kernel

@@ -2,7 +2,9 @@
 
 Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape;
 operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars. Sums of products
-(`vecdot`, `matmul`, `sum`, `conv2d` ...) take a `softfloat.Accumulator`, which says how they are summed.
+(`vecdot`, `matmul`, `sum`, `conv2d` ...) take a `softfloat.Accumulator`, which says how they are summed. Mathematical
+functions (`exp`, `log`, `pow` ...) are correctly rounded, flags included; stochastic rounding sees 42 significant bits
+of their values (`softfloat.functions`).
 
 Options, all keyword-only, with the defaults of `softfloat.Environment`, where each is described:
 

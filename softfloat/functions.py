@@ -16,6 +16,9 @@ Results near 1, or near the operand, come as that number and a small one to be a
 known however small the difference.
 
 Unary functions in formats of at most 16 bits are looked up in tables, made on first use.
+
+>>> exp(0x3C00, "float16")  # e, as 2.71875
+(np.uint16(16752), np.uint8(1))
 """
 
 from __future__ import annotations
@@ -79,20 +82,16 @@ Exact: TypeAlias = tuple[Floats, Floats, Mask]
 Number: TypeAlias = tuple[Any, ...]
 """mpmath's: (sign, significand, exponent, bits of the significand)."""
 
-LIBRARY_ERROR = (
-    2.0**-48
-)  # relative, of NumPy's float64 functions: sixteen units in the last place, four times what its own tests allow
-REDUCTION_ERROR = (
-    2.0**-58
-)  # absolute, of the argument of a periodic function, reduced: near a zero it outweighs the other
+LIBRARY_ERROR = 2.0**-48  # relative, of NumPy's float64 functions: 16 units in the last place; its own tests allow 4
+REDUCTION_ERROR = 2.0**-58  # absolute, of a periodic function's reduced argument: near zeros it outweighs the other
 KEPT = 30  # significant bits of values for deterministic modes: 24 + 2 suffice, and 30 leave few results in doubt
-KEPT_DRAWN = (
-    42  # the same for stochastic rounding, and for tables; the library's error leaves one result in 32 in doubt
-)
+KEPT_DRAWN = 42  # of those for stochastic rounding, and in tables: the library's error leaves one in 32 in doubt
 CHUNK = 1 << 14  # elements at a time: a dozen arrays of that many float64 stay in the cache
 TABLE_BITS = 16  # formats as wide get tables
 
-UNIT = 2.0**-16  # below it, the next term of an odd series is 2^-32 of the one before
+CLOSE = 2.0**-8  # to 0: where a function is 1 and little more
+SMALL = 2.0**-16  # below it, the next term of an odd series is less than 2^-32 of the one before
+SMALLER = 2.0**-20  # below it, the third term of any series is less than 2^-38 of the first two
 FAR = 400.0  # exp of it exceeds all formats, exp of -400 is next to nothing in all of them
 TINIEST = 2.0**-250  # stands for smaller magnitudes whose cube would vanish
 
@@ -114,54 +113,49 @@ def _library(function: Callable[[Floats], Floats], limit: float = math.inf) -> C
     return lambda x: _relative(function(x if limit == math.inf else _limited(x, limit)))
 
 
+def _refined(
+    bounds: Bounds, x: Floats, where: Mask, refinement: Callable[[Floats], tuple[Any, Floats, Floats]]
+) -> Bounds:
+    """Bounds with those of a refinement in some places."""
+    places = np.flatnonzero(where)
+    if places.size:
+        for array, refined in zip(bounds, refinement(x[places]), strict=True):
+            array[places] = refined
+    return bounds
+
+
 def _odd(function: Callable[[Floats], Bounds], cubic: float) -> Callable[[Floats], Bounds]:
     """A function with the series x + cubic * x^3 ..."""
 
-    def bounds(x: Floats) -> Bounds:
-        near, more, error = function(x)
-        small = (np.abs(x) < UNIT) & (x != 0.0)
-        if small.any():
-            room = np.copysign(np.maximum(np.abs(x), TINIEST), x)
-            cube = cubic * room * room * room
-            near, more = np.where(small, x, near), np.where(small, cube, more)
-            error = np.where(small, np.abs(cube) * 2.0**-20, error)
-        return near, more, error
+    def series(x: Floats) -> tuple[Any, Floats, Floats]:
+        room = np.copysign(np.maximum(np.abs(x), TINIEST), x)
+        cube = cubic * room * room * room
+        return x, cube, np.abs(cube) * 2.0**-20
 
-    return bounds
+    return lambda x: _refined(function(x), x, (np.abs(x) < SMALL) & (x != 0.0), series)
 
 
 def _from_one(function: Callable[[Floats], Floats], limit: float, factor: float) -> Callable[[Floats], Bounds]:
     """exp(factor * x): near 1 it is 1 + expm1(factor * x)."""
 
-    def bounds(x: Floats) -> Bounds:
-        near, more, error = _relative(function(_limited(x, limit)))
-        close = np.abs(x) < 0.25
-        if close.any():
-            step = np.expm1(np.where(close, x, 0.0) * factor)
-            near, more = np.where(close, 1.0, near), np.where(close, step, more)
-            error = np.where(close, np.abs(step) * (4 * LIBRARY_ERROR), error)
-        return near, more, error
+    def step(x: Floats) -> tuple[Any, Floats, Floats]:
+        more = np.expm1(x * factor)
+        return 1.0, more, np.abs(more) * (4 * LIBRARY_ERROR)
 
-    return bounds
+    return lambda x: _refined(_relative(function(_limited(x, limit))), x, np.abs(x) < CLOSE, step)
 
 
 def _even(
-    function: Callable[[Floats], Bounds], half: Callable[[Floats], Floats], sign: float
+    function: Callable[[Floats], Bounds], half: Callable[[Floats], Floats], sign: int
 ) -> Callable[[Floats], Bounds]:
-    """cos and cosh: near 1 they are 1 -+ 2 sin(x/2)^2, 1 + 2 sinh(x/2)^2."""
+    """cos and cosh: near 1 they are 1 - 2 sin(x/2)^2 and 1 + 2 sinh(x/2)^2."""
 
-    def bounds(x: Floats) -> Bounds:
-        near, more, error = function(x)
-        close = np.abs(x) < 0.5
-        if close.any():
-            sine = half(np.where(close, x, 0.0) * 0.5)
-            sine = np.where(x != 0.0, np.maximum(np.abs(sine), TINIEST), 0.0)
-            square = 2.0 * sine * sine
-            near, more = np.where(close, 1.0, near), np.where(close, sign * square, more)
-            error = np.where(close, square * (8 * LIBRARY_ERROR), error)
-        return near, more, error
+    def step(x: Floats) -> tuple[Any, Floats, Floats]:
+        sine = np.where(x != 0.0, np.maximum(np.abs(half(x * 0.5)), TINIEST), 0.0)
+        square = 2.0 * sine * sine
+        return 1.0, sign * square, square * (8 * LIBRARY_ERROR)
 
-    return bounds
+    return lambda x: _refined(function(x), x, np.abs(x) < CLOSE, step)
 
 
 def _periodic(function: Callable[[Floats], Floats]) -> Callable[[Floats], Bounds]:
@@ -176,34 +170,38 @@ def _periodic(function: Callable[[Floats], Floats]) -> Callable[[Floats], Bounds
 
 
 def _expm1(x: Floats) -> Bounds:
-    near, more, error = _relative(np.expm1(_limited(x, FAR)))
-    small, low = np.abs(x) < 2.0**-20, x < -1.0
-    square = 0.5 * x * x * (1.0 + x / 3.0)
-    power = np.where(np.isinf(x), 0.0, np.exp(np.clip(x, -FAR, 0.0)))
-    near = np.where(small, x, np.where(low, -1.0, near))
-    more = np.where(small, square, np.where(low, power, more))
-    error = np.where(small, square * 2.0**-36, np.where(low, power * LIBRARY_ERROR, error))
-    return near, more, error
+    """x + x^2/2 + x^3/6 near 0, -1 + e^x far below."""
+
+    def series(x: Floats) -> tuple[Any, Floats, Floats]:
+        square = 0.5 * x * x * (1.0 + x / 3.0)
+        return x, square, square * 2.0**-36
+
+    def tail(x: Floats) -> tuple[Any, Floats, Floats]:
+        power = np.where(np.isinf(x), 0.0, np.exp(np.maximum(x, -FAR)))
+        return -1.0, power, power * LIBRARY_ERROR
+
+    bounds = _refined(_relative(np.expm1(_limited(x, FAR))), x, np.abs(x) < SMALLER, series)
+    return _refined(bounds, x, x < -8.0, tail)
 
 
 def _log1p(x: Floats) -> Bounds:
-    near, more, error = _relative(np.log1p(x))
-    small = np.abs(x) < 2.0**-20
-    square = 0.5 * x * x * (1.0 - x / 1.5)
-    return (
-        np.where(small, x, near),
-        np.where(small, -square, more),
-        np.where(small, square * 2.0**-36, error),
-    )
+    """x - x^2/2 + x^3/3 near 0."""
+
+    def series(x: Floats) -> tuple[Any, Floats, Floats]:
+        square = 0.5 * x * x * (1.0 - x / 1.5)
+        return x, -square, square * 2.0**-36
+
+    return _refined(_relative(np.log1p(x)), x, np.abs(x) < SMALLER, series)
 
 
 def _tanh(x: Floats) -> Bounds:
     """Far from 0: 1 - 2 / (exp(2x) + 1)."""
-    near, more, error = _relative(np.tanh(x))
-    far = np.abs(x) > 1.0
-    tail = np.where(np.isinf(x), 0.0, 2.0 / (np.exp(2.0 * np.clip(np.abs(x), 0.0, FAR / 2)) + 1.0))
-    near, more = np.where(far, np.copysign(1.0, x), near), np.where(far, -np.copysign(tail, x), more)
-    return near, more, np.where(far, tail * (8 * LIBRARY_ERROR), error)
+
+    def tail(x: Floats) -> tuple[Any, Floats, Floats]:
+        rest = np.where(np.isinf(x), 0.0, 2.0 / (np.exp(np.minimum(2.0 * np.abs(x), FAR)) + 1.0))
+        return np.copysign(1.0, x), -np.copysign(rest, x), rest * (8 * LIBRARY_ERROR)
+
+    return _refined(_relative(np.tanh(x)), x, np.abs(x) > 8.0, tail)
 
 
 def _split(x: Floats) -> Floats:
@@ -214,14 +212,14 @@ def _split(x: Floats) -> Floats:
 def _atan2(y: Floats, x: Floats) -> Bounds:
     near, more, error = _relative(np.arctan2(y, x))
     quotient = y / x
-    small = (np.abs(quotient) < UNIT) & (x > 0.0) & (x < math.inf) & (y != 0.0)
-    if small.any():
-        high = _split(quotient)
-        rest = ((y - high * x) - (quotient - high) * x) / x
-        room = np.copysign(np.maximum(np.abs(quotient), TINIEST), quotient)
+    small = np.flatnonzero((np.abs(quotient) < SMALL) & (x > 0.0) & (x < math.inf) & (y != 0.0))
+    if small.size:
+        y, x, q = y[small], x[small], quotient[small]
+        high = _split(q)
+        rest = ((y - high * x) - (q - high) * x) / x
+        room = np.copysign(np.maximum(np.abs(q), TINIEST), q)
         cube = room * room * room / 3.0
-        near, more = np.where(small, quotient, near), np.where(small, rest - cube, more)
-        error = np.where(small, (np.abs(rest) + np.abs(cube)) * 2.0**-20, error)
+        near[small], more[small], error[small] = q, rest - cube, (np.abs(rest) + np.abs(cube)) * 2.0**-20
     return near, more, error
 
 
@@ -242,7 +240,11 @@ def _pow(x: Floats, y: Floats) -> Bounds:
     size = np.abs(x)
     near, more, error = _relative(np.power(size, y))
     ordinary = np.isfinite(x) & np.isfinite(y) & (size != 1.0) & (size != 0.0) & (y != 0.0)
-    close = np.flatnonzero((np.abs(near - 1.0) < 2.0**-8) & ordinary)
+    first, second = y == 1.0, y == 2.0
+    if first.any() or second.any():  # exact, and frequent
+        near = np.where(second, size * size, np.where(first, size, near))
+        error[(first | second) & ordinary] = 0.0
+    close = np.flatnonzero((np.abs(near - 1.0) < CLOSE) & ordinary & (error > 0.0))
     if close.size:
         step = np.expm1(y[close] * np.log(size[close]))
         near[close], more[close], error[close] = 1.0, step, np.abs(step) * (8 * LIBRARY_ERROR)
@@ -476,13 +478,13 @@ FUNCTIONS = {
     "log10": Function(_library(np.log10), _precise_log("mpf_ln10"), _exact_log10),
     "log1p": Function(_log1p, _precise_log1p),
     "sin": Function(_odd(_periodic(np.sin), -1 / 6), _named("mpf_sin")),
-    "cos": Function(_even(_periodic(np.cos), np.sin, -1.0), _named("mpf_cos")),
+    "cos": Function(_even(_periodic(np.cos), np.sin, -1), _named("mpf_cos")),
     "tan": Function(_odd(_periodic(np.tan), 1 / 3), _named("mpf_tan")),
     "asin": Function(_odd(_library(np.arcsin), 1 / 6), _named("mpf_asin")),
     "acos": Function(_library(np.arccos), _named("mpf_acos")),
     "atan": Function(_odd(_library(np.arctan), -1 / 3), _named("mpf_atan")),
     "sinh": Function(_odd(_library(np.sinh, FAR), 1 / 6), _named("mpf_sinh")),
-    "cosh": Function(_even(_library(np.cosh, FAR), np.sinh, 1.0), _named("mpf_cosh")),
+    "cosh": Function(_even(_library(np.cosh, FAR), np.sinh, 1), _named("mpf_cosh")),
     "tanh": Function(_odd(_tanh, -1 / 3), _named("mpf_tanh")),
     "asinh": Function(_odd(_library(np.arcsinh), -1 / 6), _named("mpf_asinh")),
     "acosh": Function(_library(np.arccosh), _named("mpf_acosh")),
@@ -518,7 +520,7 @@ def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers
         operands = tuple(x[places] for x in operands)
         near, more, known = function.exact(*operands)
     if known.any():
-        exact, _ = np.empty(places.size), settle
+        exact = np.empty(places.size)
         settle(near, more, np.zeros(places.size), exact, np.empty(places.size, np.bool_), dropped, *numbers)
         values[places[known]] = exact[known]
         places, operands = places[~known], tuple(x[~known] for x in operands)
@@ -531,7 +533,7 @@ def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers
     return values
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
     """A unary function's values at every code of a format, cut to KEPT_DRAWN bits."""
     numbers = _carrier_numbers(fmt, daz)
@@ -543,14 +545,13 @@ def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
     return table
 
 
-@lru_cache(maxsize=256)
-def _result_table(name: str, fmt: FormatSpec, rule: Rule, payloads: bool) -> tuple[_engine.Codes, _engine.Codes]:
+@lru_cache(maxsize=128)
+def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[_engine.Codes, _engine.Codes]:
     """A unary function's codes and flags at every code of a format."""
     every = _engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
     codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
     job = Job(name, fmt, fmt, rule, [every], codes, flags, True, 0.0, None)
-    rounding = _rounding(job)
-    rounding(0, every.size, _table(name, fmt, rule.daz))
+    _rounding(job)(0, every.size, _table(name, fmt, rule.daz))
     return _engine.flattened(codes), _engine.flattened(flags)
 
 
@@ -561,12 +562,11 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     known = _engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises, drawn = job.codes, job.raises, job.drawn
-    given = "given_of_one" if len(job.operands) == 1 else "given_of_two"
     if drawn is None:
         way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-        loop = loops.elementwise(given, way, unusual, job.each, job.propagates)
+        loop = loops.elementwise("given", way, unusual, job.each, job.propagates)
     else:
-        loop = loops.elementwise_drawn(given, unusual, job.each, job.propagates)
+        loop = loops.elementwise_drawn("given", unusual, job.each, job.propagates)
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
@@ -580,7 +580,7 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
 
 def _looked_up(job: Job) -> Work:
     """The work of a function whose results are in a table."""
-    table, raised = _result_table(job.operation, job.fmt, job.rule, job.propagates)
+    table, raised = _result_table(job.operation, job.fmt, job.rule)
     gather = _engine.loops().gathering(job.each)
     (a,), codes, raises = job.operands, job.codes, job.raises
 

@@ -39,6 +39,11 @@ FUNCTIONS = {
     **dict.fromkeys(["add", "sub", "mul", "div", "remainder"], Function(BINARY)),
     **dict.fromkeys(["sqrt", "round_to_integral"], Function(UNARY)),
     "fma": Function(TERNARY),
+    **dict.fromkeys(["exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p"], Function(UNARY)),
+    **dict.fromkeys(["sin", "cos", "tan", "asin", "acos", "atan"], Function(UNARY)),
+    **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "degrees", "radians"], Function(UNARY)),
+    **dict.fromkeys(["pow", "hypot", "atan2", "logaddexp", "logaddexp2"], Function(BINARY)),
+    **dict.fromkeys(["floor_divide", "fmod", "modulo"], Function(BINARY)),
     "to_integer": Function(CODES, tail=(np.int16,), result=np.int16),
     **dict.fromkeys(["eq", "lt", "le"], Function(BINARY, result=np.bool_)),
     **dict.fromkeys(["minimum", "maximum", "minimum_number", "maximum_number"], Function(BINARY)),
@@ -54,6 +59,7 @@ FUNCTIONS = {
 }
 OPTIONED = [name for name, function in FUNCTIONS.items() if function.options]
 ROUNDING_ONES = ["convert", "add", "sub", "mul", "div", "remainder", "sqrt", "fma", "round_to_integral", "to_integer"]
+ROUNDING_ONES += ["exp", "pow", "hypot"]
 every = pytest.mark.parametrize("name", FUNCTIONS)
 every_with_options = pytest.mark.parametrize("name", OPTIONED)
 

@@ -25,6 +25,7 @@ FORMATS = {
 MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"]
 OPERATIONS = {
     "add": 2, "sub": 2, "mul": 2, "div": 2, "remainder": 2, "fma": 3,
+    "hypot": 2, "fmod": 2, "modulo": 2, "floor_divide": 2, "pow": 2, "tan": 1,
     "sqrt": 1, "round_to_integral": 1, "convert": 1, "to_integer": 1, "encode": 1,
 }
 COMPARISONS = ("eq", "le", "minimum", "maximum_number")

@@ -1,0 +1,546 @@
+"""Mathematical functions: every code of half and bfloat16 against MPFR, every format, mode and rule against the oracle."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gmpy2
+import numpy as np
+import pytest
+from operands import CUSTOM, operands
+from test_oracle import MODES, agree, drawn, options_of
+
+import softfloat
+from softfloat import ROSTER, Format, bits, functions, reference
+from softfloat.kernels.spec import CARRIER64, NAN_POLICIES
+
+HALF, BRAIN, SINGLE = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
+FORMATS = [*ROSTER.values(), *CUSTOM]
+BYTES = [fmt for fmt in FORMATS if fmt.bits <= 8]
+BINARY = ("pow", "hypot", "atan2", "logaddexp", "logaddexp2", "floor_divide", "fmod", "modulo")
+UNARY = tuple(name for name in functions.__all__ if name not in BINARY)
+INEXACT, UNDERFLOW, OVERFLOW, DIVBYZERO, INVALID = 1, 2, 4, 8, 16
+COUNT = 60
+
+MPFR: dict[str, Callable[..., Any]] = {
+    **{name: getattr(gmpy2, name) for name in UNARY if name not in ("degrees", "radians")},
+    "pow": lambda a, b: a**b,
+    **{name: getattr(gmpy2, name) for name in ("hypot", "atan2", "fmod")},
+}
+MPFR_MODES = {
+    "nearest_even": gmpy2.RoundToNearest,
+    "toward_zero": gmpy2.RoundToZero,
+    "toward_positive": gmpy2.RoundUp,
+    "toward_negative": gmpy2.RoundDown,
+}
+
+
+def context_of(fmt: Format, mode: str) -> Any:
+    emin = fmt.minexp - fmt.mantissa_bits + 1
+    return gmpy2.context(
+        precision=fmt.mantissa_bits + 1, emax=fmt.maxexp, emin=emin, subnormalize=True, round=MPFR_MODES[mode]
+    )
+
+
+def mpfr(name: str, fmt: Format, mode: str, *columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """MPFR's values at codes, and its flags: inexact, division by zero, invalid."""
+    values, flags = [], []
+    with context_of(fmt, mode) as context:
+        for row in zip(*(bits.decode(column, fmt).tolist() for column in columns), strict=True):
+            numbers = [gmpy2.mpfr(x) for x in row]
+            context.clear_flags()
+            values.append(float(MPFR[name](*numbers)))
+            invalid = context.invalid and not any(x != x for x in row)
+            flags.append(context.inexact * INEXACT | context.divzero * DIVBYZERO | invalid * INVALID)
+    return np.array(values), np.array(flags)
+
+
+def assert_same_numbers(found: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_array_equal(found, expected)
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[number], np.signbit(expected)[number])
+
+
+def assert_agrees_with_mpfr(name: str, fmt: Format, mode: str, *columns: np.ndarray) -> None:
+    signals = np.logical_or.reduce([bits.issnan(column, fmt) for column in columns])
+    columns = tuple(column[~signals] for column in columns)  # MPFR knows one kind of NaN
+    codes, raised = getattr(bits, name)(*columns, fmt, rounding=mode)
+    expected, flags = mpfr(name, fmt, mode, *columns)
+    assert_same_numbers(bits.decode(codes, fmt), expected)
+    np.testing.assert_array_equal(raised & (INEXACT | DIVBYZERO | INVALID), flags)
+
+
+def every(fmt: Format, step: int = 1) -> np.ndarray:
+    return np.arange(0, 2**fmt.bits, step, dtype=fmt.dtype)
+
+
+# -- against MPFR ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fmt", [HALF, BRAIN], ids=str)
+@pytest.mark.parametrize("name", [name for name in UNARY if name in MPFR])
+def test_every_code(name: str, fmt: Format) -> None:
+    """Values alone; flags are slow to get from MPFR."""
+    codes = every(fmt)
+    with context_of(fmt, "nearest_even"):
+        expected = np.array([float(MPFR[name](gmpy2.mpfr(x))) for x in bits.decode(codes, fmt).tolist()])
+    assert_same_numbers(bits.decode(getattr(bits, name)(codes, fmt)[0], fmt), expected)
+
+
+@pytest.mark.parametrize("mode", list(MPFR_MODES)[1:])
+@pytest.mark.parametrize("name", [name for name in UNARY if name in MPFR])
+def test_directed_modes(name: str, mode: str) -> None:
+    for fmt in (HALF, BRAIN):
+        assert_agrees_with_mpfr(name, fmt, mode, every(fmt, 23))
+
+
+def moderate(fmt: Format, count: int, seed: int) -> np.ndarray:
+    """Numbers around 1, a third of them of few bits."""
+    random = np.random.default_rng(seed)
+    values = np.exp2(random.normal(0, 3, count)) * random.choice([1, -1], count)
+    return bits.encode(np.where(random.random(count) < 1 / 3, np.rint(values * 8) / 8, values), fmt)[0]
+
+
+def corners() -> np.ndarray:
+    """Numbers of float32 where something cancels: next to 1, and next to multiples of a quarter turn, huge ones too."""
+    one = np.float32(1).view(np.uint32) + np.arange(-12, 13, dtype=np.int64)
+    turns = np.concatenate([np.arange(1, 100), 2 ** np.arange(7, 100, 3) - 1.0]) * (np.pi / 2)
+    worst = [float(16367173 * 2**72), float(np.uint32(0x44DDA6C4).view(np.float32))]  # closest to multiples of pi / 2
+    codes = np.concatenate(
+        [one.astype(np.uint32), turns.astype(np.float32).view(np.uint32), np.float32(worst).view(np.uint32)]
+    )
+    return np.concatenate([codes, codes ^ np.uint32(1 << 31)])
+
+
+@pytest.mark.parametrize("mode", MPFR_MODES)
+@pytest.mark.parametrize("name", MPFR)
+def test_single(name: str, mode: str) -> None:
+    arity = 2 if name in BINARY else 1
+    seed = list(MPFR).index(name)
+    columns = operands(SINGLE, 300, arity, seed)
+    columns = [
+        np.concatenate([x, moderate(SINGLE, 300, seed + i), np.roll(corners(), i)]) for i, x in enumerate(columns)
+    ]
+    assert_agrees_with_mpfr(name, SINGLE, mode, *columns)
+
+
+@pytest.mark.parametrize("name", [name for name in BINARY if name in MPFR])
+def test_pairs(name: str) -> None:
+    for fmt in (HALF, BRAIN):
+        columns = [np.concatenate([x, moderate(fmt, 1500, i)]) for i, x in enumerate(operands(fmt, 1500, 2, 11))]
+        for mode in MPFR_MODES:
+            assert_agrees_with_mpfr(name, fmt, mode, *columns)
+
+
+@pytest.mark.parametrize("name", MPFR)
+def test_the_oracle(name: str) -> None:
+    """`reference` has the values that MPFR has."""
+    arity = 2 if name in BINARY else 1
+    for fmt, mode in itertools.product((HALF, BRAIN, SINGLE), MPFR_MODES):
+        columns = [np.concatenate([x, moderate(fmt, 40, i)]) for i, x in enumerate(operands(fmt, 40, arity, 5))]
+        values, flags = mpfr(name, fmt, mode, *columns)
+        for row, value, raised in zip(zip(*columns, strict=True), values, flags, strict=True):
+            if any(bits.issnan(code, fmt) for code in row):
+                continue
+            code, found = getattr(reference, name)(*map(int, row), fmt, rounding=mode)
+            decoded = bits.decode(code, fmt)
+            assert (decoded == value and np.signbit(decoded) == np.signbit(value)) or (
+                decoded != decoded and value != value
+            ), row
+            assert found & (INEXACT | DIVBYZERO | INVALID) == raised, row
+
+
+# -- against the oracle ----------------------------------------------------------------------------------------------
+
+
+def agrees(name: str, fmt: Format, columns: list[np.ndarray], options: dict[str, object], random: Any) -> None:
+    compiled, oracle = getattr(bits, name), getattr(reference, name)
+    agree(
+        name,
+        lambda o: compiled(*columns, fmt, **o),
+        lambda *row_o: oracle(*row_o[:-1], fmt, **row_o[-1]),
+        columns,
+        options,
+        random,
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_functions(fmt: Format, mode: str) -> None:
+    for case, name in enumerate(functions.__all__):
+        seed = 10_000 * FORMATS.index(fmt) + 100 * MODES.index(mode) + case
+        columns = [x[: COUNT // 5 + 40 * (name in BINARY)] for x in operands(fmt, COUNT, 1 + (name in BINARY), seed)]
+        options = options_of(seed, fmt, mode)
+        random = drawn(options, seed)
+        agrees(name, fmt, columns, options, None if random is None else random[: columns[0].size])
+
+
+@pytest.mark.parametrize("fmt", BYTES, ids=str)
+def test_narrow_formats(fmt: Format) -> None:
+    """Every code, in nearest even and in one more mode."""
+    for case, name in enumerate(UNARY):
+        for mode in ("nearest_even", MODES[1:6][case % 5]):
+            agrees(name, fmt, [every(fmt)], {"rounding": mode}, None)
+    for case, name in enumerate(BINARY):
+        pairs = np.arange(3 * case, 2 ** (2 * fmt.bits), max(2 ** (2 * fmt.bits) // 200, 1) | 1)
+        columns = [(pairs >> fmt.bits).astype(fmt.dtype), (pairs % 2**fmt.bits).astype(fmt.dtype)]
+        agrees(name, fmt, columns, {"rounding": MODES[case % 6]}, None)
+
+
+@pytest.mark.parametrize("step", [509, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", UNARY)
+def test_codes(name: str, step: int) -> None:
+    for fmt in (HALF, BRAIN):
+        agrees(name, fmt, [every(fmt, step)], {}, None)
+
+
+@pytest.mark.parametrize("name", ["exp", "log2", "cbrt", "atan2", "pow", "hypot"])
+@pytest.mark.parametrize("fmt", [HALF, SINGLE], ids=str)
+def test_the_least_random_number_that_rounds_up(fmt: Format, name: str) -> None:
+    """Of 2^52 random numbers, the one at which the oracle starts to round up, and the one before it: all bits kept count."""
+    oracle = getattr(reference, name)
+    columns = [
+        np.abs(moderate(fmt, 60, i).view(f"i{fmt.dtype.itemsize}")).view(fmt.dtype) for i in range(1 + (name in BINARY))
+    ]
+    rows, random, expected = [], [], []
+    for row in zip(*(column.tolist() for column in columns), strict=True):
+        at = lambda number, row=row: oracle(*row, fmt, rounding="stochastic", random_bits=number)  # noqa: E731
+        low, high = 0, 2**52 - 1
+        if at(low) == at(high):
+            continue
+        below = at(low)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if at(middle) == below else (low, middle)
+        rows += [row, row]
+        random += [low, high]
+        expected += [at(low), at(high)]
+    assert len(rows) > 30
+    operands_ = np.array(rows, fmt.dtype).T
+    codes, flags = getattr(bits, name)(*operands_, fmt, rounding="stochastic", random_bits=np.array(random), sr_bits=52)
+    assert list(zip(codes.tolist(), flags.tolist(), strict=True)) == expected
+
+
+# -- intervals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", [name for name in UNARY if name in MPFR])
+def test_intervals_hold_the_value(name: str, step: int) -> None:
+    """|f(x) - near - more| <= error: what is claimed of NumPy's functions, and of the series; 2^-400 is nothing to any format."""
+    for fmt in (HALF, BRAIN):
+        x = bits.decode(every(fmt, step), fmt)
+        x = x[np.isfinite(x)]
+        with np.errstate(all="ignore"):
+            near, more, error = functions.FUNCTIONS[name].bounds(x)
+        with gmpy2.context(precision=700):
+            for number, *interval in zip(x.tolist(), near.tolist(), more.tolist(), error.tolist(), strict=True):
+                value = MPFR[name](gmpy2.mpfr(number))
+                if not gmpy2.is_finite(value) or abs(value) > 2.0**400:
+                    continue
+                middle, rest, width = map(gmpy2.mpfr, interval)
+                assert abs(value - middle - rest) <= width + 2.0**-400, number
+
+
+@pytest.mark.parametrize("name", functions.FUNCTIONS)
+def test_the_library_does_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another library, right to eight units in the last place, leads to the same values, sticky bit and all."""
+    numbers = functions._carrier_numbers(HALF.spec, False)
+    function = functions.FUNCTIONS[name]
+    arity = 2 if name in BINARY else 1
+    columns = tuple(bits.decode(moderate(HALF, 3000, i), HALF) for i in range(arity))
+    if name in ("pow", "acosh", "log", "log2", "log10", "log1p"):
+        columns = tuple(np.abs(x) for x in columns)
+
+    def other(*operands: np.ndarray) -> functions.Bounds:
+        near, more, error = function.bounds(*operands)
+        shift = np.where(more == 0.0, error, 0.0) * np.random.default_rng(1).uniform(-0.5, 0.5, near.size)
+        return near + np.where(np.isfinite(shift), shift, 0.0), more, error
+
+    for kept in (functions.KEPT, functions.KEPT_DRAWN):
+        expected = functions._values(function, columns, kept, numbers)
+        found = functions._values(function._replace(bounds=other), columns, kept, numbers)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", functions.FUNCTIONS)
+def test_more_bits_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [moderate(SINGLE, 2000, i) for i in range(1 + (name in BINARY))]
+    results = []
+    for kept in (functions.KEPT, 36, 45):
+        monkeypatch.setattr(functions, "KEPT", kept)
+        results.append(getattr(bits, name)(*columns, SINGLE, rounding="nearest_away"))
+    for codes, flags in results[1:]:
+        np.testing.assert_array_equal(codes, results[0][0])
+        np.testing.assert_array_equal(flags, results[0][1])
+
+
+# -- special cases ---------------------------------------------------------------------------------------------------
+
+inf, nan, pi = math.inf, math.nan, math.pi
+SPECIAL: dict[str, list[tuple[Any, ...]]] = {
+    "exp": [(0.0, 1.0, 0), (-0.0, 1.0, 0), (inf, inf, 0), (-inf, 0.0, 0), (nan, nan, 0)],
+    "exp2": [(3.0, 8.0, 0), (-3.0, 0.125, 0), (-0.0, 1.0, 0), (-inf, 0.0, 0), (inf, inf, 0)],
+    "exp10": [(2.0, 100.0, 0), (0.0, 1.0, 0), (-inf, 0.0, 0), (inf, inf, 0)],
+    "expm1": [(0.0, 0.0, 0), (-0.0, -0.0, 0), (inf, inf, 0), (-inf, -1.0, 0)],
+    "log": [(0.0, -inf, 8), (-0.0, -inf, 8), (1.0, 0.0, 0), (-1.0, nan, 16), (-inf, nan, 16), (inf, inf, 0)],
+    "log2": [(8.0, 3.0, 0), (0.125, -3.0, 0), (0.0, -inf, 8), (-1.0, nan, 16), (inf, inf, 0)],
+    "log10": [(1000.0, 3.0, 0), (1.0, 0.0, 0), (-0.0, -inf, 8), (-1.0, nan, 16), (inf, inf, 0)],
+    "log1p": [(-0.0, -0.0, 0), (-1.0, -inf, 8), (-2.0, nan, 16), (inf, inf, 0), (-inf, nan, 16)],
+    "sin": [(-0.0, -0.0, 0), (inf, nan, 16), (-inf, nan, 16)],
+    "cos": [(-0.0, 1.0, 0), (inf, nan, 16)],
+    "tan": [(-0.0, -0.0, 0), (inf, nan, 16)],
+    "asin": [(-0.0, -0.0, 0), (1.0, pi / 2, 1), (2.0, nan, 16), (inf, nan, 16)],
+    "acos": [(1.0, 0.0, 0), (-1.0, pi, 1), (0.0, pi / 2, 1), (-2.0, nan, 16), (inf, nan, 16)],
+    "atan": [(-0.0, -0.0, 0), (inf, pi / 2, 1), (-inf, -pi / 2, 1)],
+    "sinh": [(-0.0, -0.0, 0), (inf, inf, 0), (-inf, -inf, 0)],
+    "cosh": [(-0.0, 1.0, 0), (inf, inf, 0), (-inf, inf, 0)],
+    "tanh": [(-0.0, -0.0, 0), (inf, 1.0, 0), (-inf, -1.0, 0), (100.0, 1.0, 1)],
+    "asinh": [(-0.0, -0.0, 0), (inf, inf, 0), (-inf, -inf, 0)],
+    "acosh": [(1.0, 0.0, 0), (0.5, nan, 16), (-inf, nan, 16), (inf, inf, 0)],
+    "atanh": [(-0.0, -0.0, 0), (1.0, inf, 8), (-1.0, -inf, 8), (2.0, nan, 16), (inf, nan, 16)],
+    "cbrt": [
+        (27.0, 3.0, 0),
+        (-0.125, -0.5, 0),
+        (-0.0, -0.0, 0),
+        (inf, inf, 0),
+        (-inf, -inf, 0),
+        (2.0, 2 ** (1 / 3), 1),
+    ],
+    "degrees": [(-0.0, -0.0, 0), (inf, inf, 0), (1.0, 180 / pi, 1)],
+    "radians": [(-0.0, -0.0, 0), (-inf, -inf, 0), (180.0, pi, 1)],
+    "pow": [
+        *[(x, zero, 1.0, 0) for x in (2.0, 0.0, -0.0, inf, -inf, nan, -3.0) for zero in (0.0, -0.0)],
+        *[(1.0, y, 1.0, 0) for y in (3.0, inf, -inf, nan, -0.5)],
+        *[(zero, -3.0, math.copysign(inf, zero), 8) for zero in (0.0, -0.0)],
+        *[(zero, y, inf, 8) for zero in (0.0, -0.0) for y in (-2.0, -0.5)],
+        *[(zero, -inf, inf, 0) for zero in (0.0, -0.0)],
+        *[(zero, inf, 0.0, 0) for zero in (0.0, -0.0)],
+        *[(zero, 3.0, zero, 0) for zero in (0.0, -0.0)],
+        *[(zero, y, 0.0, 0) for zero in (0.0, -0.0) for y in (2.0, 0.5)],
+        *[(-1.0, y, 1.0, 0) for y in (inf, -inf, 2.0)],
+        *[(x, inf, 0.0, 0) for x in (0.5, -0.5)],
+        *[(x, inf, inf, 0) for x in (2.0, -2.0, inf, -inf)],
+        *[(x, -inf, inf, 0) for x in (0.5, -0.5)],
+        *[(x, -inf, 0.0, 0) for x in (2.0, -2.0, inf, -inf)],
+        *[(inf, 2.0, inf, 0), (inf, -2.0, 0.0, 0), (-inf, 3.0, -inf, 0), (-inf, 2.0, inf, 0), (-inf, 0.5, inf, 0)],
+        *[(-inf, -3.0, -0.0, 0), (-inf, -2.0, 0.0, 0), (-2.0, 0.5, nan, 16), (-1.0, 0.5, nan, 16), (-2.0, nan, nan, 0)],
+        *[(9.0, 0.5, 3.0, 0), (2.25, 1.5, 3.375, 0), (4.0, -0.5, 0.5, 0), (16.0, 0.25, 2.0, 0), (-3.0, 3.0, -27.0, 0)],
+        *[(-1.0, 5.0, -1.0, 0), (3.0, -1.0, 1 / 3, 1), (2.0, 0.5, 2**0.5, 1), (nan, 1.0, nan, 0), (-3.0, 2.0, 9.0, 0)],
+    ],
+    "hypot": [
+        (3.0, 4.0, 5.0, 0),
+        (-inf, nan, inf, 0),
+        (nan, inf, inf, 0),
+        (nan, 1.0, nan, 0),
+        (-0.0, -0.0, 0.0, 0),
+        (1.0, 1.0, 2**0.5, 1),
+    ],
+    "atan2": [
+        *[(s, 1.0, s, 0) for s in (0.0, -0.0)],
+        *[(s, 0.0, s, 0) for s in (0.0, -0.0)],
+        *[(s, x, math.copysign(pi, s), 1) for s in (0.0, -0.0) for x in (-1.0, -0.0, -inf)],
+        *[(y, zero, math.copysign(pi / 2, y), 1) for y in (1.0, -1.0, inf, -inf) for zero in (0.0, -0.0)],
+        *[(y, inf, math.copysign(0.0, y), 0) for y in (1.0, -1.0)],
+        *[(y, -inf, math.copysign(pi, y), 1) for y in (1.0, -1.0)],
+        *[(inf, inf, pi / 4, 1), (-inf, inf, -pi / 4, 1), (inf, -inf, 3 * pi / 4, 1), (-inf, -inf, -3 * pi / 4, 1)],
+        (nan, 1.0, nan, 0),
+    ],
+    "logaddexp": [
+        (inf, -inf, inf, 0),
+        (-inf, -inf, -inf, 0),
+        (-inf, 2.0, 2.0, 0),
+        (inf, nan, nan, 0),
+        (-inf, -0.0, 0.0, 0),
+    ],
+    "logaddexp2": [
+        (3.0, 3.0, 4.0, 0),
+        (-1.0, -1.0, 0.0, 0),
+        (inf, inf, inf, 0),
+        (-inf, 2.0, 2.0, 0),
+        (0.0, 1.0, math.log2(3), 1),
+    ],
+    "floor_divide": [
+        *[(7.0, 2.0, 3.0, 0), (-7.0, 2.0, -4.0, 0), (-0.5, 4.0, -1.0, 0), (0.0, -3.0, -0.0, 0), (0.5, 4.0, 0.0, 0)],
+        *[(5.0, 0.0, inf, 8), (-5.0, 0.0, -inf, 8), (0.0, 0.0, nan, 16), (inf, 1.0, nan, 16), (inf, 0.0, inf, 0)],
+        *[(5.0, inf, 0.0, 0), (-5.0, inf, -1.0, 0), (inf, inf, nan, 16), (nan, inf, nan, 0), (-0.0, inf, -0.0, 0)],
+    ],
+    "fmod": [
+        (7.0, -2.0, 1.0, 0),
+        (-7.0, 2.0, -1.0, 0),
+        (-4.0, 2.0, -0.0, 0),
+        (5.0, inf, 5.0, 0),
+        (5.0, 0.0, nan, 16),
+        (inf, 2.0, nan, 16),
+    ],
+    "modulo": [
+        *[(7.0, -2.0, -1.0, 0), (-7.0, 2.0, 1.0, 0), (-4.0, 2.0, 0.0, 0), (4.0, -2.0, -0.0, 0), (5.0, 0.0, nan, 16)],
+        *[(5.0, inf, 5.0, 0), (-5.0, inf, inf, 0), (5.0, -inf, -inf, 0), (-0.0, inf, 0.0, 0), (inf, 2.0, nan, 16)],
+    ],
+}
+"""Operands, result, flags, from the tables of IEEE 754-2019 9.2.1, C23 annex F and NumPy."""
+
+
+@pytest.mark.parametrize("fmt", [HALF, SINGLE], ids=str)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_cases(name: str, fmt: Format) -> None:
+    assert set(SPECIAL) == set(functions.__all__)
+    for *numbers, result, flags in SPECIAL[name]:
+        row = [bits.encode(x, fmt)[0] for x in numbers]
+        codes, raised = getattr(bits, name)(*row, fmt)
+        assert (codes, raised) == (bits.encode(result, fmt)[0], flags), (numbers, result)
+        assert (int(codes), int(raised)) == getattr(reference, name)(*map(int, row), fmt)
+
+
+@pytest.mark.parametrize("policy", NAN_POLICIES)
+def test_results_in_spite_of_nan(policy: str) -> None:
+    """A quiet NaN may have no say; a signalling one always has."""
+    raised = INVALID if NAN_POLICIES[policy].any_nan_signals else 0
+    quiet, signalling, one, infinity = 0x7E01, 0x7C01, 0x3C00, 0xFC00
+    for fmt_row, code in (
+        ((bits.pow, quiet, 0x8000), one),
+        ((bits.pow, one, quiet), one),
+        ((bits.hypot, quiet, infinity), 0x7C00),
+    ):
+        function, a, b = fmt_row
+        assert function(a, b, HALF, nan=policy) == (code, raised)
+    for function, a, b in ((bits.pow, signalling, 0), (bits.pow, one, signalling), (bits.hypot, infinity, signalling)):
+        code, flags = function(a, b, HALF, nan=policy)
+        assert bits.isnan(code, HALF)
+        assert flags == INVALID
+        if NAN_POLICIES[policy].propagate:
+            assert code == 0x7E01
+
+
+MISROUNDED = [
+    ("exp", 0x264C, 0x3C19),  # exp(0.02459716796875) = 1 + 25.49983 * 2^-10
+    ("exp", 0xA57F, 0x3BD4),  # exp(-0.0214691162109375)
+    ("log", 0x1D78, 0xC53B),  # log(0.005340576171875)
+    ("log10", 0x719D, 0x440F),  # log10(11496)
+    ("sin", 0x32B3, 0x32A7),  # sin(0.2093505859375)
+    ("tan", 0x55ED, 0x3911),  # tan(94.8125)
+    ("expm1", 0x2864, 0x2877),  # expm1(0.0343017578125)
+]
+"""(function, half code, its correctly rounded result), where NumPy's vector code for half misses by one."""
+
+
+@pytest.mark.parametrize(("name", "code", "result"), MISROUNDED)
+def test_what_numpy_misrounds(name: str, code: int, result: int) -> None:
+    assert getattr(bits, name)(code, HALF) == (result, INEXACT)
+
+
+def test_results_beyond_range() -> None:
+    for mode, high, low in (
+        ("nearest_even", 0x7C00, 0),
+        ("toward_zero", 0x7BFF, 0),
+        ("toward_positive", 0x7C00, 1),
+        ("toward_negative", 0x7BFF, 0),
+        ("to_odd", 0x7BFF, 1),
+    ):
+        assert bits.exp(0x7BFF, HALF, rounding=mode) == (high, OVERFLOW | INEXACT)
+        assert bits.exp(0xFBFF, HALF, rounding=mode) == (low, UNDERFLOW | INEXACT)
+        assert bits.pow(0x7BFF, 0x7BFF, HALF, rounding=mode) == (high, OVERFLOW | INEXACT)
+        assert bits.pow(0x7BFF, 0xFBFF, HALF, rounding=mode) == (low, UNDERFLOW | INEXACT)
+    assert bits.exp(0x7BFF, HALF, overflow="saturate") == (0x7BFF, OVERFLOW | INEXACT)
+    assert bits.exp(0x7BFF, HALF, overflow="nan") == (0x7E00, OVERFLOW | INEXACT | INVALID)
+    tiny = bits.exp2(bits.encode(-20.0, HALF)[0], HALF)
+    assert tiny == (16, 0)
+    assert bits.exp2(bits.encode(-20.0, HALF)[0], HALF, ftz=True) == (0, UNDERFLOW | INEXACT)
+    assert bits.sin(0x0001, HALF, daz=True) == (0, 0)
+
+
+# -- stochastic rounding ---------------------------------------------------------------------------------------------
+
+DRAWN = [("exp", HALF), ("log", BRAIN), ("sin", SINGLE), ("pow", HALF), ("hypot", SINGLE), ("modulo", HALF)]
+
+
+@pytest.mark.parametrize(("name", "fmt"), DRAWN, ids=str)
+def test_up_with_the_dropped_fraction(name: str, fmt: Format) -> None:
+    numbers = [0.7, 1.3] if name in BINARY else [0.7]
+    row = [int(bits.encode(x, fmt)[0]) for x in numbers]
+    with gmpy2.context(precision=80):
+        exact = {"modulo": lambda a, b: a % b, **MPFR}[name](*(gmpy2.mpfr(float(bits.decode(x, fmt))) for x in row))
+    size = 200_000
+    codes, _ = getattr(bits, name)(*(np.full(size, x, fmt.dtype) for x in row), fmt, rounding="stochastic", seed=3)
+    down, up = (int(getattr(bits, name)(*row, fmt, rounding=f"toward_{side}")[0]) for side in ("negative", "positive"))
+    assert set(np.unique(codes).tolist()) <= {down, up}
+    if down == up:
+        return
+    low, high = (bits.decode(x, fmt) for x in (down, up))
+    fraction = float((exact - float(low)) / (float(high) - float(low)))
+    assert abs(np.mean(codes == up) - fraction) < 5 * math.sqrt(fraction * (1 - fraction) / size)
+
+
+@pytest.mark.parametrize(("name", "fmt"), DRAWN, ids=str)
+def test_threads_and_chunks_do_not_show(name: str, fmt: Format) -> None:
+    size = 150_001
+    columns = [moderate(fmt, size, i) for i in range(1 + (name in BINARY))]
+    how = {"rounding": "stochastic", "seed": 9, "stream": 4}
+    before = softfloat.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2):
+            softfloat.set_num_threads(threads)
+            results.append(getattr(bits, name)(*columns, fmt, **how))
+    finally:
+        softfloat.set_num_threads(before)
+    handed = bits.random_bits(size, seed=9, stream=4)
+    results.append(getattr(bits, name)(*columns, fmt, rounding="stochastic", random_bits=handed, sr_bits=52))
+    for codes, flags in results[1:]:
+        np.testing.assert_array_equal(codes, results[0][0])
+        np.testing.assert_array_equal(flags, results[0][1])
+    some = getattr(bits, name)(*(x[:5000] for x in columns), fmt, **how)
+    np.testing.assert_array_equal(some[0], results[0][0][:5000])
+
+
+# -- the call --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", functions.__all__)
+def test_documentation(name: str) -> None:
+    function = getattr(bits, name)
+    assert function is getattr(functions, name)
+    assert function.__name__ == name
+    for word in ("Codes in, (codes, flags) out", "Source: "):
+        assert word in function.__doc__
+
+
+@pytest.mark.parametrize("name", ["exp", "pow", "modulo"])
+@pytest.mark.parametrize("fmt", [HALF, SINGLE], ids=str)
+def test_outputs(name: str, fmt: Format) -> None:
+    columns = [moderate(fmt, 300, i).reshape(3, 100) for i in range(1 + (name in BINARY))]
+    function = getattr(bits, name)
+    codes, flags = function(*columns, fmt)
+    out = np.empty_like(codes), np.empty_like(flags)
+    assert function(*columns, fmt, out=out)[0] is out[0]
+    np.testing.assert_array_equal(out[0], codes)
+    np.testing.assert_array_equal(out[1], flags)
+    again, seen = function(*columns, fmt, flags="any")
+    np.testing.assert_array_equal(again, codes)
+    assert seen == np.bitwise_or.reduce(flags, axis=None)
+    place = columns[0].copy()
+    function(place, *columns[1:], fmt, out=place)
+    np.testing.assert_array_equal(place, codes)
+    assert function(*(x[:0] for x in columns), fmt)[0].shape == (0, 100)
+    with pytest.raises(TypeError, match="unknown option 'round'"):
+        function(*columns, fmt, round="up")
+    with pytest.raises(ValueError, match="random_bits are for"):
+        function(*columns, fmt, random_bits=0)
+    with pytest.raises(ValueError, match="out must be an array"):
+        function(*columns, fmt, out=np.empty(3))
+    env = softfloat.Environment(traps="INVALID")
+    with pytest.raises(softfloat.FloatingPointTrap, match=name):
+        env.evaluate(function, *(np.full(2, x, fmt.dtype) for x in (fmt.inf_code | 1,) * len(columns)), fmt)
+
+
+def test_rounding_keeps_within_the_carrier() -> None:
+    """Tables hold zeros, infinities, NaNs, and numbers that `kernels.rounding` takes."""
+    for name in UNARY:
+        table = np.abs(functions._table(name, HALF.spec, False))
+        finite = table[np.isfinite(table) & (table > 0)]
+        assert finite.max() <= CARRIER64.most
+        assert finite.min() >= CARRIER64.least
