@@ -116,10 +116,11 @@ def _figure_class() -> type[Figure]:
             super().__init__(*args, **options)
             FigureCanvasAgg(self)
 
-        def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, bytes], dict[str, dict[str, int]]]:
+            """Asked for before pyplot's own formatter, so that the width is the same with and without it."""
             file = io.BytesIO()
             self.savefig(file, format="png")
-            return file.getvalue(), {"width": round(self.get_figwidth() * NOTEBOOK_WIDTH)}
+            return {"image/png": file.getvalue()}, {"image/png": {"width": round(self.get_figwidth() * NOTEBOOK_WIDTH)}}
 
     return Figure
 
@@ -772,7 +773,7 @@ def running_sums(*sums: RunningSum) -> Figure:
     exact = shown * (first.requested if several_formats else float(first.exact) / max(first.count, 1))
     below = [one for one in sums if one.runs > 1] or list(sums)
     # to nearest in vermillion, stochastic in blue: the same colours as everywhere else
-    order = [LINES[1], LINES[0], *LINES[2:]] if len(sums) > 1 and sums[0].runs == 1 else list(LINES)
+    order = [LINES[1], LINES[0], *LINES[2:]] if sums[0].runs == 1 else list(LINES)
     entries: dict[str, Any] = {}
     top = 0.0
     for one, (color, dash, marker) in zip(sums, order, strict=False):

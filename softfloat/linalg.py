@@ -816,7 +816,7 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -codes.ndim <= axis < codes.ndim:
         raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
     moved = np.moveaxis(codes, axis, 0)
-    return moved.reshape(codes.shape[axis], -1), moved.shape[1:], int(axis) % codes.ndim
+    return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim
 
 
 def _summed(

@@ -179,8 +179,8 @@ import sys
 from softfloat import display
 assert "matplotlib" not in sys.modules
 figure = display.number_line("e2m1")
-png, metadata = figure._repr_png_()
-print(png[:4], metadata, "matplotlib.pyplot" in sys.modules, type(figure).__name__)
+data, metadata = figure._repr_mimebundle_()
+print(data["image/png"][:4], metadata["image/png"], "matplotlib.pyplot" in sys.modules, type(figure).__name__)
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=120)
     assert done.stdout == "b'\\x89PNG' {'width': 800} False Figure\n", done.stderr

@@ -3,6 +3,7 @@
 import dataclasses
 import doctest
 import importlib
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ import pytest
 
 import softfloat
 from softfloat import Flags, Rounding, bits
-from softfloat.experiments import claims, exact, overflow, scaling, squares, swamping, underflow
+from softfloat.experiments import claims, exact, overflow, random_bits, scaling, squares, swamping, training, underflow
 from softfloat.experiments.claims import Verdict
 
 DETERMINISTIC = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
@@ -40,6 +41,8 @@ def wide():
         "experiments.accumulation",
         "experiments.swamping",
         "experiments.overflow",
+        "experiments.random_bits",
+        "experiments.training",
         "experiments.underflow",
         "experiments.scaling",
         "experiments.squares",
@@ -271,6 +274,158 @@ def test_variance_in_one_pass_overflows_and_in_two_does_not():
     assert squares.variance([1, 2, 3, 6]).one_pass == 3.5
     with pytest.raises(ValueError, match="values of float16"):
         squares.variance([0.1])
+
+
+def test_conversions_beyond_the_largest_half():
+    found = {(case.overflow, case.number): (case.code, case.flags) for case in overflow.conversion_cases("float16")}
+    inexact, over = Flags.INEXACT, Flags.OVERFLOW | Flags.INEXACT
+    beyond = {"infinity": (0x7C00, over), "saturate": (0x7BFF, over), "nan": (0x7E00, over | Flags.INVALID)}
+    assert len({rule for rule, _ in found}) == 3
+    for rule, result in beyond.items():
+        assert found[rule, 65504.0] == (0x7BFF, Flags(0))
+        assert found[rule, 65519.0] == (0x7BFF, inexact)
+        assert found[rule, 65520.0] == found[rule, 131008.0] == result
+        assert found[rule, math.inf] == (0x7BFF if rule == "saturate" else 0x7C00, Flags(0))
+    assert sum(math.isnan(case.number) and math.isnan(case.value) for case in overflow.conversion_cases("float16")) == 3
+
+
+def test_conversions_that_numpy_knows():
+    numbers = [65504.0, 65519.99, 65520.0, 1e9, -7e4, 1.5]
+    cases = overflow.conversion_cases("float16", ["infinity"], numbers)
+    with np.errstate(over="ignore"):
+        assert [case.value for case in cases] == np.array(numbers).astype(np.float16).astype(float).tolist()
+
+
+# -- few random bits -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("sr_bits", [1, 3, 8, 11])
+def test_chances_are_the_fraction_cut_to_the_random_bits(name, sr_bits):
+    chances = random_bits.rounding_chances(sr_bits, fmt=name)
+    assert [chance.fraction for chance in chances] == [Fraction(k, 64) for k in range(64)]
+    for chance in chances:
+        assert chance.probability == Fraction(math.floor(chance.fraction * 2**sr_bits), 2**sr_bits)
+        assert -Fraction(1, 2**sr_bits) < chance.bias <= 0
+        assert chance.variance == chance.probability * (1 - chance.probability)
+    assert (max(-chance.bias for chance in chances) == 0) is (sr_bits >= 6)
+
+
+def test_few_random_bits_follow_the_walk():
+    rows = random_bits.few_random_bits(runs=400)
+    assert [row.sr_bits for row in rows] == list(range(1, 15))
+    assert all(row.agrees for row in rows)
+    assert [row.relative_bias for row in rows] == sorted(row.relative_bias for row in rows)
+    one, two, *_, last = rows
+    assert (one.mean, one.std, two.mean, two.std) == (0.25, 0.0, 0.5, 0.0)  # 2^-r of the spacing exceeds the increment
+    assert abs(last.relative_bias) < 1e-12
+    # the rule of thumb, r = log2(n)/2, is 7 here: bias and noise of one sum are of one size
+    for row in rows:
+        if row.sr_bits >= 7:
+            assert abs(row.relative_bias) < row.expected_std / float(row.exact)
+        if row.sr_bits <= 5:
+            assert abs(row.relative_bias) > 2 * row.expected_std / float(row.exact)
+    assert not dataclasses.replace(last, mean=last.mean * 1.01).agrees
+
+
+def test_a_walk_with_random_bits_by_hand():
+    # float8_e5m2: 3.5 + 1.75 lies a quarter of the way from 5 to 6, of which one random bit sees nothing
+    assert swamping.walk_moments("float8_e5m2", 1.75, 3, 1) == swamping.Moments(5.0, 0.0)
+    assert swamping.walk_moments("float8_e5m2", 1.75, 3, 2) == swamping.walk_moments("float8_e5m2", 1.75, 3)
+
+
+def test_what_random_bits_refuse():
+    with pytest.raises(ValueError, match="sr_bits"):
+        random_bits.rounding_chances(17)
+    with pytest.raises(ValueError, match="fractions"):
+        random_bits.rounding_chances(2, [1.0])
+    with pytest.raises(ValueError, match="increment"):
+        random_bits.few_random_bits([4], increment=1e-9)
+    with pytest.raises(ValueError, match="runs"):
+        random_bits.few_random_bits([4], runs=1)
+
+
+# -- training --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return training.train()
+
+
+def test_training_without_rounding_learns(trained):
+    assert trained.losses.shape == (301,)
+    assert trained.losses[0] > 1
+    assert trained.loss < 0.06
+    assert trained.accuracy > 0.95
+    assert (trained.format, trained.skipped, trained.lost, trained.flags) == ("float64", 0, 0.0, Flags(0))
+    assert trained.activations.size == training.POINTS * (3 + 16 + 16)
+    assert trained.weights.size == 2 * 16 + 16 * 16 + 16 * 3 + 16 + 16 + 3
+
+
+def test_gradients_are_those_of_finite_differences():
+    points, arm = training.spiral(0)
+    rng = np.random.default_rng(3)
+    widths = training.WIDTHS
+    parameters = [rng.normal(0, 0.5, shape) for shape in itertools.pairwise(widths)]
+    parameters += [rng.normal(0, 0.1, width) for width in widths[1:]]
+    found = training._gradients(parameters, points, arm, 4.0, lambda x: x)
+    for parameter, gradient in zip(parameters, found.weights, strict=True):
+        place = tuple(rng.integers(parameter.shape))
+        kept, losses = parameter[place], []
+        for move in (-1e-5, 1e-5):
+            parameter[place] = kept + move
+            losses.append(training._gradients(parameters, points, arm, 1.0, lambda x: x).loss)
+        parameter[place] = kept
+        assert gradient[place] / 4 == pytest.approx((losses[1] - losses[0]) / 2e-5, rel=1e-6, abs=1e-9)
+
+
+def test_a_scale_rescues_what_half_precision_loses(trained):
+    plain, scaled, excessive = training.train_scaled([1, 2**14, 2**24])
+    assert plain.lost > 0.8
+    assert scaled.lost < plain.lost / 2
+    assert plain.loss > 5 * trained.loss
+    assert scaled.loss == pytest.approx(trained.loss, rel=0.02)
+    assert (excessive.skipped, excessive.loss) == (300, trained.losses[0])
+    assert Flags.OVERFLOW in excessive.flags
+    assert Flags.OVERFLOW not in plain.flags | scaled.flags
+    assert plain.losses[0] == scaled.losses[0] == trained.losses[0]
+
+
+def test_a_dynamic_scale_finds_its_way_down_and_up():
+    found = training.train("float16", 2.0**24, dynamic=True, steps=80, growth=20)
+    tops = np.flatnonzero(np.diff(found.scales) < 0)
+    assert found.scales[0] == 2.0**24
+    assert found.scales[tops[-1]] / found.scales[tops[-1] + 1] == 2
+    assert (np.diff(found.scales) > 0).any()
+    assert found.skipped == len(tops) >= 5
+    assert found.loss < 0.5
+    assert training.train("float16", 0.5, dynamic=True, steps=2).scales.tolist() == [0.5, 0.5]
+
+
+def test_saturation_hides_overflow_from_those_who_look_at_values():
+    options = {"steps": 40, "dynamic": True, "overflow": "saturate"}
+    by_values = training.train("float16", 2.0**28, watch="values", **options)
+    by_flags = training.train("float16", 2.0**28, watch="flags", **options)
+    assert (by_values.skipped, set(by_values.scales)) == (0, {2.0**28})
+    assert Flags.OVERFLOW in by_values.flags
+    assert by_flags.skipped >= 5
+    infinite = training.train("float16", 2.0**28, watch="values", **options | {"overflow": "infinity"})
+    assert infinite.skipped >= 5
+
+
+def test_a_seed_addresses_its_training():
+    first, again, other = (training.train("float8_e5m2", 256, steps=5, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.activations, again.activations)
+    assert not np.array_equal(first.activations, other.activations)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [({"scale": 0.0}, "scale"), ({"steps": 0}, "steps"), ({"watch": "infinities"}, "watch")]
+)
+def test_what_training_refuses(options, name):
+    with pytest.raises(ValueError, match=name):
+        training.train("float16", **options)
 
 
 # -- claims ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 `swamping` sums small numbers, `overflow` and `underflow` leave the range at either end, `scaling` multiplies by a power
 of two, `squares` computes a variance, `claims` puts them beside what tutorials have published about half precision.
-`accumulation` sums in chunks, in blocks and stochastically, beside what error analysis says of that.
+`accumulation` sums in chunks, in blocks and stochastically, beside what error analysis says of that; `random_bits`
+rounds stochastically with few of them. `training` passes a small network's gradients through a narrow format.
 """
 
 from softfloat.experiments.accumulation import (
@@ -17,10 +18,19 @@ from softfloat.experiments.accumulation import (
     stochastic_sums,
 )
 from softfloat.experiments.claims import Claim, Report, Verdict, reproduce
-from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop
+from softfloat.experiments.overflow import (
+    ConversionCase,
+    ExceptionCase,
+    conversion_cases,
+    exception_cases,
+    overflow_cases,
+    traps_that_stop,
+)
+from softfloat.experiments.random_bits import FewBitsSum, RoundingChance, few_random_bits, rounding_chances
 from softfloat.experiments.scaling import Scaling, loss_scaling
 from softfloat.experiments.squares import Variance, variance
 from softfloat.experiments.swamping import RunningSum, Spread, running_sum, spread, sums_across, walk_moments
+from softfloat.experiments.training import Training, train, train_scaled
 from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
 
 __all__ = [
@@ -28,27 +38,36 @@ __all__ = [
     "BlockError",
     "ChunkError",
     "Claim",
+    "ConversionCase",
     "DotError",
     "ExceptionCase",
+    "FewBitsSum",
     "Report",
+    "RoundingChance",
     "RunningSum",
     "Scaling",
     "Spread",
     "SumError",
+    "Training",
     "UnderflowCase",
     "Variance",
     "Verdict",
     "block_fma_bounds",
     "chunking",
+    "conversion_cases",
     "dot_swamping",
     "exception_cases",
+    "few_random_bits",
     "loss_scaling",
     "overflow_cases",
     "reproduce",
+    "rounding_chances",
     "running_sum",
     "spread",
     "stochastic_sums",
     "sums_across",
+    "train",
+    "train_scaled",
     "traps_that_stop",
     "underflow_cases",
     "underflow_threshold",

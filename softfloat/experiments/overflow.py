@@ -9,16 +9,24 @@ IEEE 754 inf OFLO 0x1 DIV0 0x0 INV 0x0
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from softfloat import bits
-from softfloat.environment import Environment
+from softfloat.environment import Environment, Overflow, as_member
+from softfloat.formats import Format
 from softfloat.status import Flags, FloatingPointTrap
 
-__all__ = ["ExceptionCase", "exception_cases", "overflow_cases", "traps_that_stop"]
+__all__ = [
+    "ConversionCase",
+    "ExceptionCase",
+    "conversion_cases",
+    "exception_cases",
+    "overflow_cases",
+    "traps_that_stop",
+]
 
 
 @dataclass(frozen=True)
@@ -110,3 +118,62 @@ def traps_that_stop() -> tuple[str, ...]:
         except FloatingPointTrap:
             stopped.append(name)
     return tuple(stopped)
+
+
+@dataclass(frozen=True)
+class ConversionCase:
+    """A number encoded in a format, to nearest even.
+
+    Attributes
+    ----------
+    number : float
+    format : str
+    overflow : str
+        The overflow rule.
+    code : int
+        The result.
+    value : float
+        Its value.
+    flags : Flags
+        All that was raised.
+    """
+
+    number: float
+    format: str
+    overflow: str
+    code: int
+    value: float
+    flags: Flags
+
+
+def conversion_cases(
+    fmt: Format | str = "float16",
+    rules: Iterable[Overflow | str] = tuple(Overflow),
+    numbers: Iterable[float] | None = None,
+) -> tuple[ConversionCase, ...]:
+    """Numbers around the largest one of a format, encoded under each overflow rule; rules outermost.
+
+    Parameters
+    ----------
+    fmt : Format
+    rules : iterable of Overflow
+        Default: "infinity", "saturate" and "nan".
+    numbers : iterable of float, optional
+        Default: the largest number, 15/32 and 1/2 of the spacing beyond it, its double, infinity and NaN.
+    """
+    fmt = Format.from_name(fmt)
+    ulp = 2.0 ** (fmt.emax - fmt.mantissa_bits)
+    chosen = (
+        [fmt.max, fmt.max + ulp * 15 / 32, fmt.max + ulp / 2, 2 * fmt.max, float("inf"), float("nan")]
+        if numbers is None
+        else [float(x) for x in numbers]
+    )
+    cases = []
+    for environment in (Environment(overflow=rule) for rule in rules):
+        codes, flags = bits.encode(chosen, fmt, environment=environment)
+        rule = as_member(Overflow, environment.overflow, "overflow").name.lower()
+        for x, code, value, raised in zip(
+            chosen, codes.tolist(), bits.decode(codes, fmt).tolist(), flags.tolist(), strict=True
+        ):
+            cases.append(ConversionCase(x, fmt.name, rule, code, value, Flags(raised)))
+    return tuple(cases)

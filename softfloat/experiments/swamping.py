@@ -196,12 +196,12 @@ class Moments:
 
 
 @lru_cache(maxsize=16)
-def walk_moments(fmt: Format | str, increment: float, count: int) -> Moments:
+def walk_moments(fmt: Format | str, increment: float, count: int, sr_bits: int | None = None) -> Moments:
     """Mean and standard deviation of a stochastically rounded running sum, from theory.
 
     The sum is a Markov chain on the format's values: from s it goes to one of the two values around s + increment, to
-    the upper one with the probability that keeps the mean. The distribution is carried through `count` steps in
-    float64; nothing is drawn and no kernel is used.
+    the upper one with the probability that keeps the mean, or what a number of random bits leaves of it. The
+    distribution is carried through `count` steps in float64; nothing is drawn and no kernel is used.
 
     Parameters
     ----------
@@ -211,6 +211,8 @@ def walk_moments(fmt: Format | str, increment: float, count: int) -> Moments:
         A positive value of the format.
     count : int
         Additions.
+    sr_bits : int, optional
+        Random bits of an addition; None: as many as it takes.
     """
     fmt = Format.from_name(fmt)
     if fmt.bits > WIDEST_WALK or not fmt.zero:
@@ -222,6 +224,8 @@ def walk_moments(fmt: Format | str, increment: float, count: int) -> Moments:
     sums = values + increment
     lower = np.minimum(np.searchsorted(values, sums, side="right") - 1, len(codes) - 2)
     up = np.clip((sums - values[lower]) / (values[lower + 1] - values[lower]), 0.0, 1.0)
+    if sr_bits is not None:
+        up = np.floor(np.ldexp(up, sr_bits)) / 2.0**sr_bits
     first, weights = 0, np.ones(1)
     for _ in range(count):
         here = slice(first, first + len(weights))

@@ -1,0 +1,295 @@
+"""Notebooks run, draw, say what is true, and are stored without output."""
+
+import ast
+import base64
+import inspect
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from softfloat import display
+
+with warnings.catch_warnings():  # of what these import; what they do later stays an error
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import nbformat
+    from jupyter_client import AsyncKernelManager
+    from jupyter_client.kernelspec import KernelSpecManager
+    from nbclient import NotebookClient
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NAMES = [
+    "01_formats",
+    "02_swamping",
+    "03_stochastic_rounding",
+    "04_overflow",
+    "05_accumulators",
+    "06_loss_scaling",
+]
+HANG = 900  # seconds for a cell, the compilation of its loops on a busy machine included
+STRIP = (
+    "jupyter nbconvert --clear-output --inplace --ClearMetadataPreprocessor.enabled=True "
+    """--ClearMetadataPreprocessor.preserve_nb_metadata_mask='{"kernelspec", ("language_info", "name")}' """
+    "notebooks/*.ipynb"
+)
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+STRICT = f"""import sys
+import tempfile
+import warnings
+
+assert sys.executable == {sys.executable!r}
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", module="ipykernel")"""
+FIGURES = {
+    name
+    for name in display.__all__
+    if str(getattr(inspect.unwrap(getattr(display, name)), "__annotations__", {}).get("return")) == "Figure"
+}
+
+CLAIMS = {
+    "01_formats": {
+        "fifteen numbers": "display.count_between('float4_e2m1fn', -6, 6) == 15",
+        "Of its 16 codes two mean zero": "[r.value for r in display.value_table('float4_e2m1fn').rows].count(0) == 2",
+        "eight numbers from each power of two to the next, up to 448": (
+            "display.count_between('float8_e4m3fn', 1, 2) == 9 and softfloat.float8_e4m3fn.max == 448"
+        ),
+        "or four numbers, up to 57344": (
+            "display.count_between('float8_e5m2', 1, 2) == 5 and softfloat.float8_e5m2.max == 57344"
+        ),
+        "2<sup>-10</sup> in `float16` and 2<sup>-7</sup> in `bfloat16`": (
+            "(softfloat.float16.eps, softfloat.bfloat16.eps) == (2**-10, 2**-7)"
+        ),
+        "3.4·10<sup>38</sup>": "f'{softfloat.bfloat16.max:.1e}' == '3.4e+38'",
+        "9.2·10<sup>-41</sup>": "f'{softfloat.bfloat16.smallest_subnormal:.1e}' == '9.2e-41'",
+        "off by 0.4 of the spacing": "display.inspect_number('0.1', 'float16').error_ulps == -0.4",
+        "10<sup>-8</sup>, a usual epsilon of the Adam optimiser, is zero in half precision": (
+            "(case.number, case.value) == (np.float32(1e-8), 0)"
+        ),
+        "between `float16` and `bfloat16` in reach and in density": (
+            "softfloat.float16.max < mine.max < softfloat.bfloat16.max"
+            " and softfloat.float16.eps < mine.eps < softfloat.bfloat16.eps"
+        ),
+    },
+    "02_swamping": {
+        "10 000 times 0.0001 is 0.25": "float(np.sum(x)) == 0.25 == float(nearest.final[0])",
+        "for 2181 additions and then never again": (
+            "nearest.stalled_after == 2181 and (np.diff(nearest.trajectory[:2182, 0]) > 0).all()"
+            " and set(nearest.trajectory[2181:, 0]) == {0.25}"
+        ),
+        "At 0.25 the spacing becomes 2<sup>-12</sup>": "display.inspect_number('0.25', 'float16').above.spacing == 2**-12",
+        "2<sup>-13</sup> ≈ 0.000122": "f'{2**-13:.6f}' == '0.000122'",
+        "it stalls where `float16` does": "sums[1].stalled_after == nearest.stalled_after",
+        "8 bits, and stalls after 273 additions": "softfloat.bfloat16.p == 8 and sums[2].stalled_after == 273",
+        "too large by 0.00005": "f'{float(sums[0].final[0]) - 1:.5f}' == '0.00005'",
+        "once the spacing exceeds the increment, at 0.125": (
+            "float(experiments.running_sum('float16', rounding='toward_zero').final[0]) == 0.125"
+        ),
+        "To odd stalls one number later": (
+            "float(experiments.running_sum('float16', rounding='to_odd').final[0]) == 0.125 + 2**-13"
+        ),
+        "the sum runs away to 55.25": (
+            "float(experiments.running_sum('float16', rounding='toward_positive').final[0]) == 55.25"
+        ),
+        "Kahan's compensated sum": "float(kahan) == 1",
+    },
+    "03_stochastic_rounding": {
+        "a quarter of the results are up": "abs(np.mean(rounded.values > 1) - 0.25) < 0.01",
+        "1.000166·10<sup>-4</sup>": "f'{walks.increment * 1e4:.6f}' == '1.000166'",
+        "in 100 runs": "walks.runs == 100",
+        "a standard deviation of 0.0154": "f'{spread.theoretical_std:.4f}' == '0.0154'",
+        "off by 2% in half precision, and by 6% in `bfloat16`": (
+            "{row.format: f'{row.error:.0%}' for row in rows if row.length == 2**16 and row.rounding == 'stochastic'}"
+            " == {'float16': '2%', 'bfloat16': '6%'}"
+        ),
+        "where the bound has reached 1": "rows[-1].bound == 1",
+        "For short sums rounding to nearest is the better": (
+            "all(a.error < b.error for a, b in zip(rows, rows[13:]) if a.length <= 256 and a.rounding < b.rounding)"
+        ),
+        "the sum stalls at 0.25 again": "(few_bits[0].mean, few_bits[0].std) == (0.25, 0)",
+        "With two bits it stalls at 0.5": "(few_bits[1].mean, few_bits[1].std) == (0.5, 0)",
+        "that makes 7": "np.ceil(np.log2(10_000) / 2) == 7",
+        "from 6 bits on": "(bias[5:] < noise).all() and (bias[:5] > noise).all()",
+        "With 13 it is gone": "abs(bias[12]) < 1e-12 < abs(bias[11])",
+    },
+    "04_overflow": {
+        "65504 is the largest `float16`": "softfloat.float16.max == 65504",
+        "From 65520 on, halfway": (
+            "[c.value for c in experiments.conversion_cases('float16', ['infinity'], [np.nextafter(65520, 0), 65520])]"
+            " == [65504, np.inf]"
+        ),
+        "downwards, towards zero and to odd, no finite positive number does": (
+            "all(np.isfinite(step.value) for mode in ('toward_negative', 'toward_zero', 'to_odd')"
+            " for step in display.steps('float16', 65380, 1e300, mode))"
+        ),
+        "the tie, 464, goes to it": (
+            "experiments.conversion_cases('float8_e4m3fn', ['infinity'], [464])[0].value == 448"
+            " == softfloat.float8_e4m3fn.max"
+        ),
+        "is 600.03": "f'{exact:.2f}' == '600.03'",
+        "a length of 255.875": "lengths['saturate'] == 255.875",
+        "Infinity and NaN reach the result": "lengths['infinity'] == np.inf and np.isnan(lengths['nan'])",
+        "the variance 10": "variance.exact == variance.two_pass == 10 and np.isnan(variance.one_pass)",
+    },
+    "05_accumulators": {
+        "the sum stalls at 2048": "results[\"fma('float16')\"] == results[\"mul_add('float16')\"] == 2048",
+        "the last rounding alone may cost 0.05%": "f'{softfloat.float16.eps / 2:.2%}' == '0.05%'",
+        "half partials lose 23%": "round(error[\"amp('float16')\", 2**16], 2) == 0.23",
+        "about two millionths": "1.5e-6 < error[\"amp('float32')\", 2**16] < 2.5e-6",
+        "least at c = √n": "best == 256 == 65536**0.5",
+        "with 2<sup>-24</sup> V100 loses them all": (
+            "tail(tensor_core('V100'), -24) == 0 and tail(tensor_core('A100'), -24) == tail(tensor_core('H100'), -24) == 7"
+        ),
+        "with 2<sup>-25</sup> A100 too": (
+            "tail(tensor_core('A100'), -25) == 0 and tail(tensor_core('H100'), -25) == 3"
+        ),
+        "loses them in both cases": "tail(fma('float32'), -24) == tail(fma('float32'), -25) == 0",
+    },
+    "06_loss_scaling": {
+        "more than nine in ten": "plain.share('underflow') > 0.9",
+        "they would have room for 2<sup>10</sup> more": "abs(reference.weights).max() * 2.0**26 < 65504",
+        "In the beginning they are larger": (
+            "abs(experiments.train(steps=1).weights).max() > 64 * abs(reference.weights).max()"
+        ),
+        "wrong by more than one half": "experiments.underflow_threshold('float16') == 0.5 / 2**24",
+        "the loss never settles": "runs[0].losses[100:].min() > 5 * reference.loss",
+        "From 2<sup>10</sup> to 2<sup>18</sup> half precision ends with the loss of float64": (
+            "[run.scales[0] for run in runs[5:10]] == [2.0**k for k in range(10, 20, 2)]"
+            " and all(abs(run.loss / reference.loss - 1) < 0.01 for run in runs[5:10])"
+        ),
+        "From 2<sup>20</sup> on every step overflows, and nothing is learnt at all": (
+            "all(run.skipped == 300 and run.loss == reference.losses[0] for run in runs[10:])"
+        ),
+        "it needs no scale": "abs(others['bfloat16'][0].loss / reference.loss - 1) < 0.01",
+        "it learns nearly as well, and nothing without": (
+            "others['float8_e5m2'][1].loss < 1.2 * reference.loss and others['float8_e5m2'][0].loss == reference.losses[0]"
+        ),
+        "six steps are lost": "dynamic.skipped == 6",
+        "no step is ever skipped, the scale stays": (
+            "saturated['values'].skipped == 0 and set(saturated['values'].scales) == {2.0**28}"
+        ),
+        "more than five times as high": "saturated['values'].loss > 5 * reference.loss",
+        "with it the same rule works": "saturated['flags'].loss < 1.05 * reference.loss",
+    },
+}
+"""What the prose says, word for word, and an expression of the notebook's names that is true if it is so."""
+
+
+def by_name(path: Path) -> str:
+    return path.stem
+
+
+def prose(notebook: nbformat.NotebookNode) -> str:
+    return " ".join(" ".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown").split())
+
+
+def title(notebook: nbformat.NotebookNode) -> str:
+    return re.fullmatch(r"# \d\. (.+\?)", notebook.cells[0].source.splitlines()[0])[1]
+
+
+def draws(source: str) -> bool:
+    """Whether a cell ends in a figure of `softfloat.display`, or shows one of pyplot."""
+    last = ast.parse(source).body[-1]
+    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
+        return False
+    function = ast.unparse(last.value.func)
+    return function == "plt.show" or function.removeprefix("display.") in FIGURES
+
+
+def checked_image(data: str) -> None:
+    pixels = matplotlib.image.imread(io.BytesIO(base64.b64decode(data)), format="png")
+    assert min(pixels.shape[:2]) > 200
+    assert np.std(pixels[..., :3]) > 0.02, "an empty picture"
+
+
+@pytest.fixture
+def short_folder():
+    """Of a name short enough for sockets in it, which pytest's own are not everywhere."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncKernelManager:
+    """A kernel of this interpreter that reads no one's settings and listens to no network."""
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(folder / name.lower()))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    specs = KernelSpecManager(kernel_dirs=[])  # what is left is the native kernel, of sys.executable
+    options = {}
+    if os.name == "posix":  # sockets in the file system: no two workers race for a port
+        options = {"transport": "ipc", "ip": str(folder / "k")}
+    return AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, **options)
+
+
+def test_all_notebooks_are_there_and_listed_in_the_readme():
+    assert [path.stem for path in NOTEBOOKS] == NAMES == list(CLAIMS)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"notebooks/(\w+)\.ipynb", readme))) == NAMES
+    for path in NOTEBOOKS:
+        line = next(line for line in readme.splitlines() if f"notebooks/{path.name}" in line)
+        assert title(nbformat.read(path, as_version=4)) in line, f"the title of {path.name} is not that in the README"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
+def test_notebooks_are_stored_without_output(path):
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    notebook = nbformat.from_dict(stored)
+    nbformat.validate(notebook)
+    assert (stored["nbformat"], stored["nbformat_minor"]) == (4, 5)
+    assert stored["metadata"] == METADATA, f"metadata other than {METADATA}: {STRIP}"
+    ids = [cell["id"] for cell in stored["cells"]]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in ids), "cells are named by words"
+    for cell in stored["cells"]:
+        assert cell["metadata"] == {}, f"cell {cell['id']!r} has metadata: {STRIP}"
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"], f"cell {cell['id']!r} has output: {STRIP}"
+            assert cell["execution_count"] is None, f"cell {cell['id']!r} has an execution count: {STRIP}"
+    sources = "\n".join(
+        cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"]) for cell in stored["cells"]
+    )
+    assert re.search(r"^from softfloat import .*\bexperiments\b", sources, re.MULTILINE)
+    assert "experiments." in sources
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
+def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
+    notebook = nbformat.read(path, as_version=4)
+    claims = CLAIMS[path.stem]
+    text = prose(notebook)
+    assert [phrase for phrase in claims if phrase not in text] == []
+    cells = list(notebook.cells)
+    strict = nbformat.v4.new_code_cell(STRICT)
+    asked = nbformat.v4.new_code_cell(f"[bool(found) for found in ({', '.join(claims.values())})]")
+    notebook.cells = [strict, *cells, asked]
+    manager = kernel(short_folder, monkeypatch)
+    client = NotebookClient(
+        notebook, km=manager, timeout=HANG, startup_timeout=HANG, resources={"metadata": {"path": str(path.parent)}}
+    )
+    client.execute(cleanup_kc=True)  # or the kernel, which is not the client's own, would go on
+    answers = ast.literal_eval(asked.outputs[0]["data"]["text/plain"])
+    assert [phrase for phrase, holds in zip(claims, answers, strict=True) if not holds] == []
+    pictures = 0
+    for cell in cells:
+        if cell.cell_type != "code":
+            continue
+        for output in cell.outputs:
+            if output.get("name") == "stderr":
+                assert re.fullmatch(r"(softfloat: compiling .*\n)*", output.text), output.text
+        images = [output["data"]["image/png"] for output in cell.outputs if "image/png" in output.get("data", {})]
+        assert len(images) == draws(cell.source), f"cell {cell.id!r} shows {len(images)} pictures"
+        for image in images:
+            checked_image(image)
+        pictures += len(images)
+    assert pictures >= 1
