@@ -90,14 +90,42 @@ def cases(size: int) -> list[Case]:
         return within
 
     found += [
-        Case("x += y, 20 elements", "numpy.float16", adding(few[0].copy(), few[1]), adding(native[0].copy(), native[1]), 2000),
+        Case(
+            "x += y, 20 elements",
+            "numpy.float16",
+            adding(few[0].copy(), few[1]),
+            adding(native[0].copy(), native[1]),
+            2000,
+        ),
         Case("x += 0.1, 20 elements", "numpy.float16", adding(few[0].copy(), 0.1), adding(native[0].copy(), 0.1), 2000),
         Case("x + y, 20 elements", "numpy.float16", lambda: few[0] + few[1], lambda: native[0] + native[1], 2000),
-        Case("numpy.add(x, y), 20 elements", "bits.add", lambda: np.add(few[0], few[1]), lambda: bits.add(few[0].codes, few[1].codes, float16), 2000),
-        Case("numpy.sqrt(x), 20 elements", "bits.sqrt", lambda: np.sqrt(few[0]), lambda: bits.sqrt(few[0].codes, float16, flags="any"), 500),
-        Case("10 000 steps of x += y, 20 elements", "numpy.float16", loop(softfloat.zeros(20, float16), softfloat.asarray(small)), loop(np.zeros(20, np.float16), small)),
-        Case("the same, stochastic", "numpy.float16", drawn(loop(softfloat.zeros(20, float16), softfloat.asarray(small))), loop(np.zeros(20, np.float16), small)),
-    ]  # fmt: skip
+        Case(
+            "numpy.add(x, y), 20 elements",
+            "bits.add",
+            lambda: np.add(few[0], few[1]),
+            lambda: bits.add(few[0].codes, few[1].codes, float16),
+            2000,
+        ),
+        Case(
+            "numpy.sqrt(x), 20 elements",
+            "bits.sqrt",
+            lambda: np.sqrt(few[0]),
+            lambda: bits.sqrt(few[0].codes, float16, flags="any"),
+            500,
+        ),
+        Case(
+            "10 000 steps of x += y, 20 elements",
+            "numpy.float16",
+            loop(softfloat.zeros(20, float16), softfloat.asarray(small)),
+            loop(np.zeros(20, np.float16), small),
+        ),
+        Case(
+            "the same, stochastic",
+            "numpy.float16",
+            drawn(loop(softfloat.zeros(20, float16), softfloat.asarray(small))),
+            loop(np.zeros(20, np.float16), small),
+        ),
+    ]
     x, y = (softfloat.array(random.standard_normal(size).astype(np.float16)) for _ in range(2))
     p, q = x.codes, y.codes
     out = softfloat.empty(size, float16)
@@ -122,12 +150,37 @@ def cases(size: int) -> list[Case]:
     table = softfloat.from_codes(rows, float16)
     a, b = (softfloat.array(random.standard_normal((256, 256)).astype(np.float16)) for _ in range(2))
     found += [
-        Case("numpy.sum over rows of 1024", "bits.sum", lambda: np.sum(table, axis=1), lambda: bits.sum(rows, float16, fma(float16), 1, out_format=float16, flags="any")),
-        Case("numpy.max over rows of 1024", "numpy.float16", lambda: np.max(table, axis=1), lambda: np.max(rows.view(np.float16), axis=1)),
-        Case("numpy.sort of rows of 1024", "numpy.float16", lambda: np.sort(table, axis=1), lambda: np.sort(rows.view(np.float16), axis=1)),
-        Case("a @ b, 256 x 256", "bits.matmul", lambda: a @ b, lambda: bits.matmul(a.codes, b.codes, float16, mul_add(float16), out_format=float16, flags="any")),
-        Case("einsum('ij,kj', a, b), 256 x 256", "bits.matmul", lambda: np.einsum("ij,kj", a, b), lambda: bits.matmul(a.codes, b.codes.T, float16, mul_add(float16), out_format=float16, flags="any")),
-    ]  # fmt: skip
+        Case(
+            "numpy.sum over rows of 1024",
+            "bits.sum",
+            lambda: np.sum(table, axis=1),
+            lambda: bits.sum(rows, float16, fma(float16), 1, out_format=float16, flags="any"),
+        ),
+        Case(
+            "numpy.max over rows of 1024",
+            "numpy.float16",
+            lambda: np.max(table, axis=1),
+            lambda: np.max(rows.view(np.float16), axis=1),
+        ),
+        Case(
+            "numpy.sort of rows of 1024",
+            "numpy.float16",
+            lambda: np.sort(table, axis=1),
+            lambda: np.sort(rows.view(np.float16), axis=1),
+        ),
+        Case(
+            "a @ b, 256 x 256",
+            "bits.matmul",
+            lambda: a @ b,
+            lambda: bits.matmul(a.codes, b.codes, float16, mul_add(float16), out_format=float16, flags="any"),
+        ),
+        Case(
+            "einsum('ij,kj', a, b), 256 x 256",
+            "bits.matmul",
+            lambda: np.einsum("ij,kj", a, b),
+            lambda: bits.matmul(a.codes, b.codes.T, float16, mul_add(float16), out_format=float16, flags="any"),
+        ),
+    ]
     return found
 
 

@@ -5,15 +5,16 @@ Each handler takes the arguments of the NumPy function it stands for; an argumen
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from softfloat import _engine, bits
 from softfloat._engine import Codes
-from softfloat.accumulators import Accumulator, fma, mul_add
 from softfloat.array import (
     FUNCTIONS,
     SoftArray,
@@ -25,20 +26,27 @@ from softfloat.array import (
     wrapped,
     zeros_like,
 )
-from softfloat.environment import current_environment
 from softfloat.formats import Format
+from softfloat.status import FloatingPointTrap
 
 ABSENT = np._NoValue if hasattr(np, "_NoValue") else object()
 
 Handler = Callable[..., Any]
 
 
-def implements(*functions: Any) -> Callable[[Handler], Handler]:
-    """Register what stands in for some of NumPy's functions."""
+def implements(*functions: Any, mixed: bool = False) -> Callable[[Handler], Handler]:
+    """Register what stands in for some of NumPy's functions; their first argument is the SoftArray, unless `mixed`."""
 
     def register(handler: Handler) -> Handler:
+        @wraps(handler)
+        def checked(*arguments: Any, **keywords: Any) -> Any:
+            own = arguments[0] if arguments else next(iter(keywords.values()), None)
+            if not isinstance(own, SoftArray):
+                raise TypeError(f"numpy.{functions[0].__name__} of {type(own).__name__} takes no SoftArray")
+            return handler(*arguments, **keywords)
+
         for function in functions:
-            FUNCTIONS[function] = handler
+            FUNCTIONS[function] = handler if mixed else checked
         return handler
 
     return register
@@ -93,6 +101,12 @@ def placed(result: Any, out: Any, function: str) -> Any:
     return out
 
 
+def paired(function: str, a: Any, b: Any) -> tuple[SoftArray, SoftArray, Format]:
+    """Two operands of one format."""
+    fmt = common_format([a, b], function)
+    return wrapped(coerced(a, fmt, function, 0), fmt), wrapped(coerced(b, fmt, function, 1), fmt), fmt
+
+
 def as_soft(x: Any, fmt: Format, function: str) -> SoftArray:
     """An operand as a SoftArray of a format."""
     return x if isinstance(x, SoftArray) and x.format == fmt else wrapped(coerced(x, fmt, function), fmt)
@@ -102,11 +116,11 @@ def as_soft(x: Any, fmt: Format, function: str) -> SoftArray:
 
 MOVING = """
 reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to flip
-fliplr flipud roll rot90 tile repeat take take_along_axis delete resize diagonal copy compress extract atleast_1d
-atleast_2d atleast_3d split array_split hsplit vsplit dsplit broadcast_arrays unstack trim_zeros
-linalg.matrix_transpose linalg.diagonal
+fliplr flipud roll rot90 tile repeat take take_along_axis delete resize diagonal copy atleast_1d atleast_2d atleast_3d
+split array_split hsplit vsplit dsplit unstack linalg.matrix_transpose linalg.diagonal fft.fftshift fft.ifftshift
+lib.stride_tricks.sliding_window_view
 """
-"""Functions that only move elements of their SoftArrays about."""
+"""Functions that only move the elements of their first argument about."""
 
 JOINING = "concatenate stack vstack hstack dstack column_stack block append meshgrid"
 """Functions that put arrays, in lists or as arguments, together; numbers among them are rounded into the format."""
@@ -124,12 +138,6 @@ def _found(x: Any) -> Iterable[Any]:
         yield x
 
 
-def _codes_within(x: Any) -> Any:
-    if isinstance(x, SoftArray):
-        return x.codes
-    return type(x)(_codes_within(item) for item in x) if isinstance(x, (list, tuple)) else x
-
-
 def _joined(x: Any, fmt: Format, function: str) -> Any:
     if isinstance(x, (list, tuple)):
         return [_joined(item, fmt, function) for item in x]
@@ -139,18 +147,26 @@ def _joined(x: Any, fmt: Format, function: str) -> Any:
 def _wrapped_within(x: Any, fmt: Format) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_wrapped_within(item, fmt) for item in x)
-    return wrapped(x, fmt) if isinstance(x, np.ndarray) and x.dtype == fmt.dtype else x
+    return wrapped(x, fmt) if isinstance(x, (np.ndarray, np.generic)) and x.dtype == fmt.dtype else x
+
+
+def _codes_of(x: Any) -> Any:
+    return x.codes if isinstance(x, SoftArray) else x
 
 
 def _moving(function: Any, fills: bool) -> Handler:
-    def moved(*arguments: Any, **keywords: Any) -> Any:
-        fmt = common_format(list(_found([*arguments, *keywords.values()])), function.__name__)
-        if fills and not fmt.zero:
-            raise TypeError(f"numpy.{function.__name__} needs a format with a zero, and {fmt} has none")
-        keywords = {name: _codes_within(value) for name, value in keywords.items()}
-        result = function(*(_codes_within(x) for x in arguments), **keywords)
-        return _wrapped_within(result, fmt)
+    name = function.__name__
 
+    def moved(first: Any, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
+        if any(isinstance(x, SoftArray) for x in _found([*arguments, *keywords.values()])):
+            raise TypeError(f"numpy.{name} takes a SoftArray as its first argument only")
+        if fills and not first.format.zero:
+            raise TypeError(f"numpy.{name} needs a format with a zero, and {first.format} has none")
+        result = _wrapped_within(function(first.codes, *arguments, **keywords), first.format)
+        return placed(result, out, name)
+
+    if name.startswith("atleast"):
+        return lambda *arrays: moved(arrays[0]) if len(arrays) == 1 else tuple(FUNCTIONS[function](x) for x in arrays)
     return moved
 
 
@@ -170,17 +186,61 @@ def _joining(function: Any) -> Handler:
 
 
 for _function in named(*MOVING.split()):
-    FUNCTIONS[_function] = _moving(_function, False)
+    implements(_function)(_moving(_function, False))
 for _function in named(*ZERO_FILLING.split()):
-    FUNCTIONS[_function] = _moving(_function, True)
+    implements(_function)(_moving(_function, True))
 for _function in named(*JOINING.split()):
     FUNCTIONS[_function] = _joining(_function)
 
 
-@implements(np.insert)
+@implements(np.broadcast_arrays, mixed=True)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    """Arrays in their common shape; NumPy's own stay NumPy's."""
+    found = np.broadcast_arrays(*map(_codes_of, args), subok=subok)
+    return tuple(wrapped(y, x.format) if isinstance(x, SoftArray) else y for x, y in zip(args, found, strict=True))
+
+
+@implements(np.compress, mixed=True)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """Slices along an axis where a condition holds."""
+    fmt = common_format([a], "compress")
+    return placed(wrapped(np.compress(truth(condition), a.codes, axis), fmt), out, "compress")
+
+
+@implements(np.extract, mixed=True)
+def extract(condition: Any, arr: Any) -> SoftArray:
+    """Elements where a condition holds."""
+    return wrapped(np.extract(truth(condition), arr.codes), common_format([arr], "extract"))
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: SoftArray, trim: str = "fb", axis: Any = None) -> SoftArray:
+    """The array without the zeros, of either sign, at its ends."""
+    axes = range(filt.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, filt.ndim)
+    spans = [slice(None)] * filt.ndim
+    for i, places in enumerate(np.nonzero(truth(filt))):
+        low, high = (int(places.min()), int(places.max()) + 1) if places.size else (0, 0)
+        if i in axes:
+            spans[i] = slice(
+                low if "f" in trim.lower() or not high else 0, high if "b" in trim.lower() or not high else None
+            )
+    return filt[tuple(spans)]
+
+
+def _of_shape(function: Any) -> Handler:
+    return lambda arr, *arguments, **keywords: function(arr.codes, *arguments, **keywords)
+
+
+for _function in named("diag_indices_from", "tril_indices_from", "triu_indices_from"):
+    implements(_function)(_of_shape(_function))
+
+
+@implements(np.insert, mixed=True)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> SoftArray:
     """Numbers put in before some places."""
     fmt = common_format([arr, values], "insert")
+    if isinstance(obj, SoftArray):
+        raise TypeError("obj of numpy.insert must be integers or a slice, got SoftArray")
     return wrapped(np.insert(coerced(arr, fmt, "insert", 0), obj, coerced(values, fmt, "insert", 2), axis), fmt)
 
 
@@ -214,10 +274,16 @@ def size(a: SoftArray, axis: Any = None) -> int:
     return int(np.size(a.codes, axis))
 
 
-@implements(np.may_share_memory, np.shares_memory)
+@implements(np.shares_memory, mixed=True)
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Whether two arrays overlap."""
-    return bool(np.shares_memory(_codes_within(a), _codes_within(b)))
+    """Whether two arrays have an element in common."""
+    return bool(np.shares_memory(_codes_of(a), _codes_of(b)))
+
+
+@implements(np.may_share_memory, mixed=True)
+def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Whether two arrays lie in the same stretch of memory."""
+    return bool(np.may_share_memory(_codes_of(a), _codes_of(b)))
 
 
 @implements(np.zeros_like)
@@ -270,7 +336,7 @@ def truth(x: Any) -> Any:
     return ~bits.iszero(x.codes, x.format) if isinstance(x, SoftArray) else np.asarray(x, bool)
 
 
-@implements(np.where)
+@implements(np.where, mixed=True)
 def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT) -> Any:
     """Elements of x where a condition holds, of y elsewhere; with the condition alone, its places."""
     if x is ABSENT and y is ABSENT:
@@ -281,7 +347,7 @@ def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT) -> Any:
     return wrapped(np.where(truth(condition), coerced(x, fmt, "where", 1), coerced(y, fmt, "where", 2)), fmt)
 
 
-@implements(np.select)
+@implements(np.select, mixed=True)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> SoftArray:
     """The first choice whose condition holds."""
     fmt = common_format([*choicelist, default], "select")
@@ -289,14 +355,16 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return wrapped(np.select([truth(x) for x in condlist], choices, coerced(default, fmt, "select")), fmt)
 
 
-@implements(np.choose)
+@implements(np.choose, mixed=True)
 def choose(a: Any, choices: Sequence[Any], out: Any = None, mode: Any = "raise") -> SoftArray:
     """Elements of the choices that integers name."""
     fmt = common_format(list(choices), "choose")
+    if isinstance(a, SoftArray):
+        raise TypeError("a of numpy.choose must be integers, got SoftArray")
     return placed(wrapped(np.choose(a, [coerced(x, fmt, "choose") for x in choices], mode=mode), fmt), out, "choose")
 
 
-@implements(np.copyto)
+@implements(np.copyto, mixed=True)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Numbers into an array."""
     if not isinstance(dst, SoftArray):
@@ -373,11 +441,11 @@ def extreme(
     name = {(True, False): "max", (False, False): "min", (True, True): "nanmax", (False, True): "nanmin"}[
         largest, number
     ]
-    refuse(name, where=where)
+    if where is not True:
+        some = nanmax if number and largest else nanmin if number else max_ if largest else min_
+        return placed(by_lanes(some, name, x, axis, where, keepdims, initial=initial), out, name)
     codes, kept = laid_out(x.codes, axis)
-    if initial is not ABSENT and initial is not None:
-        first = np.broadcast_to(coerced(initial, x.format, name), (*codes.shape[:-1], 1))
-        codes = np.concatenate([first, codes], axis=-1)
+    codes = begun(codes, initial, x.format, name)
     if not codes.shape[-1]:
         raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
     keys = ranks(codes, x.format)
@@ -393,7 +461,7 @@ def laid_out(codes: Codes, axis: Any) -> tuple[Codes, tuple[int, ...]]:
     """(codes with the axes to reduce last and as one, the shape with ones in their place)."""
     if axis is None:
         return codes.reshape(-1), (1,) * codes.ndim
-    axes = np.lib.array_utils.normalize_axis_tuple(axis, codes.ndim, "axis")
+    axes = np.lib.array_utils.normalize_axis_tuple(axis, codes.ndim)
     others = [i for i in range(codes.ndim) if i not in axes]
     kept = tuple(1 if i in axes else n for i, n in enumerate(codes.shape))
     arranged = codes.transpose(*others, *sorted(axes))
@@ -401,10 +469,37 @@ def laid_out(codes: Codes, axis: Any) -> tuple[Codes, tuple[int, ...]]:
     return arranged.reshape(*(codes.shape[i] for i in others), count), kept
 
 
-def restored(codes: Any, kept: tuple[int, ...], keepdims: Any, fmt: Format) -> SoftArray:
-    """A reduction's result, with the reduced axes where they were if wanted."""
+def begun(codes: Codes, initial: Any, fmt: Format, name: str) -> Codes:
+    """Codes with a first element before those of the last axis, if there is one."""
+    if initial is ABSENT or initial is None:
+        return codes
+    first = np.broadcast_to(coerced(initial, fmt, name), (*codes.shape[:-1], 1))
+    return np.concatenate([first, codes], axis=-1)
+
+
+def by_lanes(
+    function: Handler, name: str, a: SoftArray, axis: Any, mask: Any, keepdims: Any, *arguments: Any, **keywords: Any
+) -> SoftArray:
+    """A reduction of the elements where a mask holds, those of one result after those of another."""
+    codes, kept = laid_out(a.codes, axis)
+    chosen = laid_out(np.broadcast_to(truth(mask), a.shape), axis)[0]
+    found = []
+    for place in np.ndindex(codes.shape[:-1]):
+        lane = wrapped(codes[place][chosen[place]], a.format)
+        try:
+            found.append(function(lane, *arguments, **keywords).codes)
+        except FloatingPointTrap as trap:
+            raise FloatingPointTrap(trap.flags, name, place, trap.operands) from None
+    results = np.array(found, a.format.dtype)
+    results = np.moveaxis(results, 0, -1).reshape(results.shape[1:] + codes.shape[:-1])
+    return restored(results, kept, keepdims, a.format, results.ndim - codes.ndim + 1)
+
+
+def restored(codes: Any, kept: tuple[int, ...], keepdims: Any, fmt: Format, more: int = 0) -> SoftArray:
+    """A reduction's result, with the reduced axes where they were if wanted; `more` axes stand before all."""
     codes = np.asarray(codes)
-    return wrapped(codes.reshape(kept) if keepdims is True else codes, fmt)
+    keep = keepdims is not ABSENT and bool(keepdims)
+    return wrapped(codes.reshape(codes.shape[:more] + kept) if keep else codes, fmt)
 
 
 @implements(np.max, np.amax)
@@ -445,47 +540,45 @@ def ptp(a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False) 
     return placed(max_(a, axis, keepdims=keepdims) - min_(a, axis, keepdims=keepdims), out, "ptp")
 
 
-def _values_in_order(x: SoftArray) -> np.ndarray[Any, Any]:
-    return np.asarray(x.values)
-
-
-BY_VALUE = """
-argmax argmin argsort argpartition nanargmax nanargmin count_nonzero nonzero flatnonzero argwhere all any isclose
-allclose array_equal array_equiv isposinf isneginf isreal iscomplex isrealobj iscomplexobj digitize lexsort
+ANSWERING = """
+argmax argmin argsort argpartition nanargmax nanargmin count_nonzero nonzero flatnonzero argwhere all any isposinf
+isneginf isreal iscomplex isrealobj iscomplexobj lexsort
 """
-"""Functions whose answers are no numbers of the format: places, counts and truths, told from exact values."""
+"""Functions of one array whose answers are no numbers of the format, but places, counts and truths, told from exact values."""
+
+COMPARING = "isclose allclose array_equal array_equiv digitize isin"
+"""The same of two arrays; numbers among them are rounded into the format."""
 
 
-def _by_value(function: Any) -> Handler:
-    def told(*arguments: Any, **keywords: Any) -> Any:
-        operands = [x for x in [*_found(arguments), *keywords.values()] if isinstance(x, SoftArray)]
-        fmt = common_format(operands, function.__name__)
+def _by_value(function: Any, count: int) -> Handler:
+    name = function.__name__
+    numbers = set(list(inspect.signature(function).parameters)[:count]) if count > 1 else set()
+
+    def told(*arguments: Any, out: Any = None, **keywords: Any) -> Any:
+        fmt = common_format(list(_found([*arguments, *keywords.values()])), name)
 
         def exact(x: Any) -> Any:
-            if isinstance(x, SoftArray):
-                return _values_in_order(x)
-            if isinstance(x, (float, int)) and not isinstance(x, bool):
-                return x
-            if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "biu":
-                return np.asarray(wrapped(coerced(x, fmt, function.__name__), fmt).values)
-            return type(x)(exact(item) for item in x) if isinstance(x, (list, tuple)) else x
+            if name == "lexsort" and isinstance(x, (list, tuple)):
+                return [exact(item) for item in x]
+            return np.asarray(bits.decode(coerced(x, fmt, name, quiet=True), fmt))
 
-        out = keywords.pop("out", None)
-        result = function(*map(exact, arguments), **{name: exact(value) for name, value in keywords.items()})
-        return placed(result, out, function.__name__)
+        operands = [exact(x) for x in arguments[:count]]
+        named_ = {key: exact(x) if isinstance(x, SoftArray) or key in numbers else x for key, x in keywords.items()}
+        return placed(function(*operands, *arguments[count:], **named_), out, name)
 
     return told
 
 
-for _function in named(*BY_VALUE.split()):
-    FUNCTIONS[_function] = _by_value(_function)
+for _names, _count in ((ANSWERING, 1), (COMPARING, 2)):
+    for _function in named(*_names.split()):
+        FUNCTIONS[_function] = _by_value(_function, _count)
 
 
-@implements(np.searchsorted)
+@implements(np.searchsorted, mixed=True)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Places in a sorted array where numbers of the same format belong."""
     fmt = common_format([a, v], "searchsorted")
-    places, wanted = (_values_in_order(as_soft(x, fmt, "searchsorted")) for x in (a, v))
+    places, wanted = (np.asarray(as_soft(x, fmt, "searchsorted").values) for x in (a, v))
     return np.searchsorted(places, wanted, side, sorter)
 
 
@@ -516,8 +609,7 @@ def unique(
     refuse("unique", axis=axis)
     fmt = ar.format
     flat = ar.codes.reshape(-1)
-    keys = ranks(flat, fmt)
-    keys = np.where(keys == -1, 0, keys)
+    keys = np.where(bits.iszero(flat, fmt), 0, ranks(flat, fmt))
     found_at: Any = np.unique
     _, first, *rest = found_at(keys, True, return_inverse, return_counts)
     if return_inverse:
@@ -527,24 +619,42 @@ def unique(
     return (found, *more) if more else found
 
 
-@implements(np.median)
-def median(
-    a: SoftArray, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> Any:
-    """The middle element; between two, half of their rounded sum, rounded."""
-    codes, kept = laid_out(a.codes, axis)
-    ordered = sort(wrapped(codes, a.format))
-    count = codes.shape[-1]
-    if not count:
-        raise ValueError("numpy.median of no elements")
-    low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
-    middle = low.copy() if count % 2 else (low + high) / 2
-    nan = bits.isnan(ordered.codes[..., -1], a.format)
-    codes = np.where(nan, ordered.codes[..., -1], middle.codes)
-    return placed(restored(codes, kept, keepdims, a.format), out, "median")
+def _sets(function: str, a: Any, b: Any, **refused: Any) -> tuple[SoftArray, SoftArray]:
+    for name, value in refused.items():
+        if value:
+            raise TypeError(f"numpy.{function} of SoftArrays takes no {name}=")
+    x, y, _ = paired(function, a, b)
+    return unique(x), unique(y)
 
 
-@implements(np.clip)
+@implements(np.union1d, mixed=True)
+def union1d(ar1: Any, ar2: Any) -> SoftArray:
+    """The numbers in either array, sorted."""
+    return unique(np.concatenate(_sets("union1d", ar1, ar2)))
+
+
+@implements(np.intersect1d, mixed=True)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> SoftArray:
+    """The numbers in both arrays, sorted."""
+    x, y = _sets("intersect1d", ar1, ar2, return_indices=return_indices)
+    return x[np.isin(x, y)]
+
+
+@implements(np.setdiff1d, mixed=True)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> SoftArray:
+    """The numbers in the first array alone, sorted."""
+    x, y = _sets("setdiff1d", ar1, ar2)
+    return x[~np.isin(x, y)]
+
+
+@implements(np.setxor1d, mixed=True)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> SoftArray:
+    """The numbers in one array alone, sorted."""
+    x, y = _sets("setxor1d", ar1, ar2)
+    return sort(np.concatenate([x[~np.isin(x, y)], y[~np.isin(y, x)]]))
+
+
+@implements(np.clip, mixed=True)
 def clip(
     a: Any,
     a_min: Any = ABSENT,
@@ -568,535 +678,42 @@ def clip(
     return placed(result if result is not a else result.copy(), out, "clip")
 
 
-# -- sums and products -----------------------------------------------------------------------------------------------
+# -- functions of the caller's ---------------------------------------------------------------------------------------
 
 
-def accumulator_for(fmt: Format, products: bool = True) -> Accumulator:
-    """How the environment in force sums numbers of a format."""
-    chosen = current_environment().accumulator
-    if chosen is None:
-        return mul_add(fmt) if products else fma(fmt)
-    if not isinstance(chosen, Accumulator) and callable(chosen):
-        chosen = chosen(fmt)
-    if not isinstance(chosen, Accumulator):
-        raise TypeError(f"accumulator of the environment must give a softfloat.Accumulator, got {chosen!r}")
-    return chosen
-
-
-def total(codes: Codes, fmt: Format, name: str) -> Codes:
-    """Sums over the last axis."""
-    how = accumulator_for(fmt, products=False)
-    return np.asarray(evaluated(name, bits.sum, codes, fmt, how, axis=-1, out_format=fmt))
-
-
-def product_of(a: Codes, b: Codes, fmt: Format, name: str) -> Codes:
-    """Matrix product of codes."""
-    return np.asarray(evaluated(name, bits.matmul, a, b, fmt, accumulator_for(fmt), out_format=fmt))
-
-
-def dots_of(a: Codes, b: Codes, fmt: Format, name: str) -> Codes:
-    """Dot products over the last axis."""
-    return np.asarray(evaluated(name, bits.vecdot, a, b, fmt, accumulator_for(fmt), out_format=fmt))
-
-
-def quotient(x: Codes, count: int, fmt: Format, name: str) -> Codes:
-    """Numbers divided by an integer that the format need not have, rounded once."""
-    if not count:
-        zero = np.zeros(x.shape, fmt.dtype)
-        return np.asarray(evaluated(name, bits.div, zero, zero, fmt))
-    values = np.asarray(bits.decode(x, fmt))
-    finite = np.isfinite(values)
-    values = np.where(finite, values, 1.0)
-    approximate = values / count
-    kept = (np.asarray(approximate).view(np.int64) & ~np.int64(0x3FFFFFF)).view(
-        np.float64
-    )  # 27 bits: times count is exact
-    rest = values - kept * count
-    beyond = rest * np.sign(values) < 0
-    odd = np.where(
-        beyond, np.nextafter(kept, 0.0), np.where(rest != 0, np.nextafter(kept, np.copysign(np.inf, values)), kept)
-    )
-    codes = np.asarray(evaluated(name, bits.encode, odd, fmt))
-    return np.where(finite, codes, x).astype(fmt.dtype)
-
-
-@implements(np.sum)
-def sum_(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """Sums along axes, in C order, by the environment's accumulator."""
-    check_dtype("sum", dtype, a.format)
-    refuse("sum", where=where)
-    codes, kept = laid_out(a.codes, axis)
-    if initial is not ABSENT and initial is not None:
-        first = np.broadcast_to(coerced(initial, a.format, "sum"), (*codes.shape[:-1], 1))
-        codes = np.concatenate([first, codes], axis=-1)
-    return placed(restored(total(codes, a.format, "sum"), kept, keepdims, a.format), out, "sum")
-
-
-@implements(np.nansum)
-def nansum(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """Sums with zeros for NaNs."""
-    return sum_(where_number(a), axis, dtype, out, keepdims, initial, where)
-
-
-def where_number(a: SoftArray) -> SoftArray:
-    """Zeros in the place of NaNs."""
-    return wrapped(np.where(bits.isnan(a.codes, a.format), 0, a.codes).astype(a.format.dtype), a.format)
-
-
-def running(a: SoftArray, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Sums of the first 1, 2, 3 ... elements along an axis."""
-    check_dtype(name, dtype, a.format)
-    how = accumulator_for(a.format, products=False)
-    codes = evaluated(name, bits.cumsum, a.codes, a.format, how, axis=axis, out_format=a.format)
-    return placed(wrapped(np.asarray(codes), a.format), out, name)
-
-
-@implements(np.cumsum)
-def cumsum(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Running sums."""
-    return running(a, axis, dtype, out, "cumsum")
-
-
-@implements(*named("cumulative_sum"))
-def cumulative_sum(
-    x: SoftArray, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
-) -> Any:
-    """Running sums, from 0 if wanted."""
-    if include_initial:
-        raise TypeError("numpy.cumulative_sum of a SoftArray takes no include_initial=")
-    return running(x, axis, dtype, out, "cumulative_sum")
-
-
-def folded(codes: Codes, fmt: Format, function: Any, name: str, keep: bool) -> Codes:
-    """An operation along the last axis, one element after the other; with all steps if `keep`."""
-    count = codes.shape[-1]
-    state = np.ascontiguousarray(codes[..., 0])
-    steps = [state]
-    for k in range(1, count):
-        state = np.asarray(evaluated(name, function, state, np.ascontiguousarray(codes[..., k]), fmt))
-        if keep:
-            steps.append(state)
-    return np.stack(steps, axis=-1) if keep else state
-
-
-@implements(np.prod)
-def prod(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """Products along axes, in C order, each step rounded."""
-    check_dtype("prod", dtype, a.format)
-    refuse("prod", where=where)
-    codes, kept = laid_out(a.codes, axis)
-    first = a.format.one_code if initial is ABSENT or initial is None else coerced(initial, a.format, "prod")
-    codes = np.concatenate([np.broadcast_to(first, (*codes.shape[:-1], 1)).astype(a.format.dtype), codes], axis=-1)
-    return placed(restored(folded(codes, a.format, bits.mul, "prod", False), kept, keepdims, a.format), out, "prod")
-
-
-@implements(np.cumprod)
-def cumprod(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Running products, each step rounded."""
-    return accumulated(a, axis, dtype, out, bits.mul, "cumprod")
-
-
-def accumulated(a: SoftArray, axis: Any, dtype: Any, out: Any, function: Any, name: str) -> Any:
-    """All steps of an operation along an axis."""
-    check_dtype(name, dtype, a.format)
-    codes, axis = (a.codes.reshape(-1), 0) if axis is None else (a.codes, axis)
-    moved = np.moveaxis(codes, axis, -1)
-    steps = folded(moved, a.format, function, name, True) if moved.shape[-1] else moved.copy()
-    return placed(wrapped(np.moveaxis(steps, -1, axis), a.format), out, name)
-
-
-@implements(np.mean)
-def mean(
-    a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> Any:
-    """The sum, as `sum` finds it, divided by the count; the quotient is rounded once, whether or not the format has the count."""
-    check_dtype("mean", dtype, a.format)
-    refuse("mean", where=where)
-    codes, kept = laid_out(a.codes, axis)
-    found = quotient(total(codes, a.format, "mean"), codes.shape[-1], a.format, "mean")
-    return placed(restored(found, kept, keepdims, a.format), out, "mean")
-
-
-@implements(np.average)
-def average(
-    a: SoftArray, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
-) -> Any:
-    """The mean; with weights, the dot product with them divided by their sum."""
-    if weights is None:
-        if returned:
-            raise TypeError("numpy.average of a SoftArray takes no returned= without weights")
-        return mean(a, axis, keepdims=keepdims)
-    fmt = common_format([a, weights], "average")
-    given = as_soft(weights, fmt, "average")
-    if given.shape != a.shape:
-        if axis is None or isinstance(axis, tuple) or given.ndim != 1:
-            raise TypeError("weights of numpy.average must have the shape of a SoftArray, or that of one axis")
-        given = wrapped(np.moveaxis(np.broadcast_to(given.codes, np.moveaxis(a.codes, axis, -1).shape), -1, axis), fmt)
-    (codes, kept), (factors, _) = laid_out(a.codes, axis), laid_out(given.codes, axis)
-    scale = wrapped(total(factors, fmt, "average"), fmt)
-    found = wrapped(dots_of(codes, factors, fmt, "average"), fmt) / scale
-    result = restored(found.codes, kept, keepdims, fmt)
-    return (result, restored(scale.codes, kept, keepdims, fmt)) if returned else result
-
-
-@implements(np.var)
-def var(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = ABSENT,
-    correction: Any = ABSENT,
-) -> Any:
-    """The dot product with itself of what is left after the mean, divided by count - ddof; mean and differences are rounded."""
-    check_dtype("var", dtype, a.format)
-    refuse("var", where=where)
-    fmt = a.format
-    codes, kept = laid_out(a.codes, axis)
-    count = codes.shape[-1]
-    freedom = count - (ddof if correction is ABSENT else correction)
-    if mean is ABSENT:
-        centre = quotient(total(codes, fmt, "var"), count, fmt, "var")[..., None]
-    else:
-        centre = laid_out(np.broadcast_to(coerced(mean, fmt, "var"), a.shape), axis)[0]
-    left = np.asarray(evaluated("var", bits.sub, codes, centre, fmt))
-    squares = dots_of(left, left, fmt, "var")
-    if freedom != int(freedom):
-        raise TypeError(f"ddof of numpy.var of a SoftArray must be an integer, got {ddof!r}")
-    found = quotient(squares, max(int(freedom), 0), fmt, "var")
-    return placed(restored(found, kept, keepdims, fmt), out, "var")
-
-
-@implements(np.std)
-def std(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    **keywords: Any,
-) -> Any:
-    """The square root of `var`, rounded."""
-    return placed(np.sqrt(var(a, axis, dtype, None, ddof, keepdims, **keywords)), out, "std")
-
-
-def paired(function: str, a: Any, b: Any) -> tuple[SoftArray, SoftArray, Format]:
-    """Two operands of one format."""
-    fmt = common_format([a, b], function)
-    return wrapped(coerced(a, fmt, function, 0), fmt), wrapped(coerced(b, fmt, function, 1), fmt), fmt
-
-
-@implements(np.dot)
-def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Sums over the last axis of a and the last but one of b."""
-    x, y, fmt = paired("dot", a, b)
-    if not x.ndim or not y.ndim:
-        return placed(np.multiply(x, y), out, "dot")
-    return placed(_contracted(x.codes, y.codes, x.ndim - 1, max(y.ndim - 2, 0), fmt, "dot"), out, "dot")
-
-
-def _contracted(a: Codes, b: Codes, axis_a: int, axis_b: int, fmt: Format, name: str) -> SoftArray:
-    """Sums over one axis of each; the others of a, then those of b, are left."""
-    if a.shape[axis_a] != b.shape[axis_b]:
-        raise ValueError(
-            f"shapes do not fit in numpy.{name}: {a.shape} along axis {axis_a}, {b.shape} along axis {axis_b}"
-        )
-    x, y = np.moveaxis(a, axis_a, -1), np.moveaxis(b, axis_b, 0)
-    length = x.shape[-1]
-    found = product_of(x.reshape(math.prod(x.shape[:-1]), length), y.reshape(length, math.prod(y.shape[1:])), fmt, name)
-    return wrapped(found.reshape(*x.shape[:-1], *y.shape[1:]), fmt)
-
-
-@implements(np.vdot)
-def vdot(a: Any, b: Any) -> SoftArray:
-    """The dot product of two flattened arrays."""
-    x, y, fmt = paired("vdot", a, b)
-    return _contracted(x.codes.reshape(-1), y.codes.reshape(-1), 0, 0, fmt, "vdot")
-
-
-@implements(np.inner)
-def inner(a: Any, b: Any) -> Any:
-    """Sums over both last axes."""
-    x, y, fmt = paired("inner", a, b)
-    if not x.ndim or not y.ndim:
-        return np.multiply(x, y)
-    return _contracted(x.codes, y.codes, x.ndim - 1, y.ndim - 1, fmt, "inner")
-
-
-@implements(*named("outer", "linalg.outer"))
-def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Every product of two flattened arrays."""
-    x, y, _ = paired("outer", a, b)
-    return placed(np.multiply(x.reshape(-1, 1), y.reshape(1, -1)), out, "outer")
-
-
-@implements(*named("tensordot", "linalg.tensordot"))
-def tensordot(a: Any, b: Any, axes: Any = 2) -> SoftArray:
-    """Sums over pairs of axes."""
-    x, y, fmt = paired("tensordot", a, b)
-    if isinstance(axes, (int, np.integer)):
-        first: Any = range(x.ndim - int(axes), x.ndim)
-        second: Any = range(int(axes))
-    else:
-        first, second = ([one] if isinstance(one, (int, np.integer)) else list(one) for one in axes)
-    first, second = [int(i) % x.ndim for i in first], [int(i) % y.ndim for i in second]
-    if [x.shape[i] for i in first] != [y.shape[i] for i in second]:
-        raise ValueError(f"shapes do not fit in numpy.tensordot: {x.shape} along {first}, {y.shape} along {second}")
-    rest_x = [i for i in range(x.ndim) if i not in first]
-    rest_y = [i for i in range(y.ndim) if i not in second]
-    shape_x, shape_y = [x.shape[i] for i in rest_x], [y.shape[i] for i in rest_y]
-    length = math.prod(x.shape[i] for i in first)
-    left = x.codes.transpose(*rest_x, *first).reshape(math.prod(shape_x), length)
-    right = y.codes.transpose(*second, *rest_y).reshape(length, math.prod(shape_y))
-    return wrapped(product_of(left, right, fmt, "tensordot").reshape(*shape_x, *shape_y), fmt)
-
-
-@implements(np.kron)
-def kron(a: Any, b: Any) -> SoftArray:
-    """The Kronecker product."""
-    x, y, _ = paired("kron", a, b)
-    dims = max(x.ndim, y.ndim)
-    one, two = (z.reshape((1,) * (dims - z.ndim) + z.shape) for z in (x, y))
-    left = one.reshape([n for pair in zip(one.shape, (1,) * dims, strict=True) for n in pair])
-    right = two.reshape([n for pair in zip((1,) * dims, two.shape, strict=True) for n in pair])
-    return (left * right).reshape([m * n for m, n in zip(one.shape, two.shape, strict=True)])
-
-
-@implements(*named("trace", "linalg.trace"))
-def trace(a: SoftArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    """The sum of the diagonal."""
-    return sum_(wrapped(np.diagonal(a.codes, offset, axis1, axis2), a.format), -1, dtype, out)
-
-
-@implements(*named("linalg.norm", "linalg.vector_norm"))
-def norm(x: SoftArray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SoftArray:
-    """The square root of the dot product with itself."""
-    if ord not in (None, 2, "fro") or (ord == 2 and (axis is None) and x.ndim > 1):
-        raise TypeError(f"numpy.linalg.norm of a SoftArray has no ord={ord!r}; accepted: None, 2 for vectors, 'fro'")
-    codes, kept = laid_out(x.codes, axis)
-    return as_soft(
-        np.sqrt(restored(dots_of(codes, codes, x.format, "norm"), kept, keepdims, x.format)), x.format, "norm"
-    )
-
-
-@implements(np.einsum)
-def einsum(subscripts: Any, *operands: Any, out: Any = None, optimize: Any = False, **keywords: Any) -> Any:
-    """Sums of products over the indices that the result lacks, in the order in which they first appear; one or two operands."""
-    refuse("einsum", **keywords)
-    if not isinstance(subscripts, str):
-        raise TypeError("numpy.einsum of SoftArrays needs its subscripts as a string")
-    if not 1 <= len(operands) <= 2:
-        raise TypeError(
-            f"numpy.einsum of SoftArrays takes one or two operands, got {len(operands)}: nest calls to say in which order to round"
-        )
-    fmt = common_format(operands, "einsum")
-    codes = [coerced(x, fmt, "einsum", i) for i, x in enumerate(operands)]
-    terms, wanted = _subscripts(subscripts, [x.ndim for x in codes])
-    sizes: dict[str, int] = {}
-    parts = []
-    for term, x in zip(terms, codes, strict=True):
-        for letter, n in zip(term, x.shape, strict=True):
-            if sizes.setdefault(letter, n) in (1, n):
-                sizes[letter] = n
-            elif n != 1:
-                raise ValueError(f"numpy.einsum: index {letter!r} has lengths {sizes[letter]} and {n}")
-        letters = list(dict.fromkeys(term))
-        repeated = len(letters) < len(term)
-        places = [letters.index(c) for c in term]
-        parts.append(
-            (letters, np.einsum(x, places, list(range(len(letters)))) if repeated else x)
-        )  # a diagonal: a view
-    summed = [letter for letter in dict.fromkeys("".join(terms)) if letter not in wanted]
-    expanded = [
-        np.broadcast_to(_spread_out(x, letters, [*wanted, *summed]), [sizes[c] for c in (*wanted, *summed)])
-        for letters, x in parts
+@implements(np.apply_along_axis, mixed=True)
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *arguments: Any, **keywords: Any) -> SoftArray:
+    """What a function makes of each row along an axis, in its place."""
+    fmt = common_format([arr], "apply_along_axis")
+    lanes = np.moveaxis(arr.codes, axis, -1)
+    found = [
+        as_soft(func1d(wrapped(lanes[place], fmt), *arguments, **keywords), fmt, "apply_along_axis").codes
+        for place in np.ndindex(lanes.shape[:-1])
     ]
-    shape, length = [sizes[c] for c in wanted], math.prod(sizes[c] for c in summed)
-    if len(expanded) == 1:
-        result = total(expanded[0].reshape(*shape, length), fmt, "einsum") if summed else expanded[0].copy()
-    elif summed:
-        result = _einsum_pair(parts, list(wanted), summed, sizes, fmt)
-    else:
-        result = np.asarray(evaluated("einsum", bits.mul, *expanded, fmt))
-    return placed(wrapped(result.reshape(shape), fmt), out, "einsum")
+    if not found:
+        raise ValueError("numpy.apply_along_axis needs at least one row")
+    results = np.array(found, fmt.dtype).reshape(lanes.shape[:-1] + found[0].shape)
+    start = axis % arr.ndim
+    places = range(start, start + found[0].ndim)
+    return wrapped(np.moveaxis(results, range(lanes.ndim - 1, results.ndim), places), fmt)
 
 
-def _subscripts(subscripts: str, dims: Sequence[int]) -> tuple[list[str], str]:
-    """Letters of the operands and of the result, ellipses written out in digits."""
-    text = subscripts.replace(" ", "")
-    given, arrow, wanted = text.partition("->")
-    terms = given.split(",")
-    if len(terms) != len(dims):
-        raise ValueError(f"numpy.einsum: {subscripts!r} names {len(terms)} operands, and there are {len(dims)}")
-    extra = [n - len(term.replace("...", "")) if "..." in term else 0 for term, n in zip(terms, dims, strict=True)]
-    digits = "0123456789"[: max(extra, default=0)]
-    terms = [term.replace("...", digits[len(digits) - n :]) for term, n in zip(terms, extra, strict=True)]
-    for term, n in zip(terms, dims, strict=True):
-        if len(term) != n or (not term.replace("...", "").isalnum() and term):
-            raise ValueError(f"numpy.einsum: {term!r} does not fit an operand of {n} axes")
-    if arrow:
-        wanted = wanted.replace("...", digits)
-    else:
-        letters = "".join(terms)
-        wanted = digits + "".join(sorted(c for c in set(letters) - set(digits) if letters.count(c) == 1))
-    if len(set(wanted)) != len(wanted) or not set(wanted) <= set("".join(terms)):
-        raise ValueError(f"numpy.einsum: {subscripts!r} asks for indices that no operand has, or for one twice")
-    return terms, wanted
-
-
-def _spread_out(x: Codes, letters: Sequence[str], order: Sequence[str]) -> Codes:
-    """Axes in a given order, of length 1 where there are none."""
-    present = [c for c in order if c in letters]
-    moved = x.transpose([letters.index(c) for c in present])
-    return moved.reshape([moved.shape[present.index(c)] if c in present else 1 for c in order])
-
-
-def _einsum_pair(
-    parts: list[tuple[list[str], Codes]], wanted: list[str], summed: list[str], sizes: dict[str, int], fmt: Format
-) -> Codes:
-    """Two operands as stacks of matrices: indices of both, of the first alone, of the second alone."""
-    (first, a), (second, b) = parts
-    both = [c for c in wanted if c in first and c in second]
-    rows = [c for c in wanted if c in first and c not in second]
-    columns = [c for c in wanted if c in second and c not in first]
-
-    def laid(x: Codes, letters: list[str], order: list[str], shape: list[int]) -> Codes:
-        return np.broadcast_to(_spread_out(x, letters, order), [sizes[c] for c in order]).reshape(shape)
-
-    batch = [sizes[c] for c in both]
-    count, length, width = (math.prod(sizes[c] for c in group) for group in (rows, summed, columns))
-    left = laid(a, first, both + rows + summed, [*batch, count, length])
-    right = laid(b, second, both + summed + columns, [*batch, length, width])
-    found = product_of(left, right, fmt, "einsum").reshape([sizes[c] for c in both + rows + columns])
-    order = both + rows + columns
-    return found.transpose([order.index(c) for c in wanted])
-
-
-def _sliding(function: str, a: Any, v: Any, mode: str, reverse: bool) -> SoftArray:
-    """Dot products of a with v at every shift, over growing indices of a."""
-    x, y, fmt = paired(function, a, v)
-    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+@implements(np.piecewise)
+def piecewise(x: SoftArray, condlist: Any, funclist: Sequence[Any], *arguments: Any, **keywords: Any) -> SoftArray:
+    """What functions, or numbers, make of the elements where their conditions hold: the last condition that does counts."""
+    single = isinstance(condlist, np.ndarray) and condlist.ndim == x.ndim
+    conditions = [truth(one) for one in ([condlist] if single or isinstance(condlist, bool) else condlist)]
+    if len(funclist) == len(conditions) + 1:
+        conditions.append(~np.any(conditions, axis=0))
+    if len(funclist) != len(conditions):
         raise ValueError(
-            f"numpy.{function} needs arrays of one axis and at least one element, got shapes {x.shape} and {y.shape}"
+            f"numpy.piecewise needs a function for each of {len(conditions)} conditions, got {len(funclist)}"
         )
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"mode of numpy.{function} must be 'full', 'same' or 'valid', got {mode!r}")
-    swapped = y.size > x.size
-    one, two = (y.codes, x.codes) if swapped else (x.codes, y.codes)
-    two = two[::-1] if reverse else two
-    n, k = one.size, two.size
-    middle_first = (k - 1) // 2
-    places = {"valid": range(k - 1, n), "full": range(n + k - 1), "same": range(middle_first, middle_first + n)}[mode]
-    inside = np.lib.stride_tricks.sliding_window_view(one, k)
-    middle = product_of(np.ascontiguousarray(inside), two, fmt, function)
-    result = np.empty(len(places), fmt.dtype)
-    for i, place in enumerate(places):
-        if k - 1 <= place < n:
-            result[i] = middle[place - k + 1]
-        else:
-            low, high = max(place - k + 1, 0), min(place, n - 1)
-            result[i] = dots_of(one[low : high + 1], two[low - place + k - 1 : high - place + k], fmt, function)
-    return wrapped(result[::-1].copy() if swapped and not reverse else result, fmt)
-
-
-@implements(np.convolve)
-def convolve(a: Any, v: Any, mode: Any = "full") -> SoftArray:
-    """The discrete convolution; each element is a dot product, by the environment's accumulator."""
-    return _sliding("convolve", a, v, mode, reverse=True)
-
-
-@implements(np.correlate)
-def correlate(a: Any, v: Any, mode: Any = "valid") -> SoftArray:
-    """The cross-correlation; each element is a dot product, by the environment's accumulator."""
-    return _sliding("correlate", a, v, mode, reverse=False)
-
-
-# -- other arithmetic ------------------------------------------------------------------------------------------------
-
-
-@implements(np.round, np.around)
-def round_(a: SoftArray, decimals: int = 0, out: Any = None) -> Any:
-    """Elements to the nearest integer; with decimals, multiplied by a power of ten, rounded and divided again."""
-    if not decimals:
-        return placed(np.rint(a), out, "round")
-    power = 10 ** abs(decimals)
-    scaled = np.rint(a * power if decimals > 0 else a / power)
-    return placed(scaled / power if decimals > 0 else scaled * power, out, "round")
-
-
-@implements(np.fix)
-def fix(x: SoftArray, out: Any = None) -> Any:
-    """Elements without their fractions."""
-    return placed(np.trunc(x), out, "fix")
-
-
-@implements(np.diff)
-def diff(a: SoftArray, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any = ABSENT) -> SoftArray:
-    """Differences of neighbours, n times over, each rounded."""
-    refuse("diff", prepend=prepend, append=append)
-    result = a
-    for _ in range(n):
-        codes = np.moveaxis(result.codes, axis, -1)
-        found = wrapped(codes[..., 1:], a.format) - wrapped(codes[..., :-1], a.format)
-        result = wrapped(np.moveaxis(found.codes, -1, axis), a.format)
+    result = wrapped(np.zeros(x.shape, x.codes.dtype), x.format)
+    for condition, function in zip(conditions, funclist, strict=True):
+        chosen = x[condition]
+        result[condition] = function(chosen, *arguments, **keywords) if callable(function) else function
     return result
-
-
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> SoftArray:
-    """A polynomial by Horner's rule, each product and each sum rounded."""
-    fmt = common_format([p, x], "polyval")
-    coefficients, at = as_soft(p, fmt, "polyval"), as_soft(x, fmt, "polyval")
-    result = zeros_like(at)
-    for c in coefficients:
-        result = result * at + c
-    return result
-
-
-@implements(np.sinc)
-def sinc(x: SoftArray) -> SoftArray:
-    """sin(pi x) / (pi x), each step rounded."""
-    y = x * math.pi
-    return as_soft(
-        np.where(bits.iszero(x.codes, x.format), 1, np.sin(y) / np.where(bits.iszero(y.codes, y.format), 1, y)),
-        x.format,
-        "sinc",
-    )
-
-
-@implements(np.real)
-def real(val: SoftArray) -> SoftArray:
-    """The array itself."""
-    return val
 
 
 # -- text and files --------------------------------------------------------------------------------------------------
@@ -1120,7 +737,7 @@ def array2string(a: SoftArray, *arguments: Any, **keywords: Any) -> str:
     return np.array2string(a._shortest(), *arguments, **keywords)
 
 
-@implements(np.save, np.savez, np.savez_compressed, np.savetxt)
+@implements(np.save, np.savez, np.savez_compressed, np.savetxt, mixed=True)
 def save(*arguments: Any, **keywords: Any) -> None:
     """Refused: a NumPy file knows no format."""
     raise TypeError(

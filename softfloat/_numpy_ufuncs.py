@@ -6,16 +6,19 @@ names the ufunc and the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from softfloat import _numpy_functions as functions
+from softfloat import _numpy_sums as sums
 from softfloat import bits
 from softfloat._engine import Codes
-from softfloat.array import UFUNCS, SoftArray, coerced, common_format, directed, evaluated, straight, wrapped
+from softfloat.array import FUNCTIONS, UFUNCS, SoftArray, coerced, common_format, directed, evaluated, straight, wrapped
 from softfloat.environment import Rounding
 from softfloat.formats import Format
 from softfloat.status import FloatingPointTrap
@@ -191,19 +194,19 @@ def _divmod(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
 
 
 def _product(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    return functions.product_of(x, y, fmt, name)
+    return sums.product_of(x, y, fmt, name)
 
 
 def _dots(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    return functions.dots_of(x, y, fmt, name)
+    return sums.dots_of(x, y, fmt, name)
 
 
 def _matvec(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    return functions.product_of(x, y[..., None], fmt, name)[..., 0]
+    return sums.product_of(x, y[..., None], fmt, name)[..., 0]
 
 
 def _vecmat(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    return functions.product_of(x[..., None, :], y, fmt, name)[..., 0, :]
+    return sums.product_of(x[..., None, :], y, fmt, name)[..., 0, :]
 
 
 TRUNC = integral(Rounding.TOWARD_ZERO, False)
@@ -362,7 +365,7 @@ def _options(name: str, keywords: dict[str, Any]) -> tuple[tuple[Any, ...], Any,
 
 def _along(name: str, fmt: Format, codes: Sequence[Codes], axis: int) -> Codes:
     """vecdot along another axis than the last."""
-    return functions.dots_of(np.moveaxis(codes[0], axis, -1), np.moveaxis(codes[1], axis, -1), fmt, name)
+    return sums.dots_of(np.moveaxis(codes[0], axis, -1), np.moveaxis(codes[1], axis, -1), fmt, name)
 
 
 def _check_outs(entry: Entry, outs: Sequence[Any], fmt: Format, name: str) -> None:
@@ -395,6 +398,16 @@ def _placed(entry: Entry, outs: Sequence[Any], fmt: Format, results: Sequence[An
     return found[0] if len(found) == 1 else tuple(found)
 
 
+@contextmanager
+def relocated(name: str, places: tuple[Any, ...]) -> Iterator[None]:
+    """A trap in a selection of elements names the place of the element."""
+    try:
+        yield
+    except FloatingPointTrap as trap:
+        index = tuple(int(axis[trap.index[0]]) for axis in places)
+        raise FloatingPointTrap(trap.flags, name, index, trap.operands) from None
+
+
 def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, fmt: Format) -> Any:
     """A call where a mask holds: nothing is computed, and no flag raised, elsewhere; without `out`, code 0 stands there."""
     entry, name = ENTRIES[ufunc], ufunc.__name__
@@ -405,11 +418,8 @@ def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, 
     shape = np.broadcast_shapes(*shapes)
     mask = np.broadcast_to(mask, shape)
     chosen = [np.broadcast_to(x, shape)[mask] for x in codes]
-    try:
+    with relocated(name, tuple(np.argwhere(mask).T)):
         results = entry.compute(name, fmt, *chosen)
-    except FloatingPointTrap as trap:
-        places = np.argwhere(mask)[trap.index[0]]
-        raise FloatingPointTrap(trap.flags, name, tuple(int(i) for i in places), trap.operands) from None
     found = []
     for i, (is_codes, result) in enumerate(
         zip(entry.results, results if isinstance(results, tuple) else (results,), strict=True)
@@ -428,22 +438,24 @@ def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, 
 # -- the other methods -----------------------------------------------------------------------------------------------
 
 REDUCTIONS: dict[np.ufunc, Any] = {
-    np.add: functions.sum_,
-    np.multiply: functions.prod,
-    np.maximum: functions.max_,
-    np.minimum: functions.min_,
-    np.fmax: functions.nanmax,
-    np.fmin: functions.nanmin,
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.fmax: np.nanmax,
+    np.fmin: np.nanmin,
 }
-ACCUMULATIONS = {
-    np.multiply: bits.mul,
-    np.subtract: bits.sub,
-    np.divide: bits.div,
-    np.maximum: bits.maximum,
-    np.minimum: bits.minimum,
-    np.fmax: bits.maximum_number,
-    np.fmin: bits.minimum_number,
-}
+"""NumPy's functions that reductions by a ufunc are."""
+
+
+def _steps(ufunc: np.ufunc, array: Any, method: str) -> Callable[[Codes, Codes], Codes]:
+    """What a ufunc makes of two numbers, for methods that apply it again and again."""
+    entry = ENTRIES[ufunc]
+    if ufunc not in ELEMENTWISE or ufunc.nin != 2 or entry.results != (CODES,) or entry.integers:
+        raise TypeError(f"numpy.{ufunc.__name__}.{method} is not supported for SoftArray")
+    if not isinstance(array, SoftArray):
+        raise TypeError(f"numpy.{ufunc.__name__}.{method} of {type(array).__name__} takes no SoftArray")
+    return lambda x, y: entry.compute(f"{ufunc.__name__}.{method}", array.format, x, y)
 
 
 def _reduce(
@@ -460,19 +472,42 @@ def _reduce(
         return functions.placed(
             over(functions.truth(array), axis, dtype, None, keepdims, **keywords), out, ufunc.__name__
         )
-    if ufunc not in REDUCTIONS:
-        raise TypeError(f"numpy.{ufunc.__name__}.reduce is not supported for SoftArray")
-    if ufunc in (np.add, np.multiply):
-        keywords["dtype"] = dtype
-    return REDUCTIONS[ufunc](array, axis=axis, out=out, keepdims=keepdims, **keywords)
+    if ufunc in REDUCTIONS:
+        if ufunc in (np.add, np.multiply):
+            keywords["dtype"] = dtype
+        return FUNCTIONS[REDUCTIONS[ufunc]](array, axis=axis, out=out, keepdims=keepdims, **keywords)
+    name = f"{ufunc.__name__}.reduce"
+    step = _steps(ufunc, array, "reduce")
+    functions.check_dtype(name, dtype, array.format)
+    functions.refuse(name, where=keywords.pop("where", True))
+    codes, kept = functions.laid_out(array.codes, axis)
+    codes = functions.begun(codes, keywords.pop("initial", None), array.format, name)
+    if not codes.shape[-1]:
+        raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
+    found = sums.folded(codes, step, False)
+    return functions.placed(functions.restored(found, kept, keepdims, array.format), out, name)
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    step = _steps(ufunc, array, "accumulate")
+    name = f"{ufunc.__name__}.accumulate"
     if ufunc is np.add:
-        return functions.running(array, axis, dtype, out, "add.accumulate")
-    if ufunc not in ACCUMULATIONS:
-        raise TypeError(f"numpy.{ufunc.__name__}.accumulate is not supported for SoftArray")
-    return functions.accumulated(array, axis, dtype, out, ACCUMULATIONS[ufunc], f"{ufunc.__name__}.accumulate")
+        return sums.running(array, axis, dtype, out, name)
+    return sums.accumulated(array, axis, dtype, out, step, name)
+
+
+def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    """Reductions from each index to the next; one element where that is no further."""
+    name = f"{ufunc.__name__}.reduceat"
+    _steps(ufunc, array, "reduceat")
+    lanes = np.moveaxis(array, axis, 0)
+    indices = [operator.index(i) for i in indices]
+    if not all(0 <= i < len(lanes) for i in indices):
+        raise IndexError(f"indices of numpy.{name} must be 0 to {len(lanes) - 1}, got {indices}")
+    stops = [*indices[1:], len(lanes)]
+    spans = [slice(i, j) if i < j else slice(i, i + 1) for i, j in zip(indices, stops, strict=True)]
+    found = np.stack([_reduce(ufunc, lanes[span], dtype=dtype) for span in spans])
+    return functions.placed(np.moveaxis(found, 0, axis), out, name)
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
@@ -501,11 +536,18 @@ def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
     shared = np.may_share_memory(codes, array.codes)
     for k in range(int(turn.max(initial=-1)) + 1):
         now = turn == k
-        codes[flat[now]] = entry.compute(name, fmt, codes[flat[now]], *(x[now] for x in others))
+        with relocated(name, np.unravel_index(flat[now], array.shape)):
+            codes[flat[now]] = entry.compute(name, fmt, codes[flat[now]], *(x[now] for x in others))
     if not shared:
         array.codes[...] = codes.reshape(array.shape)
 
 
-METHODS: dict[str, Callable[..., Any]] = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}
+METHODS: dict[str, Callable[..., Any]] = {
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "reduceat": _reduceat,
+    "outer": _outer,
+    "at": _at,
+}
 
 UFUNCS.update(dict.fromkeys(ENTRIES, run))

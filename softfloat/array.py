@@ -11,6 +11,9 @@ raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, 
 - Sums and products follow the environment's `accumulator`; by default each product and each sum is rounded to the
   array's format, one after the other.
 - In-place operators round into the left operand. Elements are SoftArrays without dimensions.
+- A trap is raised after the operation: an array that was written to holds the results.
+- What NumPy reads with `numpy.asarray` before it asks anyone is float64: lists of SoftArrays handed to its functions
+  (`array` joins them here), `numpy.r_`, `ascontiguousarray`, `vectorize`, `numpy.random`, `numpy.ma`.
 
 >>> import numpy as np
 >>> import softfloat
@@ -25,6 +28,7 @@ SoftArray([0.0004883], float16)
 
 from __future__ import annotations
 
+import decimal
 import math
 import numbers
 from collections.abc import Callable, Iterator, Sequence
@@ -87,9 +91,11 @@ def common_format(operands: Sequence[Any], operation: str) -> Format:
     Raises
     ------
     TypeError
-        If there are two.
+        If there are two, or none.
     """
     arrays = [(i, x.format) for i, x in enumerate(operands) if isinstance(x, SoftArray)]
+    if not arrays:
+        raise TypeError(f"no operand of {operation!r} is a SoftArray; softfloat.array() converts")
     first, fmt = arrays[0]
     for i, other in arrays[1:]:
         if other != fmt:
@@ -135,11 +141,12 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
     if isinstance(x, (np.ndarray, np.generic)):
         if x.dtype == bool:
             return _booleans(np.asarray(x), fmt)
-        if x.dtype.name == fmt.name and ROSTER.get(fmt.name) == fmt:
-            return np.asarray(x).view(fmt.dtype)
+        held = held_codes(x, fmt)
+        if held is not None:
+            return held
         _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation)
     if isinstance(x, (list, tuple)):
-        return _listed(x, fmt, operation, position)
+        return _listed(x, fmt, operation, position, quiet)
     if isinstance(x, (bool, int, float, Fraction)):
         return _weak(x, fmt, operation, quiet)
     raise TypeError(
@@ -153,11 +160,19 @@ def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
     return np.where(x, fmt.one_code, 0).astype(fmt.dtype)
 
 
-def _listed(x: Any, fmt: Format, operation: str, position: int) -> Codes:
-    if any(isinstance(item, (SoftArray, np.ndarray, np.generic, list, tuple)) for item in x):
-        rows = [coerced(item, fmt, operation, position) for item in x]
-        return np.stack(rows) if rows else np.empty(0, fmt.dtype)
-    return np.array([coerced(item, fmt, operation, position)[()] for item in x], fmt.dtype)
+def held_codes(x: Any, fmt: Format) -> Codes | None:
+    """The codes in a NumPy array or scalar whose dtype is the format; copied only if the bytes are swapped."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("codes cannot be masked; accepted: x.filled(...), or x.data")
+    if not _has_dtype(fmt, x.dtype):
+        return None
+    array = np.asarray(x)
+    return array.astype(array.dtype.newbyteorder("="), copy=False).view(fmt.dtype)
+
+
+def _listed(x: Any, fmt: Format, operation: str, position: int, quiet: bool) -> Codes:
+    rows = [coerced(item, fmt, operation, position, quiet) for item in x]
+    return np.stack(rows) if rows else np.empty(0, fmt.dtype)
 
 
 def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
@@ -167,9 +182,8 @@ def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
     code, raised = _constant(kind, x, math.copysign(1, x) if isinstance(x, float) else 0, fmt, constants(env, fmt))
     if raised and not quiet:
         env._raise(raised)
-        trapped = Flags(raised) & as_flags(env.traps)
-        if trapped:
-            raise FloatingPointTrap(trapped, operation, (), (x,))
+        if env.traps and raised & as_flags(env.traps):
+            raise FloatingPointTrap(Flags(raised) & as_flags(env.traps), operation, (), (x,))
     return code
 
 
@@ -241,7 +255,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
     if a is None:
         return None
     if type(other) is SoftArray:
-        if other._format != fmt or other._codes.shape != codes.shape:
+        if (other._format is not fmt and other._format != fmt) or other._codes.shape != codes.shape:
             return None
         b = other._flat if other._flat is not None else other._flattened()
         if b is None or (out is not None and other is not x and np.may_share_memory(codes, other._codes)):
@@ -431,9 +445,14 @@ class SoftArray:
         return self
 
     @property
-    def flat(self) -> Iterator[SoftArray]:
-        """The elements in C order."""
-        return (wrapped(np.array(code), self._format) for code in self._codes.flat)
+    def imag(self) -> SoftArray:
+        """+0 in the array's shape."""
+        return zeros_like(self)
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in C order: to iterate over, to index and to assign to."""
+        return Flat(self)
 
     @property
     def flags(self) -> Any:
@@ -513,7 +532,7 @@ class SoftArray:
 
     def __str__(self) -> str:
         if not self.ndim:
-            return str(self._shortest().item())
+            return str(self._decimals().item())
         return np.array2string(self._shortest())
 
     def __repr__(self) -> str:
@@ -530,21 +549,22 @@ class SoftArray:
         return f"{prefix}{text}{suffix}"
 
     def _shortest(self) -> np.ndarray[Any, Any]:
-        """float64 whose own shortest decimals are the shortest that identify the elements; of a long array, only those that are printed."""
+        """What NumPy prints in the fewest digits that identify the elements: their own dtype where it prints that, else float64."""
+        return self._codes.view(self._format.name) if self._format in NUMPY_PRINTS else self._decimals()
+
+    def _decimals(self) -> np.ndarray[Any, Any]:
+        """`shortest` of the elements; of a long array, only of those that are printed."""
         codes, options = self._codes, np.get_printoptions()
+        if codes.size <= options["threshold"]:
+            return shortest(codes, self._format)
+        edge = options["edgeitems"]
+        part = np.ix_(*(np.r_[0:edge, n - edge : n] if n > 2 * edge else np.arange(n) for n in codes.shape))
         result = np.zeros(codes.shape, np.float64)
-        if codes.size > options["threshold"]:
-            edge = options["edgeitems"]
-            ends = [np.r_[0:edge, n - edge : n] if n > 2 * edge else np.arange(n) for n in codes.shape]
-            part = np.ix_(*ends)
-            result[part] = shortest(codes[part], self._format)
-            return result
-        result[...] = shortest(codes, self._format)
+        result[part] = shortest(codes[part], self._format)
         return result
 
     def _texts(self) -> np.ndarray[Any, Any]:
-        values = self._shortest()
-        return np.array([str(x) for x in values.ravel().tolist()], object).reshape(values.shape)
+        return np.array([str(x) for x in self._decimals().ravel().tolist()], object).reshape(self.shape)
 
     def _repr_html_(self) -> str:
         return _markup.array_html(self._codes, self._format, self._texts())
@@ -555,16 +575,15 @@ class SoftArray:
     # -- conversions
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        native = dtype is not None and _has_dtype(self._format, np.dtype(dtype))
-        if native:
-            found = self._codes.view(np.dtype(dtype))
+        wanted = np.dtype(np.float64 if dtype is None else dtype)
+        if _has_dtype(self._format, wanted) and wanted.isnative:
+            found = self._codes.view(wanted)
             return found.copy() if copy else found
         if copy is False:
-            raise ValueError(
-                f"a SoftArray of {self._format} cannot become {np.dtype(dtype or np.float64)} without a copy"
-            )
-        values = np.asarray(self.values)
-        return values if dtype is None else values.astype(dtype, copy=False)
+            raise ValueError(f"a SoftArray of {self._format} cannot become {wanted} without a copy")
+        if wanted.kind in "biu" or wanted.name in ROSTER:
+            return np.asarray(self.astype(wanted))
+        return np.asarray(self.values).astype(wanted, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
         """The codes, as DLPack has none of these formats."""
@@ -579,27 +598,28 @@ class SoftArray:
         Parameters
         ----------
         fmt : Format, str or NumPy dtype
-            A format or the name of one gives a SoftArray. A NumPy type or dtype gives a NumPy array: floats hold the
-            value, integers its integer part (INVALID where there is none that fits), bool whether it is zero.
+            A format or the name of one gives a SoftArray. A NumPy type or dtype gives a NumPy array: float64 holds the
+            value, other floats hold it rounded, integers its integer part (INVALID where there is none that fits),
+            bool whether it is not zero.
         copy : bool
             Copy even if nothing changes.
         """
-        if isinstance(fmt, (Format, str)):
-            wanted = check_format(fmt)
+        wanted = _format_or_dtype(fmt)
+        if isinstance(wanted, Format):
             if wanted == self._format:
                 return self.copy() if copy else self
             return wrapped(evaluated("astype", bits.convert, self._codes, self._format, wanted), wanted)
-        dtype = np.dtype(fmt)
-        if dtype.kind == "b":
+        if wanted.kind == "b":
             return ~bits.iszero(self._codes, self._format)
-        if dtype.kind in "iu":
-            return evaluated("astype", TO_INTEGER, self._codes, self._format, dtype)
-        if _has_dtype(self._format, dtype):
-            return self.__array__(dtype, copy=copy)
-        if dtype in (np.float32, np.float64):
-            return self.values.astype(dtype)
+        if wanted.kind in "iu":
+            return evaluated("astype", TO_INTEGER, self._codes, self._format, wanted)
+        if wanted.name in ROSTER:
+            held = self.astype(ROSTER[wanted.name], copy)._codes
+            return held.view(wanted.newbyteorder("=")).astype(wanted, copy=False)
+        if wanted == np.float64:
+            return self.values
         raise TypeError(
-            f"fmt must be a Format, its name, or a NumPy dtype that holds {self._format} (float64, float32, integers, bool), got {dtype}"
+            f"fmt must be a Format, its name, or a NumPy dtype (float64 or narrower, ml_dtypes floats, integers, bool), got {wanted}"
         )
 
     def view(self, kind: Any = None) -> Any:
@@ -611,15 +631,15 @@ class SoftArray:
             A format of the same width gives a SoftArray with the same codes; a dtype of the same width (uint16,
             float16 ...) a NumPy array with the same bits. Default: another SoftArray of the same format.
         """
-        if kind is None or isinstance(kind, (Format, str)):
-            fmt = self._format if kind is None else check_format(kind)
+        kind = self._format if kind is None else _format_or_dtype(kind)
+        if isinstance(kind, Format):
+            fmt = kind
             if fmt.bits != self._format.bits:
                 raise TypeError(f"view needs a format of {self._format.bits} bits, got {fmt} of {fmt.bits}")
             return wrapped(self._codes.view(), fmt)
-        dtype = np.dtype(kind)
-        if dtype.itemsize != self.itemsize:
-            raise TypeError(f"view needs a dtype of {self.itemsize} bytes, got {dtype} of {dtype.itemsize}")
-        return self._codes.view(dtype)
+        if kind.itemsize != self.itemsize:
+            raise TypeError(f"view needs a dtype of {self.itemsize} bytes, got {kind} of {kind.itemsize}")
+        return self._codes.view(kind)
 
     def copy(self, order: Any = "C") -> SoftArray:
         """An array of its own memory."""
@@ -653,13 +673,17 @@ class SoftArray:
         """A copy with one axis."""
         return wrapped(self._codes.flatten(order), self._format)
 
-    def sort(self, axis: int = -1) -> None:
+    def sort(self, axis: int = -1, **keywords: Any) -> None:
         """Sort in place, NaNs last."""
-        self._codes[...] = FUNCTIONS[np.sort](self, axis=axis)._codes
+        self._codes[...] = FUNCTIONS[np.sort](self, axis, **keywords)._codes
 
-    def dot(self, other: Any) -> SoftArray:
-        """As `numpy.dot`."""
-        return FUNCTIONS[np.dot](self, other)
+    def partition(self, kth: Any, axis: int = -1, **keywords: Any) -> None:
+        """Sort in place, which is more than `numpy.ndarray.partition` does."""
+        self._codes[...] = FUNCTIONS[np.partition](self, kth, axis, **keywords)._codes
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> SoftArray:
+        """As `numpy.compress`."""
+        return FUNCTIONS[np.compress](condition, self, axis, out)
 
     # -- NumPy's protocols
 
@@ -667,7 +691,7 @@ class SoftArray:
         """Run a ufunc; TypeError names one that is not supported."""
         handler = UFUNCS.get(ufunc)
         if handler is None:
-            raise TypeError(f"numpy.{ufunc.__name__} is not supported for SoftArray")
+            raise TypeError(f"numpy.{ufunc.__name__} is not supported for SoftArray; {ALTERNATIVES}")
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented
@@ -680,7 +704,7 @@ class SoftArray:
         handler = FUNCTIONS.get(function)
         if handler is None:
             module = getattr(function, "__module__", "numpy") or "numpy"
-            raise TypeError(f"{module}.{function.__name__} is not supported for SoftArray")
+            raise TypeError(f"{module}.{function.__name__} is not supported for SoftArray; {ALTERNATIVES}")
         if not all(issubclass(kind, (SoftArray, np.ndarray)) for kind in types):
             return NotImplemented
         return handler(*arguments, **keywords)
@@ -703,6 +727,7 @@ class SoftArray:
     __lt__, __le__, __gt__, __ge__ = (_general(f) for f in (np.less, np.less_equal, np.greater, np.greater_equal))
     __eq__ = _general(np.equal)
     __ne__ = _general(np.not_equal)
+    conj, conjugate = _unary(np.conjugate), _unary(np.conjugate)
     __neg__, __pos__, __abs__ = _unary(np.negative), _unary(np.positive), _unary(np.absolute)
 
     # -- methods that are NumPy's functions
@@ -711,16 +736,19 @@ class SoftArray:
     any = _method("any")
     argmax = _method("argmax")
     argmin = _method("argmin")
+    argpartition = _method("argpartition")
     argsort = _method("argsort")
     clip = _method("clip")
     cumprod = _method("cumprod")
     cumsum = _method("cumsum")
     diagonal = _method("diagonal")
+    dot = _method("dot")
     max = _method("max")
     mean = _method("mean")
     min = _method("min")
     nonzero = _method("nonzero")
     prod = _method("prod")
+    put = _method("put")
     ravel = _method("ravel")
     repeat = _method("repeat")
     round = _method("round")
@@ -734,6 +762,28 @@ class SoftArray:
     var = _method("var")
 
 
+class Flat:
+    """The elements of an array in C order."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: SoftArray) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Iterator[SoftArray]:
+        return (wrapped(np.array(code), self._array._format) for code in self._array._codes.flat)
+
+    def __getitem__(self, index: Any) -> SoftArray:
+        return wrapped(np.array(self._array._codes.flat[_plain_index(index)]), self._array._format)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._array._codes.flat[_plain_index(index)] = coerced(value, self._array._format, "setitem")
+
+
+ALTERNATIVES = "accepted: its .values (float64), .codes (integers), or .view(dtype)"
 TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
 
 
@@ -750,26 +800,43 @@ def _restored(codes: Codes, fmt: Format) -> SoftArray:
 
 
 def _has_dtype(fmt: Format, dtype: np.dtype[Any]) -> bool:
-    """Whether a NumPy dtype's bits are the format's codes."""
+    """Whether a NumPy dtype's bits are the format's codes, in some order of bytes."""
     return dtype.name == fmt.name and ROSTER.get(fmt.name) == fmt
 
 
+def _format_or_dtype(kind: Any) -> Format | np.dtype[Any]:
+    """A format from itself or its name; a dtype from anything else that names one."""
+    if not isinstance(kind, (Format, str)):
+        return np.dtype(kind)
+    try:
+        return check_format(kind)
+    except ValueError:
+        try:
+            return np.dtype(kind)
+        except TypeError:
+            pass
+        raise
+
+
+NUMPY_PRINTS = ROSTER["float16"], ROSTER["float32"]
 MOST_DIGITS = 9  # identify every number of 24 bits of precision
 
 
 def shortest(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     """float64 numbers whose shortest decimal representation has as few digits as tell each code from every other."""
-    values = np.asarray(bits.decode(codes, fmt), np.float64).reshape(-1)
-    result = values.copy()
     flat = np.asarray(codes).reshape(-1)
-    open_ = np.flatnonzero(np.isfinite(values) & (values != 0))
+    values = np.asarray(bits.decode(flat, fmt))
+    result = values.copy()
+    left = np.flatnonzero(np.isfinite(values) & (values != 0))
     for digits in range(1, MOST_DIGITS + 1):
-        if not open_.size:
+        for rounding in (decimal.ROUND_HALF_EVEN, decimal.ROUND_FLOOR, decimal.ROUND_CEILING):
+            decimals = decimal.Context(digits, rounding)
+            tried = np.array([float(decimals.create_decimal_from_float(x)) for x in values[left].tolist()])
+            found = bits.encode(tried, fmt, flags="any")[0] == flat[left]
+            result[left[found]] = tried[found]
+            left = left[~found]
+        if not left.size:
             break
-        tried = np.array([float(f"{x:.{digits - 1}e}") for x in values[open_].tolist()])
-        found = bits.encode(tried, fmt, flags="any")[0] == flat[open_]
-        result[open_[found]] = tried[found]
-        open_ = open_[~found]
     return result.reshape(np.shape(codes))
 
 
@@ -809,9 +876,10 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     fmt = check_format(fmt)
     if isinstance(x, SoftArray):
         return x.astype(fmt, copy=copy)
-    if isinstance(x, (np.ndarray, np.generic)) and _has_dtype(fmt, x.dtype):
-        codes = np.asarray(x).view(fmt.dtype)
-        return wrapped(codes.copy() if copy else codes, fmt)
+    if isinstance(x, (np.ndarray, np.generic)):
+        codes = held_codes(x, fmt)
+        if codes is not None:
+            return wrapped(codes.copy() if copy else codes, fmt)
     if isinstance(x, (list, tuple)) and _format_within(x) is not None:
         return wrapped(np.array(_stacked(x, fmt)), fmt)
     return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
@@ -861,9 +929,7 @@ def from_codes(codes: Any, fmt: Format | str) -> SoftArray:
 
 def full(shape: Shape, value: Any, fmt: Format | str | None = None) -> SoftArray:
     """An array of one number; the format defaults to the number's own, if it is a SoftArray."""
-    if fmt is None and not isinstance(value, SoftArray):
-        raise TypeError("fmt is needed: a softfloat.Format or its name")
-    fmt = value.format if fmt is None else check_format(fmt)
+    fmt = _format_like(value, fmt)
     value = value.astype(fmt) if isinstance(value, SoftArray) else value
     filled = np.empty(shape, fmt.dtype)
     filled[...] = coerced(value, fmt, "full")
@@ -890,24 +956,28 @@ def empty(shape: Shape, fmt: Format | str) -> SoftArray:
     return wrapped(np.zeros(shape, fmt.dtype), fmt)
 
 
-def zeros_like(x: SoftArray, fmt: Format | str | None = None) -> SoftArray:
+def _format_like(x: Any, fmt: Format | str | None) -> Format:
+    return _needed(fmt or format_of(x))
+
+
+def zeros_like(x: Any, fmt: Format | str | None = None) -> SoftArray:
     """+0 in the shape of x, and in its format unless another is given."""
-    return zeros(x.shape, fmt or x.format)
+    return zeros(np.shape(x), _format_like(x, fmt))
 
 
-def ones_like(x: SoftArray, fmt: Format | str | None = None) -> SoftArray:
+def ones_like(x: Any, fmt: Format | str | None = None) -> SoftArray:
     """1 in the shape of x, and in its format unless another is given."""
-    return ones(x.shape, fmt or x.format)
+    return ones(np.shape(x), _format_like(x, fmt))
 
 
-def empty_like(x: SoftArray, fmt: Format | str | None = None) -> SoftArray:
+def empty_like(x: Any, fmt: Format | str | None = None) -> SoftArray:
     """`empty` in the shape of x, and in its format unless another is given."""
-    return empty(x.shape, fmt or x.format)
+    return empty(np.shape(x), _format_like(x, fmt))
 
 
-def full_like(x: SoftArray, value: Any, fmt: Format | str | None = None) -> SoftArray:
+def full_like(x: Any, value: Any, fmt: Format | str | None = None) -> SoftArray:
     """One number in the shape of x, and in its format unless another is given."""
-    return full(x.shape, value, fmt or x.format)
+    return full(np.shape(x), value, _format_like(x, fmt))
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, fmt: Format | str | None = None) -> SoftArray:

@@ -1,0 +1,889 @@
+"""NumPy's sums, statistics and linear algebra on SoftArrays, by the environment's accumulator; and arithmetic in several steps.
+
+Each step is rounded into the array's format. A quotient by a count, which the format need not have, is rounded once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits
+from softfloat._engine import Codes
+from softfloat._numpy_functions import (
+    ABSENT,
+    Handler,
+    as_soft,
+    begun,
+    by_lanes,
+    check_dtype,
+    implements,
+    laid_out,
+    max_,
+    min_,
+    named,
+    nan_to_num,
+    paired,
+    placed,
+    refuse,
+    restored,
+    searchsorted,
+    sort,
+    truth,
+)
+from softfloat.accumulators import Accumulator, fma, mul_add
+from softfloat.array import SoftArray, coerced, common_format, evaluated, full_like, ones_like, wrapped, zeros_like
+from softfloat.environment import current_environment
+from softfloat.formats import Format
+
+generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
+
+
+# -- sums and products -----------------------------------------------------------------------------------------------
+
+
+def accumulator_for(fmt: Format, products: bool = True) -> Accumulator:
+    """How the environment in force sums numbers of a format."""
+    chosen = current_environment().accumulator
+    if chosen is None:
+        return mul_add(fmt) if products else fma(fmt)
+    if not isinstance(chosen, Accumulator) and callable(chosen):
+        chosen = chosen(fmt)
+    if not isinstance(chosen, Accumulator):
+        raise TypeError(f"accumulator of the environment must give a softfloat.Accumulator, got {chosen!r}")
+    return chosen
+
+
+def total(codes: Codes, fmt: Format, name: str) -> Codes:
+    """Sums over the last axis."""
+    how = accumulator_for(fmt, products=False)
+    return np.asarray(evaluated(name, bits.sum, codes, fmt, how, axis=-1, out_format=fmt))
+
+
+def product_of(a: Codes, b: Codes, fmt: Format, name: str) -> Codes:
+    """Matrix product of codes."""
+    return np.asarray(evaluated(name, bits.matmul, a, b, fmt, accumulator_for(fmt), out_format=fmt))
+
+
+def dots_of(a: Codes, b: Codes, fmt: Format, name: str) -> Codes:
+    """Dot products over the last axis."""
+    return np.asarray(evaluated(name, bits.vecdot, a, b, fmt, accumulator_for(fmt), out_format=fmt))
+
+
+MOST = 1 << 26  # the halves of a float64's significand, times a lesser count, are float64
+
+
+def quotient(x: Codes, count: int, fmt: Format, name: str) -> Codes:
+    """Numbers divided by an integer that the format need not have, rounded once."""
+    if not count:
+        if not fmt.zero:
+            return np.asarray(evaluated(name, bits.encode, np.full(x.shape, np.nan), fmt))
+        return np.asarray(evaluated(name, bits.div, x, fmt.dtype.type(0), fmt))
+    values = np.asarray(bits.decode(x, fmt))
+    finite = np.isfinite(values)
+    values = np.where(finite, values, 1.0)
+    if count >= MOST:
+        exact = [Fraction(value) / count for value in values.reshape(-1).tolist()]
+        codes = np.reshape(evaluated(name, bits.encode, exact, fmt), x.shape)
+    else:
+        near = np.asarray(values / count)
+        high = (near.view(np.int64) & ~np.int64(MOST - 1)).view(np.float64)
+        rest = (values - high * count) - (near - high) * count
+        even = near.view(np.int64) & 1 == 0
+        odd = np.where(even & (rest != 0), np.nextafter(near, np.copysign(np.inf, rest)), near)
+        codes = np.asarray(evaluated(name, bits.encode, odd, fmt))
+    return np.where(finite, codes, x).astype(fmt.dtype)
+
+
+@implements(np.sum)
+def sum_(
+    a: SoftArray,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
+    where: Any = True,
+) -> Any:
+    """Sums along axes, in C order, by the environment's accumulator."""
+    check_dtype("sum", dtype, a.format)
+    if where is not True:
+        return placed(by_lanes(sum_, "sum", a, axis, where, keepdims, initial=initial), out, "sum")
+    codes, kept = laid_out(a.codes, axis)
+    codes = begun(codes, initial, a.format, "sum")
+    return placed(restored(total(codes, a.format, "sum"), kept, keepdims, a.format), out, "sum")
+
+
+def running(a: SoftArray, axis: Any, dtype: Any, out: Any, name: str) -> Any:
+    """Sums of the first 1, 2, 3 ... elements along an axis."""
+    check_dtype(name, dtype, a.format)
+    how = accumulator_for(a.format, products=False)
+    codes = evaluated(name, bits.cumsum, a.codes, a.format, how, axis=axis, out_format=a.format)
+    return placed(wrapped(np.asarray(codes), a.format), out, name)
+
+
+@implements(np.cumsum)
+def cumsum(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running sums."""
+    return running(a, axis, dtype, out, "cumsum")
+
+
+def _cumulative(function: Handler, start: int) -> Handler:
+    def cumulative(
+        x: SoftArray, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    ) -> Any:
+        if axis is None and x.ndim != 1:
+            raise ValueError(f"axis is needed for {x.ndim} axes")
+        if not include_initial:
+            return function(x, axis, dtype, out)
+        axis = 0 if axis is None else axis
+        first = full_like(np.take(x, [0], axis), start)
+        return placed(np.concatenate([first, function(x, axis, dtype)], axis), out, function.__name__)
+
+    return cumulative
+
+
+def folded(codes: Codes, step: Callable[[Codes, Codes], Codes], keep: bool) -> Codes:
+    """An operation along the last axis, one element after the other; with all steps if `keep`."""
+    state = codes[..., 0]
+    steps = [state]
+    for k in range(1, codes.shape[-1]):
+        state = np.asarray(step(state, codes[..., k]))
+        if keep:
+            steps.append(state)
+    return np.stack(steps, axis=-1) if keep else state
+
+
+def _times(name: str, fmt: Format) -> Callable[[Codes, Codes], Codes]:
+    return lambda x, y: evaluated(name, bits.mul, x, y, fmt)
+
+
+@implements(np.prod)
+def prod(
+    a: SoftArray,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
+    where: Any = True,
+) -> Any:
+    """Products along axes, in C order, each step rounded."""
+    check_dtype("prod", dtype, a.format)
+    if where is not True:
+        return placed(by_lanes(prod, "prod", a, axis, where, keepdims, initial=initial), out, "prod")
+    codes, kept = laid_out(a.codes, axis)
+    codes = begun(codes, 1 if initial is ABSENT or initial is None else initial, a.format, "prod")
+    return placed(restored(folded(codes, _times("prod", a.format), False), kept, keepdims, a.format), out, "prod")
+
+
+@implements(np.cumprod)
+def cumprod(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running products, each step rounded."""
+    return accumulated(a, axis, dtype, out, _times("cumprod", a.format), "cumprod")
+
+
+for _function in named("cumulative_sum"):
+    implements(_function)(_cumulative(cumsum, 0))
+for _function in named("cumulative_prod"):
+    implements(_function)(_cumulative(cumprod, 1))
+
+
+def accumulated(a: SoftArray, axis: Any, dtype: Any, out: Any, step: Callable[[Codes, Codes], Codes], name: str) -> Any:
+    """All steps of an operation along an axis."""
+    check_dtype(name, dtype, a.format)
+    codes, axis = (a.codes.reshape(-1), 0) if axis is None else (a.codes, axis)
+    moved = np.moveaxis(codes, axis, -1)
+    steps = folded(moved, step, True) if moved.shape[-1] else moved.copy()
+    return placed(wrapped(np.moveaxis(steps, -1, axis), a.format), out, name)
+
+
+@implements(np.mean)
+def mean(
+    a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    """The sum, as `sum` finds it, divided by the count; the quotient is rounded once, whether or not the format has the count."""
+    check_dtype("mean", dtype, a.format)
+    if where is not True:
+        return placed(by_lanes(mean, "mean", a, axis, where, keepdims), out, "mean")
+    codes, kept = laid_out(a.codes, axis)
+    found = quotient(total(codes, a.format, "mean"), codes.shape[-1], a.format, "mean")
+    return placed(restored(found, kept, keepdims, a.format), out, "mean")
+
+
+@implements(np.average, mixed=True)
+def average(
+    a: SoftArray, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    """The mean; with weights, the dot product with them divided by their sum."""
+    if weights is None:
+        if returned:
+            raise TypeError("numpy.average of a SoftArray takes no returned= without weights")
+        return mean(a, axis, keepdims=keepdims)
+    fmt = common_format([a, weights], "average")
+    given = as_soft(weights, fmt, "average")
+    if given.shape != a.shape:
+        if axis is None or isinstance(axis, tuple) or given.ndim != 1:
+            raise TypeError("weights of numpy.average must have the shape of a SoftArray, or that of one axis")
+        given = wrapped(np.moveaxis(np.broadcast_to(given.codes, np.moveaxis(a.codes, axis, -1).shape), -1, axis), fmt)
+    (codes, kept), (factors, _) = laid_out(a.codes, axis), laid_out(given.codes, axis)
+    scale = wrapped(total(factors, fmt, "average"), fmt)
+    found = wrapped(dots_of(codes, factors, fmt, "average"), fmt) / scale
+    result = restored(found.codes, kept, keepdims, fmt)
+    return (result, restored(scale.codes, kept, keepdims, fmt)) if returned else result
+
+
+@implements(np.var)
+def var(
+    a: SoftArray,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
+    """The dot product with itself of what is left after the mean, divided by count - ddof; mean and differences are rounded."""
+    check_dtype("var", dtype, a.format)
+    fmt = a.format
+    if where is not True:
+        refuse("var", mean=mean)
+        some = by_lanes(var, "var", a, axis, where, keepdims, ddof=ddof, correction=correction)
+        return placed(some, out, "var")
+    codes, kept = laid_out(a.codes, axis)
+    count = codes.shape[-1]
+    freedom = count - (ddof if correction is ABSENT else correction)
+    if mean is ABSENT:
+        centre = quotient(total(codes, fmt, "var"), count, fmt, "var")[..., None]
+    else:
+        centre = laid_out(np.broadcast_to(coerced(mean, fmt, "var"), a.shape), axis)[0]
+    left = np.asarray(evaluated("var", bits.sub, codes, centre, fmt))
+    squares = dots_of(left, left, fmt, "var")
+    if freedom != int(freedom):
+        raise TypeError(f"ddof of numpy.var of a SoftArray must be an integer, got {ddof!r}")
+    found = quotient(squares, max(int(freedom), 0), fmt, "var")
+    return placed(restored(found, kept, keepdims, fmt), out, "var")
+
+
+@implements(np.std)
+def std(
+    a: SoftArray,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
+    """The square root of `var`, rounded."""
+    squared = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return placed(_root(squared, "std"), out, "std")
+
+
+def _root(x: SoftArray, name: str) -> SoftArray:
+    return wrapped(evaluated(name, bits.sqrt, x.codes, x.format), x.format)
+
+
+# -- quantiles ---------------------------------------------------------------------------------------------------------
+
+
+@implements(np.median)
+def median(
+    a: SoftArray, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    """The middle element; between two, half of their rounded sum, rounded."""
+    codes, kept = laid_out(a.codes, axis)
+    count = codes.shape[-1]
+    if not count:
+        return mean(a, axis, out=out, keepdims=keepdims)
+    ordered = sort(wrapped(codes, a.format))
+    low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
+    middle = low if count % 2 else (low + high) / 2
+    return placed(restored(_or_nan(middle, ordered), kept, keepdims, a.format), out, "median")
+
+
+def _or_nan(found: SoftArray, ordered: SoftArray) -> Codes:
+    """What was found, unless the last of the sorted numbers is no number."""
+    last = ordered.codes[..., -1]
+    return np.where(bits.isnan(last, found.format), last, found.codes)
+
+
+@implements(np.quantile)
+def quantile(
+    a: SoftArray,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """The element at a share q of the way from the least to the greatest; between two, each step from one to the other is rounded."""
+    return _quantiles(a, q, Fraction(1), axis, out, method, keepdims, weights, "quantile")
+
+
+@implements(np.percentile)
+def percentile(
+    a: SoftArray,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `quantile`, of hundredths."""
+    return _quantiles(a, q, Fraction(1, 100), axis, out, method, keepdims, weights, "percentile")
+
+
+PLACES: dict[str, Callable[[Fraction], Fraction]] = {
+    "linear": lambda place: place,
+    "lower": lambda place: Fraction(math.floor(place)),
+    "higher": lambda place: Fraction(math.ceil(place)),
+    "nearest": lambda place: Fraction(round(place)),
+    "midpoint": lambda place: Fraction(math.floor(place) + math.ceil(place), 2),
+}
+"""Where each method of quantiles looks instead of between two elements."""
+
+
+def _quantiles(
+    a: SoftArray, q: Any, unit: Fraction, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, name: str
+) -> Any:
+    refuse(name, weights=weights)
+    if method not in PLACES:
+        raise TypeError(f"numpy.{name} of a SoftArray has no method={method!r}; accepted: {', '.join(PLACES)}")
+    shares = np.asarray(q.values if isinstance(q, SoftArray) else q, object)
+    codes, kept = laid_out(a.codes, axis)
+    last = codes.shape[-1] - 1
+    if last < 0:
+        raise ValueError(f"numpy.{name} of no elements")
+    ordered = sort(wrapped(codes, a.format))
+    found = []
+    for share in shares.reshape(-1):
+        place = Fraction(share) * unit * last
+        if not 0 <= place <= last:
+            raise ValueError(f"q of numpy.{name} must be 0 to {1 / unit}, got {share}")
+        place = PLACES[method](place)
+        below = math.floor(place)
+        weight = place - below
+        low, high = ordered[..., below], ordered[..., min(below + 1, last)]
+        if not weight:
+            between = low
+        elif weight < Fraction(1, 2):
+            between = low + (high - low) * weight
+        else:
+            between = high - (high - low) * (1 - weight)
+        found.append(_or_nan(between, ordered))
+    results = np.array(found, a.format.dtype).reshape(shares.shape + codes.shape[:-1])
+    return placed(restored(results, kept, keepdims, a.format, shares.ndim), out, name)
+
+
+# -- what is no NaN ----------------------------------------------------------------------------------------------------
+
+
+def _numbers_only(function: Handler, name: str) -> Handler:
+    """A reduction of what is no NaN."""
+
+    def reduced(*arguments: Any, **keywords: Any) -> Any:
+        given = inspect.signature(function).bind(*arguments, **keywords).arguments
+        a = given.pop("a")
+        numbers = ~bits.isnan(a.codes, a.format) & truth(given.pop("where", True))
+        axis, out, keepdims = (
+            given.pop(key, default) for key, default in (("axis", None), ("out", None), ("keepdims", False))
+        )
+        return placed(by_lanes(function, name, a, axis, numbers, keepdims, **given), out, name)
+
+    return reduced
+
+
+for _base in (sum_, prod, mean, var, std, median, quantile, percentile):
+    _name = f"nan{_base.__name__.rstrip('_')}"
+    implements(getattr(np, _name))(_numbers_only(_base, _name))
+
+
+@implements(np.nancumsum)
+def nancumsum(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running sums with zeros for NaNs."""
+    return cumsum(nan_to_num(a, nan=0, posinf=math.inf, neginf=-math.inf), axis, dtype, out)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running products with ones for NaNs."""
+    return cumprod(nan_to_num(a, nan=1, posinf=math.inf, neginf=-math.inf), axis, dtype, out)
+
+
+# -- products of arrays ------------------------------------------------------------------------------------------------
+
+
+@implements(np.dot, mixed=True)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Sums over the last axis of a and the last but one of b."""
+    x, y, fmt = paired("dot", a, b)
+    if not x.ndim or not y.ndim:
+        return placed(np.multiply(x, y), out, "dot")
+    return placed(_contracted(x.codes, y.codes, x.ndim - 1, max(y.ndim - 2, 0), fmt, "dot"), out, "dot")
+
+
+def _contracted(a: Codes, b: Codes, axis_a: int, axis_b: int, fmt: Format, name: str) -> SoftArray:
+    """Sums over one axis of each; the others of a, then those of b, are left."""
+    if a.shape[axis_a] != b.shape[axis_b]:
+        raise ValueError(
+            f"shapes do not fit in numpy.{name}: {a.shape} along axis {axis_a}, {b.shape} along axis {axis_b}"
+        )
+    x, y = np.moveaxis(a, axis_a, -1), np.moveaxis(b, axis_b, 0)
+    length = x.shape[-1]
+    found = product_of(x.reshape(math.prod(x.shape[:-1]), length), y.reshape(length, math.prod(y.shape[1:])), fmt, name)
+    return wrapped(found.reshape((*x.shape[:-1], *y.shape[1:])), fmt)
+
+
+@implements(np.vdot, mixed=True)
+def vdot(a: Any, b: Any) -> SoftArray:
+    """The dot product of two flattened arrays."""
+    x, y, fmt = paired("vdot", a, b)
+    return _contracted(x.codes.reshape(-1), y.codes.reshape(-1), 0, 0, fmt, "vdot")
+
+
+@implements(np.inner, mixed=True)
+def inner(a: Any, b: Any) -> Any:
+    """Sums over both last axes."""
+    x, y, fmt = paired("inner", a, b)
+    if not x.ndim or not y.ndim:
+        return np.multiply(x, y)
+    return _contracted(x.codes, y.codes, x.ndim - 1, y.ndim - 1, fmt, "inner")
+
+
+@implements(*named("outer", "linalg.outer"), mixed=True)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Every product of two flattened arrays."""
+    x, y, _ = paired("outer", a, b)
+    return placed(np.multiply(x.reshape(-1, 1), y.reshape(1, -1)), out, "outer")
+
+
+@implements(*named("tensordot", "linalg.tensordot"), mixed=True)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> SoftArray:
+    """Sums over pairs of axes."""
+    x, y, fmt = paired("tensordot", a, b)
+    if isinstance(axes, (int, np.integer)):
+        first: Any = range(x.ndim - int(axes), x.ndim)
+        second: Any = range(int(axes))
+    else:
+        first, second = ([one] if isinstance(one, (int, np.integer)) else list(one) for one in axes)
+    first, second = [int(i) % x.ndim for i in first], [int(i) % y.ndim for i in second]
+    if [x.shape[i] for i in first] != [y.shape[i] for i in second]:
+        raise ValueError(f"shapes do not fit in numpy.tensordot: {x.shape} along {first}, {y.shape} along {second}")
+    rest_x = [i for i in range(x.ndim) if i not in first]
+    rest_y = [i for i in range(y.ndim) if i not in second]
+    shape_x, shape_y = [x.shape[i] for i in rest_x], [y.shape[i] for i in rest_y]
+    length = math.prod(x.shape[i] for i in first)
+    left = x.codes.transpose(*rest_x, *first).reshape(math.prod(shape_x), length)
+    right = y.codes.transpose(*second, *rest_y).reshape(length, math.prod(shape_y))
+    return wrapped(product_of(left, right, fmt, "tensordot").reshape((*shape_x, *shape_y)), fmt)
+
+
+@implements(np.kron, mixed=True)
+def kron(a: Any, b: Any) -> SoftArray:
+    """The Kronecker product."""
+    x, y, _ = paired("kron", a, b)
+    dims = max(x.ndim, y.ndim)
+    one, two = (z.reshape((1,) * (dims - z.ndim) + z.shape) for z in (x, y))
+    left = one.reshape([n for pair in zip(one.shape, (1,) * dims, strict=True) for n in pair])
+    right = two.reshape([n for pair in zip((1,) * dims, two.shape, strict=True) for n in pair])
+    return (left * right).reshape([m * n for m, n in zip(one.shape, two.shape, strict=True)])
+
+
+@implements(np.trace)
+def trace(a: SoftArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    """The sum of the diagonal."""
+    return sum_(wrapped(np.diagonal(a.codes, offset, axis1, axis2), a.format), -1, dtype, out)
+
+
+@implements(*named("linalg.trace"))
+def linalg_trace(x: SoftArray, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of the last two axes."""
+    return trace(x, offset, -2, -1, dtype)
+
+
+@implements(*named("linalg.matmul"), mixed=True)
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    """The matrix product."""
+    return generic.matmul(x1, x2)
+
+
+@implements(*named("linalg.vecdot"), mixed=True)
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Dot products along an axis."""
+    return generic.vecdot(x1, x2, axis=axis)
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: SoftArray, n: int) -> SoftArray:
+    """Products of a matrix with itself: by repeated squaring, as NumPy does, each rounded as `matmul` rounds."""
+    if n < 0 or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise TypeError(
+            f"numpy.linalg.matrix_power of a SoftArray takes square matrices and n of at least 0, got shape {a.shape}, n={n}"
+        )
+    if not n:
+        unit = as_soft(np.eye(a.shape[-1], dtype=bool), a.format, "matrix_power")
+        return generic.broadcast_to(unit, a.shape).copy()
+    if n == 3:
+        return (a @ a) @ a
+    power, result = a, None
+    while n:
+        if n & 1:
+            result = power.copy() if result is None else result @ power
+        n >>= 1
+        power = power @ power if n else power
+    return as_soft(result, a.format, "matrix_power")
+
+
+@implements(np.linalg.norm)
+def norm(x: SoftArray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SoftArray:
+    """Norms of vectors and matrices; sums of absolute values and dot products as `sum` and `dot` round them."""
+    axes = range(x.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
+    if ord is None:
+        return _vector_norm(x, 2, axis, keepdims)
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes[0], keepdims)
+    if len(axes) != 2:
+        raise ValueError(f"numpy.linalg.norm with ord= is of one axis or of two, got {len(axes)}")
+    if ord == "fro":
+        return _vector_norm(x, 2, tuple(axes), keepdims)
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise TypeError(
+            f"numpy.linalg.norm of a SoftArray has no ord={ord!r} of matrices; accepted: 'fro', 1, -1, inf, -inf"
+        )
+    rows, columns = axes
+    inner, over = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = sum_(np.abs(x), inner, keepdims=True)
+    found = (max_ if ord > 0 else min_)(sums, over, keepdims=True)
+    return found if keepdims else np.squeeze(found, tuple(axes))
+
+
+@implements(*named("linalg.vector_norm"))
+def vector_norm(x: SoftArray, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> SoftArray:
+    """`norm` of vectors, which have as many axes as are named."""
+    return _vector_norm(x, ord, axis, keepdims)
+
+
+@implements(*named("linalg.matrix_norm"))
+def matrix_norm(x: SoftArray, /, *, keepdims: bool = False, ord: Any = "fro") -> SoftArray:
+    """`norm` of the matrices in the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def _vector_norm(x: SoftArray, ord: Any, axis: Any, keepdims: bool) -> SoftArray:
+    fmt = x.format
+    if isinstance(ord, str):
+        raise TypeError(f"numpy.linalg.norm of vectors has no ord={ord!r}; accepted: numbers")
+    if ord == 2:
+        codes, kept = laid_out(x.codes, axis)
+        return _root(restored(dots_of(codes, codes, fmt, "norm"), kept, keepdims, fmt), "norm")
+    if ord in (math.inf, -math.inf):
+        return (max_ if ord > 0 else min_)(np.abs(x), axis, keepdims=keepdims)
+    if ord == 0:
+        counts = np.count_nonzero(truth(x), axis, keepdims=keepdims)
+        return wrapped(np.asarray(evaluated("norm", bits.encode, counts, fmt)), fmt)
+    if ord == 1:
+        return sum_(np.abs(x), axis, keepdims=keepdims)
+    return sum_(np.abs(x) ** ord, axis, keepdims=keepdims) ** (1 / ord)
+
+
+@implements(np.einsum, mixed=True)
+def einsum(subscripts: Any, *operands: Any, out: Any = None, optimize: Any = False, **keywords: Any) -> Any:
+    """Sums of products over the indices that the result lacks, in the order in which they first appear; one or two operands."""
+    refuse("einsum", **keywords)
+    if not isinstance(subscripts, str):
+        raise TypeError("numpy.einsum of SoftArrays needs its subscripts as a string")
+    if not 1 <= len(operands) <= 2:
+        raise TypeError(
+            f"numpy.einsum of SoftArrays takes one or two operands, got {len(operands)}: nest calls to say in which order to round"
+        )
+    fmt = common_format(operands, "einsum")
+    codes = [coerced(x, fmt, "einsum", i) for i, x in enumerate(operands)]
+    terms, wanted = _subscripts(subscripts, [x.ndim for x in codes])
+    sizes: dict[str, int] = {}
+    parts = []
+    for term, x in zip(terms, codes, strict=True):
+        for letter, n in zip(term, x.shape, strict=True):
+            if sizes.setdefault(letter, n) in (1, n):
+                sizes[letter] = n
+            elif n != 1:
+                raise ValueError(f"numpy.einsum: index {letter!r} has lengths {sizes[letter]} and {n}")
+        letters = list(dict.fromkeys(term))
+        repeated = len(letters) < len(term)
+        places = [letters.index(c) for c in term]
+        parts.append(
+            (letters, np.einsum(x, places, list(range(len(letters)))) if repeated else x)
+        )  # a diagonal: a view
+    summed = [letter for letter in dict.fromkeys("".join(terms)) if letter not in wanted]
+    expanded = [
+        np.broadcast_to(_spread_out(x, letters, [*wanted, *summed]), [sizes[c] for c in (*wanted, *summed)])
+        for letters, x in parts
+    ]
+    shape, length = [sizes[c] for c in wanted], math.prod(sizes[c] for c in summed)
+    if len(expanded) == 1:
+        result = total(expanded[0].reshape(*shape, length), fmt, "einsum") if summed else expanded[0].copy()
+    elif summed:
+        result = _einsum_pair(parts, list(wanted), summed, sizes, fmt)
+    else:
+        result = np.asarray(evaluated("einsum", bits.mul, *expanded, fmt))
+    return placed(wrapped(result.reshape(shape), fmt), out, "einsum")
+
+
+def _subscripts(subscripts: str, dims: Sequence[int]) -> tuple[list[str], str]:
+    """Letters of the operands and of the result, ellipses written out in digits."""
+    text = subscripts.replace(" ", "")
+    given, arrow, wanted = text.partition("->")
+    terms = given.split(",")
+    if len(terms) != len(dims):
+        raise ValueError(f"numpy.einsum: {subscripts!r} names {len(terms)} operands, and there are {len(dims)}")
+    extra = [n - len(term.replace("...", "")) if "..." in term else 0 for term, n in zip(terms, dims, strict=True)]
+    digits = "0123456789"[: max(extra, default=0)]
+    terms = [term.replace("...", digits[len(digits) - n :]) for term, n in zip(terms, extra, strict=True)]
+    for term, n in zip(terms, dims, strict=True):
+        if len(term) != n or (not term.replace("...", "").isalnum() and term):
+            raise ValueError(f"numpy.einsum: {term!r} does not fit an operand of {n} axes")
+    if arrow:
+        wanted = wanted.replace("...", digits)
+    else:
+        letters = "".join(terms)
+        wanted = digits + "".join(sorted(c for c in set(letters) - set(digits) if letters.count(c) == 1))
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= set("".join(terms)):
+        raise ValueError(f"numpy.einsum: {subscripts!r} asks for indices that no operand has, or for one twice")
+    return terms, wanted
+
+
+def _spread_out(x: Codes, letters: Sequence[str], order: Sequence[str]) -> Codes:
+    """Axes in a given order, of length 1 where there are none."""
+    present = [c for c in order if c in letters]
+    moved = x.transpose([letters.index(c) for c in present])
+    return moved.reshape([moved.shape[present.index(c)] if c in present else 1 for c in order])
+
+
+def _einsum_pair(
+    parts: list[tuple[list[str], Codes]], wanted: list[str], summed: list[str], sizes: dict[str, int], fmt: Format
+) -> Codes:
+    """Two operands as stacks of matrices: indices of both, of the first alone, of the second alone."""
+    (first, a), (second, b) = parts
+    both = [c for c in wanted if c in first and c in second]
+    rows = [c for c in wanted if c in first and c not in second]
+    columns = [c for c in wanted if c in second and c not in first]
+
+    def laid(x: Codes, letters: list[str], order: list[str], shape: list[int]) -> Codes:
+        return np.broadcast_to(_spread_out(x, letters, order), [sizes[c] for c in order]).reshape(shape)
+
+    batch = [sizes[c] for c in both]
+    count, length, width = (math.prod(sizes[c] for c in group) for group in (rows, summed, columns))
+    left = laid(a, first, both + rows + summed, [*batch, count, length])
+    right = laid(b, second, both + summed + columns, [*batch, length, width])
+    found = product_of(left, right, fmt, "einsum").reshape([sizes[c] for c in both + rows + columns])
+    order = both + rows + columns
+    return found.transpose([order.index(c) for c in wanted])
+
+
+def _sliding(function: str, a: Any, v: Any, mode: str, reverse: bool) -> SoftArray:
+    """Dot products of a with v at every shift, over growing indices of a."""
+    x, y, fmt = paired(function, a, v)
+    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+        raise ValueError(
+            f"numpy.{function} needs arrays of one axis and at least one element, got shapes {x.shape} and {y.shape}"
+        )
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode of numpy.{function} must be 'full', 'same' or 'valid', got {mode!r}")
+    swapped = y.size > x.size
+    one, two = (y.codes, x.codes) if swapped else (x.codes, y.codes)
+    two = two[::-1] if reverse else two
+    n, k = one.size, two.size
+    middle_first = (k - 1) // 2
+    places = {"valid": range(k - 1, n), "full": range(n + k - 1), "same": range(middle_first, middle_first + n)}[mode]
+    inside = np.lib.stride_tricks.sliding_window_view(one, k)
+    middle = product_of(np.ascontiguousarray(inside), two, fmt, function)
+    result = np.empty(len(places), fmt.dtype)
+    for i, place in enumerate(places):
+        if k - 1 <= place < n:
+            result[i] = middle[place - k + 1]
+        else:
+            low, high = max(place - k + 1, 0), min(place, n - 1)
+            result[i] = dots_of(one[low : high + 1], two[low - place + k - 1 : high - place + k], fmt, function)
+    return wrapped(result[::-1].copy() if swapped and not reverse else result, fmt)
+
+
+@implements(np.convolve, mixed=True)
+def convolve(a: Any, v: Any, mode: Any = "full") -> SoftArray:
+    """The discrete convolution; each element is a dot product, by the environment's accumulator."""
+    return _sliding("convolve", a, v, mode, reverse=True)
+
+
+@implements(np.correlate, mixed=True)
+def correlate(a: Any, v: Any, mode: Any = "valid") -> SoftArray:
+    """The cross-correlation; each element is a dot product, by the environment's accumulator."""
+    return _sliding("correlate", a, v, mode, reverse=False)
+
+
+# -- other arithmetic ------------------------------------------------------------------------------------------------
+
+
+@implements(np.round, np.around)
+def round_(a: SoftArray, decimals: int = 0, out: Any = None) -> Any:
+    """Elements to the nearest integer; with decimals, multiplied by a power of ten, rounded and divided again."""
+    if not decimals:
+        return placed(np.rint(a), out, "round")
+    power = 10 ** abs(decimals)
+    scaled = np.rint(a * power if decimals > 0 else a / power)
+    return placed(scaled / power if decimals > 0 else scaled * power, out, "round")
+
+
+@implements(np.fix)
+def fix(x: SoftArray, out: Any = None) -> Any:
+    """Elements without their fractions."""
+    return placed(np.trunc(x), out, "fix")
+
+
+@implements(np.diff)
+def diff(a: SoftArray, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any = ABSENT) -> SoftArray:
+    """Differences of neighbours, n times over, each rounded."""
+    if n < 0:
+        raise ValueError(f"n of numpy.diff must be at least 0, got {n}")
+    result = a
+    for more, before in ((prepend, True), (append, False)):
+        if more is not ABSENT:
+            part = as_soft(more, a.format, "diff")
+            if not part.ndim:
+                part = generic.broadcast_to(part, tuple(1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)))
+            result = generic.concatenate([part, result] if before else [result, part], axis)
+    for _ in range(n):
+        codes = np.moveaxis(result.codes, axis, -1)
+        found = wrapped(codes[..., 1:], a.format) - wrapped(codes[..., :-1], a.format)
+        result = wrapped(np.moveaxis(found.codes, -1, axis), a.format)
+    return result
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: SoftArray, to_end: Any = None, to_begin: Any = None) -> SoftArray:
+    """Differences of neighbours of the flattened array."""
+    refuse("ediff1d", to_end=to_end, to_begin=to_begin)
+    return diff(ary.reshape(-1))
+
+
+@implements(np.gradient)
+def gradient(f: SoftArray, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Differences of the neighbours on both sides over twice their distance; at the ends, of neighbours."""
+    axes = range(f.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, f.ndim)
+    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1,) * len(axes)
+    if edge_order != 1 or len(steps) != len(axes) or any(np.ndim(step) for step in steps):
+        raise TypeError("numpy.gradient of a SoftArray takes one distance, or one for each axis, and edge_order=1")
+    found = []
+    for i, step in zip(axes, steps, strict=True):
+        if f.shape[i] < 2:
+            raise ValueError(f"numpy.gradient needs two elements along axis {i}, got {f.shape[i]}")
+        x = generic.moveaxis(f, i, -1)
+        parts = [x[..., 1:2] - x[..., :1], x[..., 2:] - x[..., :-2], x[..., -1:] - x[..., -2:-1]]
+        parts = [part / (step * 2 if k == 1 else step) for k, part in enumerate(parts)]
+        found.append(generic.moveaxis(generic.concatenate(parts, -1), -1, i))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@implements(*named("trapezoid"), mixed=True)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> SoftArray:
+    """The sum of the means of neighbours times their distances, each step rounded."""
+    fmt = common_format([y, x, dx], "trapezoid")
+    heights = generic.moveaxis(as_soft(y, fmt, "trapezoid"), axis, -1)
+    if x is not None:
+        places = as_soft(x, fmt, "trapezoid")
+        dx = diff(places) if places.ndim == 1 else diff(generic.moveaxis(places, axis, -1))
+    return sum_((heights[..., 1:] + heights[..., :-1]) * dx / 2, -1)
+
+
+@implements(*named("cross", "linalg.cross"), mixed=True)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> SoftArray:
+    """The vector product in three dimensions: products, and their differences, rounded."""
+    x, y, _ = paired("cross", a, b)
+    one, two = (-1 if axis is None else axis,) * 2 if axis is not None else (axisa, axisb)
+    x, y = generic.moveaxis(x, one, -1), generic.moveaxis(y, two, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ValueError(
+            f"numpy.cross of SoftArrays is of vectors of three elements, got {x.shape[-1]} and {y.shape[-1]}"
+        )
+    parts = [x[..., (i + 1) % 3] * y[..., (i + 2) % 3] - x[..., (i + 2) % 3] * y[..., (i + 1) % 3] for i in range(3)]
+    return generic.stack(parts, axisc if axis is None else axis)
+
+
+@implements(np.interp, mixed=True)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> SoftArray:
+    """Piecewise linear: from the point to the left, the slope times the distance, each step rounded."""
+    refuse("interp", period=period)
+    fmt = common_format([x, xp, fp], "interp")
+    x, xp, fp = (as_soft(z, fmt, "interp") for z in (x, xp, fp))
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        raise ValueError(
+            f"xp and fp of numpy.interp must be of one axis and one length, got shapes {xp.shape}, {fp.shape}"
+        )
+    place = searchsorted(xp, x, "right")
+    below, above = np.maximum(place - 1, 0), np.minimum(place, xp.size - 1)
+    low, base = xp[below], fp[below]
+    inside = (above != below) & (x != low)
+    run = generic.where(inside, xp[above] - low, 1)
+    found = generic.where(inside, (fp[above] - base) / run * (x - low) + base, base)
+    found = generic.where(x < xp[0], fp[0] if left is None else left, found)
+    found = generic.where(x > xp[-1], fp[-1] if right is None else right, found)
+    return generic.where(generic.isnan(x), x, found)
+
+
+@implements(np.vander)
+def vander(x: SoftArray, N: int | None = None, increasing: bool = False) -> SoftArray:
+    """Powers of the elements, each the one before times the element, rounded."""
+    columns = [ones_like(x), x]
+    for _ in range(2, x.size if N is None else N):
+        columns.append(columns[-1] * x)
+    columns = columns[: x.size if N is None else max(N, 1)]
+    return generic.stack(columns if increasing else columns[::-1], axis=-1)
+
+
+@implements(np.polyval, mixed=True)
+def polyval(p: Any, x: Any) -> SoftArray:
+    """A polynomial by Horner's rule, each product and each sum rounded."""
+    fmt = common_format([p, x], "polyval")
+    coefficients, at = as_soft(p, fmt, "polyval"), as_soft(x, fmt, "polyval")
+    result = zeros_like(at)
+    for c in coefficients:
+        result = result * at + c
+    return result
+
+
+@implements(np.sinc)
+def sinc(x: SoftArray) -> SoftArray:
+    """sin(pi x) / (pi x), each step rounded."""
+    y = x * math.pi
+    return as_soft(
+        np.where(bits.iszero(x.codes, x.format), 1, np.sin(y) / np.where(bits.iszero(y.codes, y.format), 1, y)),
+        x.format,
+        "sinc",
+    )
+
+
+@implements(np.real)
+def real(val: SoftArray) -> SoftArray:
+    """The array itself."""
+    return val
+
+
+@implements(np.imag)
+def imag(val: SoftArray) -> SoftArray:
+    """+0 in the array's shape."""
+    return zeros_like(val)

@@ -1,0 +1,679 @@
+"""SoftArrays: made from numbers of all kinds, converted, printed, indexed, handed to others; environments, streams and traps around them."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import io
+import itertools
+import math
+import operator
+import pickle
+import re
+import threading
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import hypothesis.extra.numpy as npst
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy_table import OPERANDS, TABLE
+from operands import CUSTOM, edges
+from operands import operands as drawn
+
+import softfloat
+from softfloat import Environment, FloatingPointTrap, SoftArray, bits
+
+ARRAY = importlib.import_module("softfloat.array")  # softfloat.array is its function
+HALF, SINGLE, BRAIN = softfloat.float16, softfloat.float32, softfloat.bfloat16
+E4M3, E5M2, E2M1, E8M0 = (softfloat.ROSTER[f"float{name}"] for name in ("8_e4m3fn", "8_e5m2", "4_e2m1fn", "8_e8m0fnu"))
+ALL = np.arange(1 << 16, dtype=np.uint16)
+DTYPES = {name: getattr(ml_dtypes, name, None) or getattr(np, name, None) for name in softfloat.ROSTER}
+NATIVE = [(softfloat.ROSTER[name], np.dtype(kind)) for name, kind in DTYPES.items() if kind is not None]
+
+
+def same(x: SoftArray, codes: Any) -> None:
+    np.testing.assert_array_equal(x.codes, codes)
+
+
+# -- making arrays ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"],
+)
+def test_from_numpy_and_back(kind: str) -> None:
+    dtype = np.dtype(kind)
+    random = np.random.default_rng(0)
+    if dtype.kind == "f":
+        x = np.r_[
+            np.array([0.0, -0.0, 1, -2.5, np.inf, -np.inf, np.nan, 6e-8, 65504]), random.standard_normal(200)
+        ].astype(dtype)
+    else:
+        info = (0, 1) if kind == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        x = np.array([0, 1, *info, *random.integers(max(info[0], -2048), min(info[1], 2048) + 1, 100)], dtype)
+    found = softfloat.array(x, HALF)
+    same(found, bits.encode(x, HALF)[0])
+    wanted = x.astype(np.float64)
+    kept = np.abs(wanted) <= 2048 if dtype.kind != "f" else np.isnan(wanted) | (found.values == wanted)
+    back = found.astype(dtype)
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(back[kept], x[kept])
+    swapped = x.astype(dtype.newbyteorder())
+    same(softfloat.array(swapped, HALF), found.codes)
+    same(softfloat.asarray(swapped, HALF), found.codes)
+    for scalar in x[:3]:
+        same(softfloat.array(scalar, HALF), bits.encode(scalar, HALF)[0])
+
+
+@pytest.mark.parametrize(("fmt", "dtype"), NATIVE, ids=lambda x: str(x))
+def test_native_dtypes_share_memory(fmt: softfloat.Format, dtype: np.dtype[Any]) -> None:
+    codes = edges(fmt)
+    native = codes.view(dtype)
+    shared = softfloat.asarray(native)
+    assert shared.format == fmt
+    assert np.shares_memory(shared.codes, native)
+    same(shared, codes)
+    assert not np.shares_memory(softfloat.array(native).codes, native)
+    same(softfloat.array(native), codes)
+    assert np.shares_memory(shared.view(dtype), native)
+    assert shared.view(dtype).dtype == shared.astype(dtype).dtype == np.asarray(shared, dtype).dtype == dtype
+    assert np.array_equal(shared.astype(dtype).view(fmt.dtype), codes)
+    assert np.shares_memory(np.asarray(shared, dtype), native)
+    assert np.shares_memory(shared.astype(dtype, copy=False), native)
+    assert not np.shares_memory(np.array(shared, dtype), native)
+    np.testing.assert_array_equal(np.asarray(shared), bits.decode(codes, fmt))
+    other = softfloat.array(native, HALF)
+    same(other, codes if fmt == HALF else bits.convert(codes, fmt, HALF)[0])
+    np.testing.assert_array_equal(shared.astype(np.float16).view(np.uint16), other.codes)
+    back = other.codes if fmt == HALF else bits.convert(other.codes, HALF, fmt)[0]
+    same(softfloat.array(other, fmt), back)
+    np.testing.assert_array_equal(np.asarray(other, dtype).view(fmt.dtype), back)
+    turned = softfloat.asarray(native[::-1])
+    assert turned.strides == native[::-1].strides
+    same(turned, codes[::-1])
+
+
+def test_swapped_bytes_keep_payloads() -> None:
+    native = np.array([0x7D01, 0x3C00], np.uint16).view(np.float16)
+    with softfloat.environment() as env:
+        for found in (softfloat.array(native.astype(">f2")), softfloat.asarray(native.astype(">f2"))):
+            same(found, [0x7D01, 0x3C00])
+        found = softfloat.zeros(2, HALF)
+        found[...] = native.astype(">f2")
+        same(found, [0x7D01, 0x3C00])
+    assert not env.status.flags
+    np.testing.assert_array_equal(found.astype(np.dtype(">f4")), native.astype(">f4"))
+
+
+NUMBERS: dict[str, tuple[Any, Any]] = {
+    "int": (3, 3.0),
+    "huge": (10**400, math.inf),
+    "bool": (True, 1.0),
+    "fraction": (Fraction(1, 3), 0.333251953125),
+    "list": ([0.1, 2, True, Fraction(1, 3)], [0.0999755859375, 2.0, 1.0, 0.333251953125]),
+    "nested": ([[1, 2], (3, 4)], [[1.0, 2.0], [3.0, 4.0]]),
+    "nothing": ([], []),
+    "SoftArrays": ([softfloat.array(1, HALF), 2.5, np.float64(0.1)], [1.0, 2.5, 0.0999755859375]),
+    "rows": ([softfloat.array([1, 2], HALF), [3, 4]], [[1.0, 2.0], [3.0, 4.0]]),
+    "another format": ([softfloat.array(300, BRAIN)], [300.0]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_from_python(name: str) -> None:
+    given_, wanted = NUMBERS[name]
+    assert softfloat.array(given_, HALF).tolist() == wanted
+    assert SoftArray(given_, HALF).tolist() == wanted
+    assert softfloat.asarray(given_, "half").tolist() == wanted
+
+
+def test_other_makers() -> None:
+    x = softfloat.ones((2, 3), HALF)
+    same(x, np.full((2, 3), 0x3C00))
+    same(softfloat.zeros(3, "half"), [0, 0, 0])
+    same(softfloat.empty(2, E8M0), [0, 0])
+    same(softfloat.full(2, 0.1, BRAIN), bits.encode([0.1, 0.1], BRAIN)[0])
+    assert softfloat.full(2, x[0, 0]).format == HALF
+    assert softfloat.full((2, 2), x[0, :2]).shape == (2, 2)
+    for make in (
+        softfloat.zeros_like,
+        softfloat.ones_like,
+        softfloat.empty_like,
+        lambda *a: softfloat.full_like(a[0], 7, *a[1:]),
+    ):
+        assert (make(x).shape, make(x).format) == ((2, 3), HALF)
+        assert make(x, BRAIN).format == BRAIN
+        assert make(np.zeros(4, np.float32)).format == SINGLE
+        assert make([1, 2, 3], E4M3).shape == (3,)
+        with pytest.raises(TypeError, match="fmt is needed"):
+            make(np.zeros(4))
+    same(softfloat.arange(0, 1, 0.1, HALF), bits.encode(np.arange(0, 1, 0.1), HALF)[0])
+    same(softfloat.arange(5, HALF), softfloat.arange(0, 5, fmt=HALF).codes)
+    same(softfloat.linspace(0, x[0, 0], 5, HALF), bits.encode(np.linspace(0, 1, 5), HALF)[0])
+    assert softfloat.linspace(0, 1, HALF).size == 50
+    codes = np.array([1, 2], np.uint16)
+    assert softfloat.from_codes(codes, HALF).codes is codes
+    assert softfloat.from_codes([[0x3C00]], HALF).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: softfloat.array([1.0]), TypeError, "fmt is needed: list has no format of its own"),
+        (lambda: softfloat.array(np.zeros(2)), TypeError, "fmt is needed: ndarray has no format"),
+        (lambda: softfloat.array("1", HALF), TypeError, "x must be numbers: int, float, Fraction or bool, got str"),
+        (lambda: softfloat.array(Decimal(1), HALF), TypeError, "got Decimal"),
+        (lambda: softfloat.array(1j, HALF), TypeError, "got complex"),
+        (lambda: softfloat.array(1, "float17"), ValueError, "unknown format 'float17'"),
+        (lambda: softfloat.array(1, 16), TypeError, "fmt must be"),
+        (lambda: softfloat.zeros(2, E8M0), ValueError, "fmt must have a zero, and float8_e8m0fnu has none"),
+        (lambda: softfloat.from_codes([1.0], HALF), TypeError, "codes must be codes of float16"),
+        (lambda: softfloat.from_codes([16], E2M1), ValueError, "no code of float4_e2m1fn"),
+        (lambda: softfloat.arange(3), TypeError, "fmt is needed"),
+        (lambda: softfloat.ones(2, HALF).view(BRAIN.dtype.newbyteorder()).view(np.uint8).nope, AttributeError, "nope"),
+        (lambda: softfloat.ones(2, HALF).view("float32"), TypeError, "view needs a format of 16 bits, got float32 of 32"),
+        (lambda: softfloat.ones(2, HALF).view(np.uint8), TypeError, "view needs a dtype of 2 bytes, got uint8 of 1"),
+        (lambda: softfloat.ones(2, HALF).astype("float17"), ValueError, "unknown format 'float17'"),
+        (lambda: softfloat.ones(2, HALF).astype(complex), TypeError, "fmt must be a Format, its name, or a NumPy dtype"),
+        (lambda: softfloat.ones(2, HALF).dtype, AttributeError, r"a SoftArray has no dtype; \.format says"),
+        (lambda: np.asarray(softfloat.ones(2, HALF), copy=False), ValueError, "cannot become float64 without a copy"),
+        (lambda: softfloat.ones(2, HALF)[softfloat.ones(2, HALF)], IndexError, "SoftArrays are numbers, not indices"),
+        (lambda: softfloat.ones(2, HALF).flat[softfloat.ones(1, HALF)], IndexError, "SoftArrays are numbers, not indices"),
+        (lambda: float(softfloat.ones(2, HALF)), TypeError, r"float\(\) needs a SoftArray of one element, got shape \(2,\)"),
+        (lambda: bool(softfloat.ones(2, HALF)), ValueError, "ambiguous; use any"),
+        (lambda: iter(softfloat.array(1, HALF)), TypeError, "iteration over a SoftArray without dimensions"),
+        (lambda: len(softfloat.array(1, HALF)), TypeError, "unsized"),
+        (lambda: hash(softfloat.array(1, HALF)), TypeError, "unhashable"),
+        (lambda: f"{softfloat.ones(2, HALF):.2f}", TypeError, "format specifications are for single elements"),
+        (lambda: softfloat.ones(2, HALF) + E8M0.name, TypeError, "unsupported operand"),
+        (lambda: softfloat.ones(2, E8M0) * np.array([True]), TypeError, "False has no code in float8_e8m0fnu"),
+        (lambda: -softfloat.ones(2, E8M0), TypeError, "negative needs a signed format"),
+        (lambda: softfloat.ones(2, HALF) < None, TypeError, "not supported between"),
+        (lambda: [1, 2][softfloat.ones((), HALF)], TypeError, "indices"),
+    ],
+)  # fmt: skip
+def test_refusals(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+# -- conversions -----------------------------------------------------------------------------------------------------
+
+
+def test_every_half_converts_both_ways() -> None:
+    """The conversions of a 16-bit storage class: to and from bool, integers, single and double."""
+    x = softfloat.from_codes(ALL, HALF)
+    native = ALL.view(np.float16)
+    number = ~np.isnan(native)
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_array_equal(x.astype(dtype), native.astype(dtype))
+        back = softfloat.array(x.astype(dtype), HALF)
+        np.testing.assert_array_equal(back.codes[number], ALL[number])
+    np.testing.assert_array_equal(x.astype(bool), native.astype(bool))
+    np.testing.assert_array_equal(x.view(np.uint16), ALL)
+    np.testing.assert_array_equal(x.view("uint16"), ALL)
+    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+        info = np.iinfo(dtype)
+        values = native.astype(np.float64)
+        fits = np.isfinite(values) & (values > float(info.min) - 1) & (values < float(info.max) + 1)
+        with softfloat.environment() as env:
+            np.testing.assert_array_equal(x[fits].astype(dtype), native[fits].astype(np.float64).astype(dtype))
+        assert "INVALID" not in env.status
+        with softfloat.environment() as env:
+            found = x[~fits].astype(dtype)
+        assert "INVALID" in env.status
+        low = native[~fits] < 0
+        np.testing.assert_array_equal(found, np.where(low, info.min, info.max).astype(dtype))
+        np.testing.assert_array_equal(np.asarray(x[fits], dtype), x[fits].astype(dtype))
+
+
+def test_conversions_follow_the_environment() -> None:
+    x = softfloat.array([1e5, 1 + 2**-9], SINGLE)
+    assert x.astype(HALF).tolist() == [math.inf, 1.001953125]
+    with softfloat.environment(overflow="saturate", rounding="toward_positive") as env:
+        assert x.astype("half").tolist() == [65504.0, 1.001953125]
+        assert x.astype(np.float16).tolist() == np.asarray(x, np.float16).tolist() == [65504.0, 1.001953125]
+        assert x.astype(ml_dtypes.bfloat16).astype(float).tolist() == [100352.0, 1.0078125]
+    assert str(env.status.flags) == "INEXACT|OVERFLOW" or "OVERFLOW" in env.status
+    assert x.astype(SINGLE) is not x
+    assert x.astype(SINGLE, copy=False) is x
+    assert x.astype("float64").dtype == np.float64
+    assert x.astype("int32").tolist() == [100000, 1]
+    assert np.asarray(x, complex).tolist() == [1e5 + 0j, 1 + 2**-9 + 0j]
+    with (
+        softfloat.environment(traps="OVERFLOW"),
+        pytest.raises(FloatingPointTrap, match=r"OVERFLOW raised by astype\(0x47c35000\) at index \(0,\)"),
+    ):
+        x.astype(HALF)
+
+
+def test_views() -> None:
+    x = softfloat.array([1.0, 2.0], HALF)
+    brain = x.view("bfloat16")
+    assert brain.format == BRAIN
+    brain[0] = 1
+    assert x.codes.tolist() == [0x3F80, 0x4000]
+    assert x.view() is not x
+    assert np.shares_memory(x.view(), x)
+    x.view(np.float16)[1] = 5
+    assert float(x[1]) == 5.0
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fmt", [HALF, BRAIN, E4M3, E5M2, E2M1, E8M0, *CUSTOM], ids=str)
+def test_text_identifies(fmt: softfloat.Format) -> None:
+    """Text turns back into the code, and no shorter decimal does."""
+    codes = np.arange(1 << min(fmt.bits, 16), dtype=fmt.dtype)
+    codes = codes if fmt.bits <= 16 else np.random.default_rng(0).integers(0, 1 << fmt.bits, 3000).astype(fmt.dtype)
+    codes = codes[bits.isfinite(codes, fmt) & (bits.isnormal(codes, fmt) | bits.issubnormal(codes, fmt) | (codes == 0))]
+    x = softfloat.from_codes(codes, fmt)
+    texts = [str(one) for one in x] if fmt.bits <= 8 else x[: 1 << 9]._texts().tolist()
+    decimals = ARRAY.shortest(codes, fmt)
+    assert texts == [repr(value) for value in decimals.tolist()][: len(texts)]
+    same(softfloat.array(decimals, fmt), codes)
+    few = slice(None, None, max(1, codes.size // 500))
+    for code, value, decimal in zip(codes[few].tolist(), x.values[few].tolist(), decimals[few].tolist(), strict=True):
+        digits = Decimal(repr(decimal)).normalize().as_tuple().digits
+        exponent = math.floor(math.log10(abs(value))) if value else 0
+        scale = Fraction(10) ** (exponent - len(digits) + 2)
+        shorter = [math.floor(Fraction(value) / scale) * scale, math.ceil(Fraction(value) / scale) * scale]
+        assert len(digits) == 1 or all(bits.encode(one, fmt)[0] != code for one in shorter), (value, decimal)
+
+
+def test_every_half_prints_as_numpy_prints_it() -> None:
+    native = ALL.view(np.float16)
+    decimals = ARRAY.shortest(ALL, HALF)
+    np.testing.assert_array_equal(decimals, np.array([float(str(value)) for value in native]))
+    assert [str(x) for x in softfloat.from_codes(ALL[::997], HALF)] == [
+        str(float(str(value))) for value in native[::997]
+    ]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    npst.arrays(np.uint16, npst.array_shapes(max_dims=3, max_side=6, min_side=0)),
+    st.sampled_from([np.float16, np.float32]),
+)
+def test_arrays_print_as_numpy_prints_them(codes: np.ndarray, dtype: Any) -> None:
+    native = codes.view(np.float16).astype(dtype)
+    x = softfloat.array(native)
+    assert str(x) == str(native) or x.ndim == 0
+    assert np.array2string(x, separator=";", precision=3) == np.array2string(native, separator=";", precision=3)
+    assert np.array_str(x) == str(x)
+    assert np.array_repr(x) == repr(x)
+
+
+def test_texts() -> None:
+    x = softfloat.array([[0.2, -0.0], [math.inf, math.nan]], E5M2)
+    assert repr(x) == "SoftArray([[ 0.2, -0. ],\n           [ inf,  nan]], float8_e5m2)"
+    assert str(x) == "[[ 0.2 -0. ]\n [ inf  nan]]"
+    assert repr(x[0, 0]) == "SoftArray(0.2, float8_e5m2)"
+    assert f"{x[0, 0]} {x[0, 0]:.4f}" == "0.2 0.1875"
+    assert repr(softfloat.zeros(0, HALF)) == "SoftArray([], float16)"
+    assert repr(softfloat.zeros((2, 0), HALF)) == "SoftArray(zeros((2, 0)), float16)"
+    long = softfloat.full(2000, 0.1, BRAIN)
+    assert str(long) == "[0.1 0.1 0.1 ... 0.1 0.1 0.1]"
+    assert repr(long).endswith("], bfloat16)")
+    wide = softfloat.full(11, 0.1234, HALF)
+    assert max(map(len, repr(wide).splitlines())) <= np.get_printoptions()["linewidth"]
+    with np.printoptions(threshold=5, edgeitems=1):
+        assert str(softfloat.arange(9, E4M3)) == "[0. ... 8.]"
+
+
+# -- the rest of what arrays do --------------------------------------------------------------------------------------
+
+
+def test_protocols() -> None:
+    x = softfloat.array([[1.0, 2.5], [-0.0, 3.0]], HALF)
+    for made in (copy.copy(x), copy.deepcopy(x), x.copy(), pickle.loads(pickle.dumps(x)), x.astype(HALF)):
+        assert (made.format, made.shape) == (x.format, x.shape)
+        assert not np.shares_memory(made, x)
+        same(made, x.codes)
+    assert pickle.loads(pickle.dumps(x[:, ::-1].T)).tolist() == x[:, ::-1].T.tolist()
+    file = io.BytesIO()
+    np.save(file, x.codes)
+    file.seek(0)
+    same(softfloat.from_codes(np.load(file), HALF), x.codes)
+    assert np.shares_memory(np.from_dlpack(x), x.codes)
+    assert x.__dlpack_device__() == x.codes.__dlpack_device__()
+    assert x.tobytes() == x.codes.tobytes()
+    assert (x.ndim, x.size, x.itemsize, x.nbytes, x.strides, len(x)) == (2, 4, 2, 8, (4, 2), 2)
+    assert x.real is x
+    assert x.imag.tolist() == np.imag(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert [row.tolist() for row in x] == x.tolist()
+    assert [float(one) for one in x.flat] == [1.0, 2.5, 0.0, 3.0]
+    assert len(x.flat) == 4
+    assert 2.5 in x
+    assert 7 not in x
+    assert None not in x
+    assert (x == None) is False  # noqa: E711
+    assert (x != "a") is True
+    assert (x.item(1), x[0, 1].item(), x[0, 1].hex()) == (2.5, 2.5, "0x1.4000000000000p+1")
+    one = x[0, 1]
+    assert (float(one), int(one), bool(one), round(one), math.floor(one), math.ceil(one), math.trunc(one)) == (
+        2.5,
+        2,
+        True,
+        2,
+        2,
+        3,
+        2,
+    )
+    assert float(round(softfloat.array(0.16, HALF), 1)) == float(softfloat.array(0.2, HALF))
+    assert not softfloat.array(-0.0, HALF)
+    assert softfloat.array([math.nan], HALF)
+    assert x.conj().tolist() == x.conjugate().tolist() == x.tolist()
+    assert x.flags.c_contiguous
+    assert not x.T.flags.c_contiguous
+
+
+def test_read_only() -> None:
+    native = np.ones(3, np.float16)
+    native.flags.writeable = False
+    x = softfloat.asarray(native)
+    assert (x + x).tolist() == [2.0, 2.0, 2.0]
+    writes: list[Callable[[], Any]] = [
+        lambda: operator.iadd(x, x),
+        lambda: operator.iadd(x, 1),
+        lambda: operator.ifloordiv(x, 2),
+        lambda: x.__setitem__(0, 1),
+        lambda: np.add(x, x, out=x),
+        lambda: np.sqrt(x, out=x),
+        x.sort,
+    ]
+    for write in writes:
+        with pytest.raises(ValueError, match="read-only"):
+            write()
+    assert native.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_elements_are_copies_and_slices_are_views() -> None:
+    x = softfloat.array([1.0, 2.0, 3.0], HALF)
+    x[0].fill(9)
+    x[1:] += 1
+    x[...][2] = 7
+    assert x.tolist() == [1.0, 3.0, 7.0]
+    scalar = softfloat.array(1, HALF)
+    same_one = scalar
+    scalar += 0.5
+    assert same_one is scalar
+    assert float(scalar) == 1.5
+    with pytest.raises(ValueError, match="broadcast"):
+        scalar += x
+    with pytest.raises(ValueError, match="broadcast"):
+        x += softfloat.ones((2, 3), HALF)
+
+
+def test_python_numbers_are_weak() -> None:
+    x = softfloat.array([1.0, 2.0], E4M3)
+    assert (x + 0.3).format == E4M3
+    assert (x + 0.3).tolist() == (x + softfloat.array(0.3, E4M3)).tolist()
+    assert (0.5 - x).tolist() == [-0.5, -1.5]
+    assert (np.float16(1) + softfloat.array([1.0], HALF)).format == HALF
+    assert (np.ones(2, np.float16) + softfloat.ones(2, HALF)).tolist() == [2.0, 2.0]
+    assert (softfloat.ones(2, BRAIN) * np.full(2, 3, ml_dtypes.bfloat16)).tolist() == [3.0, 3.0]
+    assert (x * np.array([True, False])).tolist() == [1.0, 0.0]
+    assert (x * [2, 0.5]).tolist() == [2.0, 1.0]
+    assert (x + -0.0).tolist() == (x + 0).tolist()
+    with softfloat.environment(rounding="toward_positive") as env:
+        assert float(softfloat.array(0, HALF) + 0.1) == 0.10003662109375
+        assert "INEXACT" in env.status
+        assert bool(softfloat.array(0.1, HALF) == 0.1)
+    with softfloat.environment(rounding="stochastic", seed=0):
+        assert len({float(softfloat.zeros((), HALF) + 0.1) for _ in range(20)}) == 1
+        assert len({float(softfloat.array(0.1, HALF)) for _ in range(50)}) == 2
+    tenth = softfloat.array([0.1], HALF)
+    with softfloat.environment() as env:
+        assert (tenth <= 0.1).all()
+    assert not env.status.flags
+    for zero, wanted in ((0.0, 0x0000), (-0.0, 0x8000), (0, 0x0000), (False, 0x0000)):
+        same(np.copysign(softfloat.array([-0.0], HALF), zero), [wanted])
+    nan = math.nan
+    same(softfloat.ones(1, HALF) * nan, [HALF.nan_code])
+    same(softfloat.ones(1, HALF) * -nan, softfloat.ones(1, HALF).codes * 0 + HALF.nan_code)
+
+
+def test_tutorial() -> None:
+    """Of a tutorial on training in half precision, with only the constructor changed."""
+    x_in_float16 = softfloat.array([0.0004], softfloat.float16)
+    x_in_float16 += 0.25
+    x_in_float16 -= 0.25
+    assert f"0.0004 + 0.25 - 0.25 =  {x_in_float16[0]}" == "0.0004 + 0.25 - 0.25 =  0.0004883"
+    lines: dict[Any, list[str]] = {softfloat.array: [], np.array: []}
+    big_number = 0.25
+    for (array, written), small_number in itertools.product(lines.items(), [0.2, 0.02, 0.002, 0.0002]):
+        x_in_float16 = array([small_number], softfloat.float16 if array is softfloat.array else np.float16)
+        x_in_float16 += big_number
+        x_in_float16 -= big_number
+        written.append(
+            f"{small_number:.4f} + {big_number} - {big_number} = {x_in_float16[0]:.7f}, "
+            f"relative error: {(x_in_float16[0] - small_number) / small_number:+.1%}"
+        )
+    assert lines[softfloat.array] == lines[np.array]
+    assert [line[:33] for line in lines[softfloat.array]] == [
+        "0.2000 + 0.25 - 0.25 = 0.1999512,",
+        "0.0200 + 0.25 - 0.25 = 0.0200195,",
+        "0.0020 + 0.25 - 0.25 = 0.0019531,",
+        "0.0002 + 0.25 - 0.25 = 0.0002441,",
+    ]
+    x_in_float16 = softfloat.array([0.0001], softfloat.float16)
+    x_in_float16 += 0.25
+    x_in_float16 -= 0.25
+    assert str(x_in_float16[0]) == "0.0"
+    x_in_float16 = softfloat.array([0.0], softfloat.float16)
+    for _ in range(10000):
+        x_in_float16 += 0.0001
+    assert str(x_in_float16[0]) == "0.25"
+    with softfloat.environment(rounding="stochastic", seed=0):
+        running_total = softfloat.zeros(20, softfloat.float16)
+        small_numbers = softfloat.full(20, 0.0001, softfloat.float16)
+        for _ in range(10000):
+            running_total = running_total + small_numbers
+    assert 0.9 < float(running_total.values.min()) < 1.0 < float(running_total.values.max()) < 1.1
+
+
+# -- environments ----------------------------------------------------------------------------------------------------
+
+OPERATORS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "add": (operator.add, bits.add),
+    "sub": (operator.sub, bits.sub),
+    "mul": (operator.mul, bits.mul),
+    "div": (operator.truediv, bits.div),
+}
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.reshape(12, 16).T,
+    "strided": lambda x: x[::-3],
+    "single": lambda x: x[5:6].reshape(()),
+    "nothing": lambda x: x[:0],
+}
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"rounding": "toward_zero"},
+    {"rounding": "to_odd", "nan": "arm"},
+    {"rounding": "stochastic", "seed": 3},
+    {"rounding": "stochastic", "seed": 3, "sr_bits": 8, "overflow": "saturate"},
+    {"rounding": "stochastic", "seed": 3, "generator": "xoroshiro128aox"},
+    {"ftz": True, "daz": True, "overflow": "saturate", "nan": "ipu"},
+]
+FORMATS = [HALF, SINGLE, E4M3, E2M1, E8M0, CUSTOM[3]]
+
+
+@pytest.mark.parametrize("limit", [ARRAY.SMALL, -1], ids=["straight", "general"])
+@pytest.mark.parametrize("setting", range(len(SETTINGS)))
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_operators_are_functions_of_bits(
+    fmt: softfloat.Format, setting: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codes, flags and the count of streams, with and without the way that small arrays take."""
+    monkeypatch.setattr(ARRAY, "SMALL", limit)
+    settings_ = SETTINGS[setting]
+    a, b = drawn(fmt, 192, 2, seed=1)
+    number = 1.7
+    constant = (
+        Environment(**{**settings_, "rounding": "nearest_even"}) if "seed" in settings_ else Environment(**settings_)
+    )
+    code, constant_flags = bits.encode(number, fmt, environment=constant, flags="any")
+    for (name, (operation, function)), (layout, laid) in itertools.product(OPERATORS.items(), LAYOUTS.items()):
+        p, q = laid(a), laid(b)
+        forms: dict[str, tuple[Callable[[SoftArray, SoftArray], Any], Any, Any, int]] = {
+            "arrays": (operation, p, q, 0),
+            "number": (lambda x, y, o=operation: o(x, number), p, code, constant_flags),
+            "swapped": (lambda x, y, o=operation: o(number, x), code, p, constant_flags),
+            "in place": (lambda x, y, o=operation: getattr(operator, f"i{o.__name__}")(x, y), p, q, 0),
+            "in place, number": (lambda x, y, o=operation: getattr(operator, f"i{o.__name__}")(x, number), p, code, constant_flags),
+            "with itself": (lambda x, y, o=operation: getattr(operator, f"i{o.__name__}")(x, x), p, p, 0),
+            "row": (lambda x, y, o=operation: o(x, y[:1] if y.ndim else y), p, q[:1] if q.ndim else q, 0),
+        }  # fmt: skip
+        for form, (call, left, right, more) in forms.items():
+            with softfloat.environment(Environment(**settings_)) as env:
+                env.next_stream()
+                x = softfloat.from_codes(laid(a.copy()), fmt)
+                found = call(x, softfloat.from_codes(q, fmt))
+                count = env.next_stream()
+            wanted, flags = function(left, right, fmt, environment=env, stream=1, flags="any")
+            assert count == 2, (name, layout, form)
+            assert isinstance(found, SoftArray)
+            assert found.format == fmt
+            assert np.array_equal(found.codes, wanted), (name, layout, form)
+            assert int(env.status.flags) == flags | more, (name, layout, form)
+            if form.startswith("in place") or form == "with itself":
+                assert found is x
+            else:
+                np.testing.assert_array_equal(x.codes, p)
+
+
+def test_stochastic_rounding_needs_a_seed() -> None:
+    for limit in (1, 3):
+        with softfloat.environment(rounding="stochastic"), pytest.raises(ValueError, match="needs a seed"):
+            softfloat.ones(limit, HALF) + softfloat.ones(limit, HALF)
+
+
+def test_settings_of_single_formats() -> None:
+    with softfloat.environment(Environment.ipu(esr=True, seed=1)) as env:
+        x = softfloat.full(1000, 1.0, HALF) + softfloat.full(1000, 2.0**-12, HALF)
+        assert set(x.tolist()) == {1.0, 1.0009765625}
+        y = softfloat.full(1000, 1.0, SINGLE) + softfloat.full(1000, 2.0**-25, SINGLE)
+        assert set(y.tolist()) == {1.0}
+        assert float(softfloat.array(60000, HALF) + softfloat.array(60000, HALF)) == 65504.0
+    assert "OVERFLOW" in env.status
+
+
+TRAPS: dict[str, tuple[Callable[[SoftArray, SoftArray], Any], str, str]] = {
+    "operator": (lambda x, y: x / y, "DIVBYZERO", r"DIVBYZERO raised by divide\(0x3c00, 0x0\) at index \(1, 2\)"),
+    "ufunc": (lambda x, y: np.divide(x, y), "DIVBYZERO", r"raised by divide\(0x3c00, 0x0\) at index \(1, 2\)"),
+    "in place": (lambda x, y: operator.itruediv(x, y), "DIVBYZERO", r"raised by divide\(.*\) at index \(1, 2\)"),
+    "log": (lambda x, y: np.log(y), "DIVBYZERO", r"DIVBYZERO raised by log\(0x0\) at index \(1, 2\)"),
+    "square": (lambda x, y: np.square(x * 300), "OVERFLOW", r"OVERFLOW raised by square\(0x5cb0, 0x5cb0\) at index \(0, 0\)"),
+    "sum": (lambda x, y: np.sum(x * 40000, axis=1), "OVERFLOW", r"OVERFLOW raised by sum\(.*\) at index \(0,\)"),
+    "matmul": (lambda x, y: (x * 200) @ (y * 200).T, "OVERFLOW", r"OVERFLOW raised by matmul\(.*\) at index \(0, 0\)"),
+    "mean": (lambda x, y: np.mean(x * 40000, axis=0), "OVERFLOW", r"OVERFLOW raised by mean\(.*\) at index \(0,\)"),
+    "std": (lambda x, y: np.std(x[:0], axis=1), "INVALID", "never"),
+    "prod": (lambda x, y: np.prod(x * 300, axis=1), "OVERFLOW", r"OVERFLOW raised by prod\(.*\) at index \(0,\)"),
+    "where": (lambda x, y: np.divide(x, y, where=y < 1), "DIVBYZERO", r"DIVBYZERO raised by divide\(.*\) at index \(1, 2\)"),
+    "sum where": (lambda x, y: np.sum(x * 40000, axis=0, where=y > 0), "OVERFLOW", r"OVERFLOW raised by sum\(.*\) at index \(0,\)"),
+    "at": (lambda x, y: np.divide.at(x, ([1, 0], [2, 1]), y[[0, 1], [0, 2]]), "DIVBYZERO", r"raised by divide\.at\(0x3c00, 0x0\) at index \(0, 1\)"),
+    "number": (lambda x, y: x + 0.1, "INEXACT", r"INEXACT raised by add\(0\.1\) at index \(\)"),
+    "signalling": (lambda x, y: softfloat.from_codes([0, 0x7D00], HALF) < 1, "INVALID", r"INVALID raised by less\(0x7d00, 0x3c00\) at index \(1,\)"),
+    "assignment": (lambda x, y: x.__setitem__(0, 1e9), "OVERFLOW", r"OVERFLOW raised by setitem\(1000000000\.0\)"),
+    "array": (lambda x, y: softfloat.array([1, 1e9], HALF), "OVERFLOW", r"OVERFLOW raised by array\(1000000000\.0\) at index \(1,\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_traps(name: str) -> None:
+    call, trap, message = TRAPS[name]
+    x, y = softfloat.ones((2, 3), HALF), softfloat.ones((2, 3), HALF)
+    y[1, 2] = 0
+    with softfloat.environment(traps=trap) as env:
+        if message == "never":
+            call(x, y)
+            return
+        with pytest.raises(FloatingPointTrap, match=message):
+            call(x, y)
+    assert trap in env.status
+    call(x, y)  # without traps: no error, no warning
+
+
+def test_a_trap_leaves_the_operation_complete() -> None:
+    x, y = softfloat.ones(3, HALF), softfloat.array([2, 0, 4], HALF)
+    with softfloat.environment(traps="DIVBYZERO"):
+        with pytest.raises(FloatingPointTrap):
+            x /= y
+        assert x.tolist() == [0.5, math.inf, 0.25]
+        out = softfloat.zeros(3, HALF)
+        with pytest.raises(FloatingPointTrap):
+            np.reciprocal(y, out=out)
+        assert out.tolist() == [0.5, math.inf, 0.25]
+
+
+BY_DATA = {"compress", "extract", "indexing", "trim_zeros", "unique", "union1d", "intersect1d", "setdiff1d", "setxor1d"}
+"""Functions whose results are as long as the numbers say."""
+
+
+@pytest.mark.parametrize("fmt", [SINGLE, E4M3, E2M1, E8M0, CUSTOM[3], CUSTOM[4]], ids=str)
+def test_every_function_in_other_formats(fmt: softfloat.Format) -> None:
+    """Results keep the format and have NumPy's shapes; what a format has no way to do, it refuses by name."""
+
+    def check(found: Any, model: Any) -> None:
+        if isinstance(model, (tuple, list)):
+            assert len(found) == len(model)
+            for one, other in zip(found, model, strict=True):
+                check(one, other)
+        elif isinstance(model, SoftArray):
+            assert isinstance(found, SoftArray)
+            assert found.format == fmt
+            assert found.codes.dtype == fmt.dtype
+            assert found.ndim == model.ndim
+            assert found.shape == model.shape or name in BY_DATA
+            assert int(found.codes.max(initial=0)) < 1 << fmt.bits
+        else:
+            assert type(found) is type(model)
+
+    for name, case in TABLE.items():
+        if name == "astype":
+            continue
+        operands = [x[:500] for x in OPERANDS[case.operands]()[0]]
+        halves = [softfloat.array(x) for x in operands]
+        others = [x.astype(fmt) for x in halves]
+        try:
+            found = case.call(*others)
+        except (TypeError, ValueError) as error:
+            if (fmt.signed and fmt.zero) or not re.search("needs a signed format|zero", str(error)):
+                raise
+            continue
+        check(found, case.call(*halves))
+
+
+def test_nothing_of_one_thread_shows_in_another() -> None:
+    """Threads share prepared loops and constants, and compute what one alone does."""
+    failures: list[str] = []
+
+    def work(seed: int) -> None:
+        with softfloat.environment(rounding="stochastic", seed=seed):
+            x = softfloat.zeros(7, HALF)
+            for k in range(200):
+                x += 0.001 * (k % 5 + 1)
+            found = x.codes.tolist()
+        wanted = np.zeros(7, np.uint16)
+        for k in range(200):
+            step = bits.encode(0.001 * (k % 5 + 1), HALF)[0]
+            wanted, _ = bits.add(wanted, step, HALF, rounding="stochastic", seed=seed, stream=k)
+        if found != wanted.tolist():
+            failures.append(f"seed {seed}")
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
