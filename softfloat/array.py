@@ -326,15 +326,19 @@ def _unary(ufunc: np.ufunc) -> Callable[[SoftArray], Any]:
     return lambda self: UFUNCS[ufunc](ufunc, "__call__", (self,), {})
 
 
-def _method(name: str) -> Callable[..., Any]:
-    """A method that is NumPy's function of that name."""
+SUMMED = "Summed as the environment's accumulator says; without one in order, each product and each sum rounded."
+STEPS = "In order, each product rounded to the format."
+
+
+def _method(name: str, how: str = "") -> Callable[..., Any]:
+    """A method that is NumPy's function of that name; `how` says what NumPy's documentation does not."""
     function = getattr(np, name)
 
     def method(self: SoftArray, *arguments: Any, **keywords: Any) -> Any:
         return FUNCTIONS[function](self, *arguments, **keywords)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"As `numpy.{name}`."
+    method.__doc__ = f"As `numpy.{name}`. {how}".rstrip()
     return method
 
 
@@ -739,27 +743,27 @@ class SoftArray:
     argpartition = _method("argpartition")
     argsort = _method("argsort")
     clip = _method("clip")
-    cumprod = _method("cumprod")
-    cumsum = _method("cumsum")
+    cumprod = _method("cumprod", STEPS)
+    cumsum = _method("cumsum", SUMMED)
     diagonal = _method("diagonal")
-    dot = _method("dot")
+    dot = _method("dot", SUMMED)
     max = _method("max")
-    mean = _method("mean")
+    mean = _method("mean", SUMMED)
     min = _method("min")
     nonzero = _method("nonzero")
-    prod = _method("prod")
+    prod = _method("prod", STEPS)
     put = _method("put")
     ravel = _method("ravel")
     repeat = _method("repeat")
     round = _method("round")
     searchsorted = _method("searchsorted")
     squeeze = _method("squeeze")
-    std = _method("std")
-    sum = _method("sum")
+    std = _method("std", SUMMED)
+    sum = _method("sum", SUMMED)
     swapaxes = _method("swapaxes")
     take = _method("take")
-    trace = _method("trace")
-    var = _method("var")
+    trace = _method("trace", SUMMED)
+    var = _method("var", SUMMED)
 
 
 class Flat:
