@@ -1,0 +1,681 @@
+"""Verdicts: results that another device computed, held against the right ones.
+
+>>> import io
+>>> from softfloat.testing.operations import resolve
+>>> rows = io.BytesIO(b"3C00 1000 3C00 01\\n3C01 1000 3C01 01\\n")  # 1 + 2^-11; 1 + 2^-10 + 2^-11, truncated
+>>> report = check_vectors(rows, resolve("f16_add"))
+>>> report.rows, report.mismatches, report.classes, report.first[0].ulps
+(2, 1, {'one ulp': 1}, 1)
+>>> report.findings[0].name
+'rounding toward_zero'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from softfloat import _markup, bits
+from softfloat.status import Flags
+from softfloat.testing.causes import NEARLY_ALL, Finding, Rows, diagnose
+from softfloat.testing.operations import Case, Column, Number
+from softfloat.testing.vectors import Chunk, File, Progress, VectorError, read_vectors
+
+__all__ = ["CLASSES", "FLAG_MODES", "NAN_MODES", "Checker", "Mismatch", "Report", "check_vectors"]
+
+Codes = np.ndarray[Any, Any]
+Pair: TypeAlias = tuple[Codes, Codes | None]
+
+FLAG_MODES = ("exact", "subset", "ignore")
+NAN_MODES = ("any", "canonical", "payload")
+WRONG_ROWS = 20_000  # at most so many, of rows that are wrong and of rows that are right, go to the diagnosis
+RIGHT_ROWS = 16_384
+SAMPLED_CODES = 1 << 21  # of operands, for dot products
+FIRST = 10
+CODE_OPERATIONS = {"negative", "abs", "copysign"}
+"""Operations on codes: their NaNs have the payloads of operands, and nothing else will do."""
+
+CLASSES = (
+    "flags only",
+    "NaN payload",
+    "signalling NaN",
+    "number instead of NaN",
+    "NaN instead of number",
+    "overflow",
+    "sign of zero",
+    "sign",
+    "subnormal flushed",
+    "subnormal",
+    "one ulp",
+    "several ulps",
+    "invalid integer",
+    "integer off by one",
+    "integer",
+    "answer",
+)
+"""Kinds of mismatch; the first that fits counts."""
+
+ULP_STEPS = (1, 2, 4, 16, 256)
+ULP_NAMES = ("1", "2-3", "4-15", "16-255", "256 and more")
+
+
+# -- comparing -------------------------------------------------------------------------------------------------------
+
+
+def is_nan(codes: Codes, number: Number) -> Codes:
+    """Which codes are NaN."""
+    if number.kind == "float64":
+        return np.isnan(codes.view(np.float64))
+    if number.format is None:
+        return np.zeros(codes.shape, bool)
+    return np.asarray(bits.isnan(codes, number.format))
+
+
+def is_signalling(codes: Codes, number: Number) -> Codes:
+    """Which codes are signalling NaNs."""
+    if number.kind == "float64":
+        return np.isnan(codes.view(np.float64)) & (codes & np.uint64(1 << 51) == 0)
+    if number.format is None:
+        return np.zeros(codes.shape, bool)
+    return np.asarray(bits.issnan(codes, number.format))
+
+
+def canonical_nan(number: Number) -> int:
+    """The NaN that results have under `nan="canonical"`."""
+    return 0x7FF8 << 48 if number.format is None else number.format.nan_code
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What counts as different.
+
+    Attributes
+    ----------
+    case : Case
+    flags : {"exact", "subset", "ignore"}
+        "subset": flags may be missing, but not be raised without reason.
+    nan : {"any", "canonical", "payload"}
+        "any": one quiet NaN is as good as another; "canonical": NaNs must be the format's positive quiet one;
+        "payload": to the bit as the environment's NaN policy has it.
+    """
+
+    case: Case
+    flags: str
+    nan: str
+
+    def __call__(self, expected: Pair, found: Pair) -> tuple[Codes, Codes]:
+        """Where results differ, and where flags do."""
+        (right, right_flags), (results, flags) = expected, found
+        number = self.case.target
+        wrong = results != right
+        if (
+            number.kind in ("float", "float64")
+            and self.nan != "payload"
+            and self.case.operation.name not in CODE_OPERATIONS
+        ):
+            if self.nan == "any":
+                candidates = np.flatnonzero(wrong)
+                if candidates.size:
+                    r, e = results[candidates], right[candidates]
+                    same = is_nan(r, number) & is_nan(e, number) & ~is_signalling(r, number)
+                    wrong[candidates[same]] = False
+            else:
+                nan = is_nan(right, number)
+                if nan.any():
+                    wrong[nan] = results[nan] != canonical_nan(number)
+        if self.flags == "ignore" or flags is None or right_flags is None:
+            return wrong, np.zeros(wrong.shape, bool)
+        return wrong, (flags & ~right_flags != 0) if self.flags == "subset" else flags != right_flags
+
+
+def ranks(codes: Codes, number: Number) -> Codes:
+    """Places of codes among the numbers of their type, in order, as uint64; both zeros have the same."""
+    middle = np.uint64(1 << 63)
+    if number.kind in ("unsigned", "bool") or (number.format is not None and not number.format.signed):
+        return codes.astype(np.uint64)
+    if number.kind == "signed":
+        return codes.view(np.dtype(f"i{codes.dtype.itemsize}")).astype(np.int64).view(np.uint64) ^ middle
+    top = codes.dtype.type(number.bits - 1)
+    magnitude = (codes & codes.dtype.type((1 << (number.bits - 1)) - 1)).astype(np.uint64)
+    return np.where(codes >> top != 0, middle - magnitude, middle + magnitude)
+
+
+def distances(right: Codes, results: Codes, number: Number) -> Codes:
+    """Numbers of steps from one to the other, as uint64. Between numbers: a NaN's place means nothing."""
+    first, second = ranks(right, number), ranks(results, number)
+    return np.where(first > second, first - second, second - first)
+
+
+def classify(case: Case, right: Codes, right_flags: Codes, results: Codes, wrong: Codes) -> Codes:
+    """The kind of each mismatch, as an index into `CLASSES`."""
+    number = case.target
+    conditions: list[tuple[str, Codes]] = [("flags only", ~wrong)]
+    if number.kind in ("bool", "flags") or case.operation.result == "class":
+        fallback = "answer"
+    elif number.kind in ("signed", "unsigned"):
+        off = distances(right, results, number) == 1
+        invalid = right_flags & Flags.INVALID != 0
+        conditions += [("invalid integer", invalid), ("integer off by one", off)]
+        fallback = "integer"
+    else:
+        fallback = "several ulps"
+        conditions += _float_conditions(number, right, results)
+    index = [CLASSES.index(name) for name, _ in conditions]
+    return np.select([condition for _, condition in conditions], index, CLASSES.index(fallback))
+
+
+def _float_conditions(number: Number, right: Codes, results: Codes) -> list[tuple[str, Codes]]:
+    nan, found_nan = is_nan(right, number), is_nan(results, number)
+    sign = (1 << (number.bits - 1)) if number.format is None else number.format.sign_bit
+    keep = right.dtype.type(((1 << number.bits) - 1) & ~sign)
+    size, found_size = right & keep, results & keep
+    if number.format is None:
+        infinite, found_infinite = (np.isinf(x.view(np.float64)) for x in (right, results))
+        tiny, found_tiny = ((x > 0) & (x < 1 << 52) for x in (size, found_size))
+        zero, found_zero = size == 0, found_size == 0
+    else:
+        infinite, found_infinite = (np.asarray(bits.isinf(x, number.format)) for x in (right, results))
+        tiny, found_tiny = (np.asarray(bits.issubnormal(x, number.format)) for x in (right, results))
+        zero, found_zero = (np.asarray(bits.iszero(x, number.format)) for x in (right, results))
+    return [
+        ("signalling NaN", found_nan & nan & is_signalling(results, number)),
+        ("NaN payload", found_nan & nan),
+        ("number instead of NaN", nan),
+        ("NaN instead of number", found_nan),
+        ("overflow", infinite != found_infinite),
+        ("sign of zero", zero & found_zero),
+        ("sign", size == found_size),
+        ("subnormal flushed", tiny & found_zero),
+        ("subnormal", tiny | found_tiny),
+        ("one ulp", distances(right, results, number) == 1),
+    ]
+
+
+# -- what is reported ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A number as it stands in a file, and what it means."""
+
+    name: str
+    code: str
+    fields: tuple[tuple[str, str], ...]
+    value: str
+
+    @property
+    def pattern(self) -> str:
+        """Bits, with a space between fields."""
+        return " ".join(digits for _, digits in self.fields)
+
+    def as_dict(self) -> dict[str, str]:
+        """For JSON."""
+        return {"name": self.name, "code": self.code, "bits": self.pattern, "value": self.value}
+
+
+def decoded(name: str, code: int, number: Number) -> Decoded:
+    """A code with its bit fields and value."""
+    text = f"0x{code:0{-(-number.bits // 4)}x}"
+    if number.kind == "float64":
+        digits = f"{code:064b}"
+        fields = (("sign", digits[0]), ("exponent", digits[1:12]), ("fraction", digits[12:]))
+        return Decoded(name, text, fields, repr(float(np.uint64(code).view(np.float64))))
+    if number.format is not None:
+        value = float(bits.decode(code, number.format))
+        shown = f"{value:.9g}"  # enough to tell any two numbers of 24 bits apart
+        if value != value and bits.issnan(code, number.format):
+            shown = "signalling nan"
+        return Decoded(name, text, tuple(_markup.bit_fields(code, number.format)), shown)
+    if number.kind == "bool":
+        return Decoded(name, text, (), str(bool(code)).lower())
+    if number.kind == "signed" and code >> (number.bits - 1):
+        return Decoded(name, text, (), str(code - (1 << number.bits)))
+    if number.name == "class":
+        return Decoded(name, text, (), bits.CLASSES[code] if code < len(bits.CLASSES) else "no class")
+    return Decoded(name, text, (), str(code))
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A wrong row.
+
+    Attributes
+    ----------
+    line : int
+        Of the file, or row of an archive, from 1.
+    kind : str
+        One of `CLASSES`.
+    operands : tuple of Decoded
+        Of dot products, all of them.
+    expected, actual : Decoded
+    expected_flags, actual_flags : Flags or None
+        None where flags are not looked at.
+    ulps : int or None
+        Steps between the two, among the numbers of the format (or integers); None where there are none to count: of
+        NaNs, zeros, answers, and flags alone.
+    """
+
+    line: int
+    kind: str
+    operands: tuple[Decoded, ...]
+    expected: Decoded
+    actual: Decoded
+    expected_flags: Flags | None
+    actual_flags: Flags | None
+    ulps: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: flags as lists of names."""
+
+        def names(flags: Flags | None) -> list[str] | None:
+            return None if flags is None else [str(flag.name) for flag in Flags if flag in flags]
+
+        return {
+            "line": self.line,
+            "class": self.kind,
+            "operands": [x.as_dict() for x in self.operands],
+            "expected": self.expected.as_dict() | {"flags": names(self.expected_flags)},
+            "actual": self.actual.as_dict() | {"flags": names(self.actual_flags)},
+            "ulps": self.ulps,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What came of checking a file.
+
+    Attributes
+    ----------
+    title : str
+        Operation, formats and environment.
+    flags, nan : str
+        What counted as different.
+    rows : int
+        Well-formed rows that were checked.
+    mismatches, wrong_results, wrong_flags : int
+        Rows with anything wrong; with a wrong result; with wrong flags.
+    classes : dict of str to int
+        Mismatches by kind.
+    missing_flags, extra_flags : dict of str to int
+        Rows that lack a flag, and rows that raise one without reason.
+    ulps : dict of str to int
+        Wrong results by their distance from the right ones; those that have one.
+    largest_ulps : int
+    first : tuple of Mismatch
+    findings : tuple of Finding
+        What explains the mismatches.
+    explained : float
+        Share of the mismatches that the findings explain.
+    diagnosed : int
+        Mismatches that the diagnosis looked at.
+    malformed : tuple of (int, str)
+        Lines that are no rows, and why.
+    failure : str
+        Why reading stopped, or ""; that a file has no rows is a failure too.
+    interrupted : bool
+        Whether somebody stopped it.
+    """
+
+    title: str
+    flags: str
+    nan: str
+    rows: int = 0
+    mismatches: int = 0
+    wrong_results: int = 0
+    wrong_flags: int = 0
+    classes: dict[str, int] = field(default_factory=dict)
+    missing_flags: dict[str, int] = field(default_factory=dict)
+    extra_flags: dict[str, int] = field(default_factory=dict)
+    ulps: dict[str, int] = field(default_factory=dict)
+    largest_ulps: int = 0
+    first: tuple[Mismatch, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    explained: float = 0.0
+    diagnosed: int = 0
+    malformed: tuple[tuple[int, str], ...] = ()
+    failure: str = ""
+    interrupted: bool = False
+
+    @property
+    def well_formed(self) -> bool:
+        """Whether there are rows, and nothing but rows."""
+        return bool(self.rows) and not self.malformed and not self.failure
+
+    @property
+    def passed(self) -> bool:
+        """Whether the file was read to its end, and all its rows are right."""
+        return self.well_formed and not self.mismatches and not self.interrupted
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 passed, 1 mismatches, 2 malformed, 130 interrupted."""
+        if self.interrupted:
+            return 130
+        if not self.well_formed:
+            return 2
+        return 1 if self.mismatches else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        names = ("title", "flags", "nan", "rows", "mismatches", "wrong_results", "wrong_flags", "classes")
+        more = ("missing_flags", "extra_flags", "ulps", "largest_ulps")
+        return {
+            "passed": self.passed,
+            **{name: getattr(self, name) for name in (*names, *more)},
+            "first": [x.as_dict() for x in self.first],
+            "causes": [x.as_dict() for x in self.findings],
+            "explained": self.explained,
+            "diagnosed": self.diagnosed,
+            "malformed": [{"line": line, "reason": reason} for line, reason in self.malformed],
+            "failure": self.failure or None,
+            "interrupted": self.interrupted,
+        }
+
+
+# -- checking --------------------------------------------------------------------------------------------------------
+
+
+class Sample:
+    """Rows from all over a file, each as likely as the others, and no more than a given number."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        self.limit, self.random = limit, np.random.default_rng(seed)
+        self.keys = np.empty(0)
+        self.rows: list[tuple[Codes, Rows]] = []  # keys and rows of pieces
+        self.bound, self.held = 1.0, 0
+
+    def add(self, rows: Rows, count: int, chosen: Callable[[Codes], Codes]) -> None:
+        """Offer rows; `chosen` turns places among the `count` offered into places in `rows`."""
+        keys = self.random.random(count)
+        places = np.flatnonzero(keys < self.bound)
+        if not places.size:
+            return
+        self.rows.append((keys[places], rows.part(chosen(places))))
+        self.held += places.size
+        if self.held > 2 * self.limit:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        keys = np.concatenate([keys for keys, _ in self.rows])
+        self.bound = float(np.partition(keys, self.limit)[self.limit])
+        kept = [(keys[keys < self.bound], rows.part(keys < self.bound)) for keys, rows in self.rows]
+        self.rows = [joined_pieces(kept)]
+        self.held = len(self.rows[0][0])
+
+    def taken(self) -> Rows | None:
+        """The sample; None if nothing was offered."""
+        if not self.rows:
+            return None
+        if self.held > self.limit:
+            self._shrink()
+        return joined_pieces(self.rows)[1]
+
+
+def joined_pieces(pieces: Sequence[tuple[Codes, Rows]]) -> tuple[Codes, Rows]:
+    """Pieces end to end."""
+    rows = [x for _, x in pieces]
+
+    def flags(found: Iterable[Codes | None]) -> Codes | None:
+        some = [x for x in found if x is not None]
+        return np.concatenate(some) if some else None
+
+    joined = Rows(
+        [np.concatenate(column) for column in zip(*(x.operands for x in rows), strict=True)],
+        (np.concatenate([x.right[0] for x in rows]), np.concatenate([x.right[1] for x in rows])),
+        (np.concatenate([x.found[0] for x in rows]), flags(x.found[1] for x in rows)),
+    )
+    return np.concatenate([keys for keys, _ in pieces]), joined
+
+
+class Checker:
+    """Chunks in, a report out; `report` can be asked at any time.
+
+    Parameters are those of `check_vectors`.
+    """
+
+    def __init__(self, case: Case, flags: str = "exact", nan: str | None = None, first: int = FIRST) -> None:
+        if flags not in FLAG_MODES:
+            raise ValueError(f"flags must be one of {', '.join(map(repr, FLAG_MODES))}, got {flags!r}")
+        if nan is None:
+            nan = "any" if case.environment.nan == "canonical" else "payload"
+        if nan not in NAN_MODES:
+            raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_MODES))}, got {nan!r}")
+        if isinstance(first, bool) or not isinstance(first, int) or first < 0:
+            raise ValueError(f"first must be a non-negative integer, got {first!r}")
+        self.case, self.differ, self.shown = case, Comparison(case, flags, nan), first
+        wide = sum(column.length or 1 for column in case.operands)
+        limit = max(64, SAMPLED_CODES // wide)
+        self.wrong, self.right = Sample(min(WRONG_ROWS, limit), 1), Sample(min(RIGHT_ROWS, limit), 2)
+        self.rows = self.mismatches = self.wrong_results = self.wrong_flags = 0
+        self.classes = np.zeros(len(CLASSES), np.int64)
+        self.missing, self.extra = np.zeros(5, np.int64), np.zeros(5, np.int64)
+        self.ulps = np.zeros(len(ULP_STEPS), np.int64)
+        self.largest_ulps = 0
+        self.first: list[Mismatch] = []
+        self.sequences = [Late(self.differ), Sticky(self.differ)]
+
+    def feed(self, chunk: Chunk) -> None:
+        """Check some rows."""
+        right, right_flags = self.case.run(chunk.operands)
+        wrong, flags_wrong = self.differ((right, right_flags), (chunk.results, chunk.flags))
+        self.rows += len(chunk)
+        for sequence in self.sequences:
+            sequence.feed((right, right_flags), (chunk.results, chunk.flags))
+        rows = Rows(chunk.operands, (right, right_flags), (chunk.results, chunk.flags))
+        bad = wrong | flags_wrong
+        if not bad.any():
+            self.right.add(rows, len(chunk), lambda places: places)
+            return
+        good = np.flatnonzero(~bad)
+        self.right.add(rows, good.size, lambda places: good[places])
+        places = np.flatnonzero(bad)
+        self.wrong.add(rows, places.size, lambda chosen: places[chosen])
+        self._count(rows.part(places), chunk.lines[places], wrong[places], flags_wrong[places])
+
+    def _count(self, rows: Rows, lines: Codes, wrong: Codes, flags_wrong: Codes) -> None:
+        (right, right_flags), (results, flags) = rows.right, rows.found
+        self.mismatches += len(rows)
+        self.wrong_results += int(wrong.sum())
+        self.wrong_flags += int(flags_wrong.sum())
+        kinds = classify(self.case, right, right_flags, results, wrong)
+        self.classes += np.bincount(kinds, minlength=len(CLASSES))
+        if flags is not None:
+            for bit in range(5):
+                self.missing[bit] += int((flags_wrong & (right_flags & ~flags) >> bit & 1 != 0).sum())
+                self.extra[bit] += int((flags_wrong & (flags & ~right_flags) >> bit & 1 != 0).sum())
+        number = self.case.target
+        measured = np.zeros(len(rows), bool)
+        far = distances(right, results, number)
+        if number.kind not in ("bool", "flags") and self.case.operation.result != "class":
+            measured = wrong & ~is_nan(right, number) & ~is_nan(results, number) & (far > 0)
+            if measured.any():
+                steps = np.searchsorted(np.array(ULP_STEPS, np.uint64), far[measured], "right") - 1
+                self.ulps += np.bincount(steps, minlength=len(ULP_STEPS))
+                self.largest_ulps = max(self.largest_ulps, int(far[measured].max()))
+        for i in range(min(self.shown - len(self.first), len(rows))):
+            ulps = int(far[i]) if measured[i] else None
+            self.first.append(self._mismatch(rows, i, int(lines[i]), CLASSES[kinds[i]], ulps))
+
+    def _mismatch(self, rows: Rows, i: int, line: int, kind: str, ulps: int | None) -> Mismatch:
+        (right, right_flags), (results, flags) = rows.right, rows.found
+        looked_at = flags is not None and self.differ.flags != "ignore"
+        return Mismatch(
+            line,
+            kind,
+            tuple(
+                x
+                for column, codes in zip(self.case.operands, rows.operands, strict=True)
+                for x in _spelled(column, codes[i])
+            ),
+            decoded("expected", int(right[i]), self.case.target),
+            decoded("actual", int(results[i]), self.case.target),
+            Flags(int(right_flags[i])) if looked_at else None,
+            Flags(int(flags[i])) if looked_at and flags is not None else None,
+            ulps,
+        )
+
+    def report(
+        self,
+        malformed: Sequence[tuple[int, str]] = (),
+        failure: str = "",
+        interrupted: bool = False,
+        causes: bool = True,
+    ) -> Report:
+        """What is known by now; with `causes`, also why rows are wrong."""
+        findings: list[Finding] = []
+        explained, wrong = 0.0, self.wrong.taken()
+        if causes and wrong is not None:
+            right = self.right.taken()
+            findings, explained = diagnose(
+                self.case, wrong, wrong.part(slice(0)) if right is None else right, self.differ
+            )
+            sequences = [x for x in (s.finding(self.mismatches) for s in self.sequences) if x is not None]
+            if sequences and not any(x.named and x.share >= NEARLY_ALL for x in findings):
+                findings, explained = sequences, sequences[0].share
+        if not self.rows and not failure and not malformed and not interrupted:
+            failure = "there are no rows"
+        names = [str(flag.name) for flag in Flags]
+        counted = lambda names, counts: {n: int(c) for n, c in zip(names, counts, strict=True) if c}  # noqa: E731
+        return Report(
+            title=self.case.title,
+            flags=self.differ.flags,
+            nan=self.differ.nan,
+            rows=self.rows,
+            mismatches=self.mismatches,
+            wrong_results=self.wrong_results,
+            wrong_flags=self.wrong_flags,
+            classes=counted(CLASSES, self.classes),
+            missing_flags=counted(names, self.missing),
+            extra_flags=counted(names, self.extra),
+            ulps=counted(ULP_NAMES, self.ulps),
+            largest_ulps=self.largest_ulps,
+            first=tuple(self.first),
+            findings=tuple(findings),
+            explained=explained,
+            diagnosed=0 if wrong is None else len(wrong),
+            malformed=tuple(malformed),
+            failure=failure,
+            interrupted=interrupted,
+        )
+
+
+def _spelled(column: Column, codes: Any) -> list[Decoded]:
+    if column.length is None:
+        return [decoded(column.name, int(codes), column.number)]
+    return [decoded(f"{column.name}{i}", int(code), column.number) for i, code in enumerate(codes)]
+
+
+class Late:
+    """A mistake that only the order of rows tells: results, and flags, of the row before."""
+
+    name, meaning = "late by one row", "results and flags are those of the row before"
+
+    def __init__(self, differ: Comparison) -> None:
+        self.differ = differ
+        self.last: tuple[Codes, Codes] | None = None
+        self.broken = False
+        self.rows = 0
+
+    def feed(self, right: tuple[Codes, Codes], found: Pair) -> None:
+        """Look at some rows."""
+        if self.broken:
+            return
+        before = self.last or (found[0][:1], right[1][:1] if found[1] is None else found[1][:1])
+        late = tuple(np.concatenate([first, rest[:-1]]) for first, rest in zip(before, right, strict=True))
+        wrong, flags_wrong = self.differ((late[0], late[1]), found)
+        self.broken = bool((wrong | flags_wrong).any())
+        self.rows += len(wrong)
+        self.last = right[0][-1:], right[1][-1:]
+
+    def finding(self, mismatches: int) -> Finding | None:
+        """What it explains: everything or nothing."""
+        if self.broken or self.rows < 3 or not mismatches:
+            return None
+        return Finding(self.name, self.meaning, 1.0, 1.0, 0, True)
+
+
+class Sticky(Late):
+    """The other one: flags that nobody lowers."""
+
+    name, meaning = "sticky flags", "flags are never lowered: those of all rows before are added"
+
+    def feed(self, right: tuple[Codes, Codes], found: Pair) -> None:
+        """Look at some rows."""
+        if self.broken or found[1] is None:
+            self.broken = True
+            return
+        flags = right[1].copy()
+        if self.last is not None:
+            flags[:1] |= self.last[1]
+        sticky = np.bitwise_or.accumulate(flags)
+        wrong, flags_wrong = self.differ((right[0], sticky), found)
+        self.broken = bool((wrong | flags_wrong).any())
+        self.rows += len(wrong)
+        self.last = right[0][-1:], sticky[-1:]
+
+
+def check_vectors(
+    file: File | Iterable[Chunk],
+    case: Case,
+    *,
+    flags: str = "exact",
+    nan: str | None = None,
+    first: int = FIRST,
+    causes: bool = True,
+    progress: Progress | None = None,
+    interruptible: bool = False,
+) -> Report:
+    """Hold the rows of a file against the right results.
+
+    Parameters
+    ----------
+    file : path, "-", binary stream, or iterable of Chunk
+        As `read_vectors` takes it, or what it yields.
+    case : Case
+        What the columns are, and how results are rounded.
+    flags : {"exact", "subset", "ignore"}
+        How flags are compared: all; those that are raised must be right; not at all, and the file need not have them.
+    nan : {"any", "canonical", "payload"}, optional
+        How NaN results are compared: quiet ones are all the same; they must be the format's canonical one; to the bit
+        as the environment's NaN policy says. Default "any", and "payload" where the policy is not "canonical".
+    first : int
+        How many mismatches are described.
+    causes : bool
+        Look for known mistakes that explain what is wrong.
+    progress : callable, optional
+        As of `read_vectors`.
+    interruptible : bool
+        Report after Ctrl-C what was checked so far; otherwise KeyboardInterrupt goes on.
+
+    Returns
+    -------
+    Report
+        Malformed lines and damage are in it, not raised.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For the arguments, naming what is accepted.
+    OSError
+        If the file cannot be read.
+    """
+    checker = Checker(case, flags, nan, first)
+    malformed: list[tuple[int, str]] = []
+    failure, interrupted = "", False
+    try:
+        is_file = isinstance(file, (str, bytes)) or hasattr(file, "read") or hasattr(file, "__fspath__")
+        chunks: Any = file
+        if is_file:
+            chunks = read_vectors(file, case, flags=flags != "ignore", malformed=malformed, progress=progress)  # type: ignore[arg-type]
+        for chunk in chunks:
+            checker.feed(chunk)
+    except VectorError as error:
+        failure = str(error)
+    except KeyboardInterrupt:
+        if not interruptible:
+            raise
+        interrupted = True
+    return checker.report(malformed, failure, interrupted, causes)

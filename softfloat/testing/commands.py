@@ -1,0 +1,446 @@
+"""The command line's `softfloat vectors` and `softfloat check`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import softfloat
+from softfloat._output import CommandError, console, print_json, replacing
+from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
+from softfloat.formats import ROSTER
+from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.testing.operations import OPERATIONS, Case, as_rounding_mode, resolve
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from softfloat.testing.check import Decoded, Mismatch, Report
+
+__all__ = ["add_parsers", "junit", "render_report"]
+
+MOST_OPERANDS = 8  # of a dot product, shown for each mismatch
+
+
+def add_parsers(commands: Any) -> None:
+    """Add the commands to the subparsers of the command line."""
+    operations = f"operations: {', '.join(OPERATIONS)}; and Berkeley TestFloat's names: f16_add, f32_to_f16 ..."
+    formats = f"formats: {', '.join(ROSTER)}"
+    vectors = commands.add_parser(
+        "vectors",
+        help="write test vectors: operands, right results, flags",
+        description="Writes rows of operands, the right result and its flags, as hexadecimal text in Berkeley "
+        "TestFloat's columns, or as a NumPy archive.",
+        epilog=f"{operations}. {formats}",
+    )
+    vectors.add_argument("operation", metavar="OP", help="what to compute")
+    _add_case_options(vectors)
+    output = "where to; .npz makes an archive, .gz compressed text (default: standard output)"
+    vectors.add_argument("--output", "-o", default="-", metavar="FILE", help=output)
+    vectors.add_argument("--count", "-n", type=_positive, metavar="N", help="rows (default: 10000)")
+    vectors.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the operands (default: 0)")
+    names = "bits, edge, mixed, normal, subnormal, ties or cancellation (default: mixed)"
+    vectors.add_argument("--distribution", default="mixed", metavar="NAME", help=f"of the operands: {names}")
+    level = "random, or exhaustive: all operands there are (default: random)"
+    vectors.add_argument("--level", default="random", metavar="LEVEL", help=level)
+    vectors.set_defaults(run=_vectors)
+
+    check = commands.add_parser(
+        "check",
+        help="check results that other hardware or tools computed",
+        description="Reads rows of operands, result and flags as another device filled them in, and reports what is "
+        "wrong and which known mistake explains it. Exit status 0 if every row is right, 1 if some are wrong, 2 if the "
+        "file is malformed or has no rows.",
+        epilog=f"{operations}. {formats}",
+    )
+    check.add_argument("file", metavar="FILE", help="text, compressed text or an archive; - for standard input")
+    check.add_argument("--op", required=True, metavar="OP", help="what was computed")
+    _add_case_options(check)
+    flags = "exact; subset: flags may be missing; ignore (default: exact)"
+    check.add_argument("--flags", default="exact", metavar="HOW", help=f"how flags are compared: {flags}")
+    nans = "any quiet one for another; canonical; payload: bit for bit (default: any; with --nan-policy, payload)"
+    check.add_argument("--nan", metavar="HOW", help=f"how NaNs are compared: {nans}")
+    check.add_argument("--first", type=_count, default=10, metavar="N", help="mismatches to show (default: 10)")
+    check.add_argument("--no-causes", action="store_true", help="do not look for a cause")
+    check.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    check.add_argument("--junit", metavar="FILE.xml", help="also write the verdict as JUnit XML")
+    check.set_defaults(run=_check)
+
+
+def _add_case_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--format", "-f", metavar="NAME", help="of the operands; vecdot takes two, with a comma between them")
+    add("--to", metavar="NAME", help="what convert converts to; what vecdot's result is in")
+    add("--rounding", "-r", metavar="MODE", help=f"{_names(Rounding)} (default: nearest_even), or TestFloat's names")
+    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: infinity)")
+    add("--tininess", metavar="WHEN", help=f"{_names(Tininess)} rounding (default: after)")
+    add("--infinite-input", metavar="RULE", help=f"what convert makes of infinity: {_names(InfiniteInput)}")
+    add("--daz", action="store_true", help="subnormal operands count as zero")
+    add("--ftz", action="store_true", help="subnormal results become zero")
+    add("--nan-policy", metavar="NAME", help=f"{', '.join(NAN_POLICIES)} (default: canonical)")
+    add("--sr-bits", type=_positive, metavar="N", help="width of the random numbers of stochastic rounding")
+    exact = "raise inexact when rounding to integers (default; not with TestFloat's names)"
+    add("--exact", action=argparse.BooleanOptionalAction, default=None, help=exact)
+    accumulator = 'how vecdot sums, such as amp("half"), tensor_core("H100"), fma("float16")'
+    add("--accumulator", metavar="PRESET", help=accumulator)
+    add("--length", type=_positive, metavar="K", help="products of vecdot (default: 16)")
+    add("--addend", action="store_true", help="vecdot has an operand c, where sums start")
+
+
+def _names(kind: Any) -> str:
+    return ", ".join(member.name.lower() for member in kind)
+
+
+def _integer(text: str, low: int, high: int, accepted: str) -> int:
+    try:
+        number = int(text, 0) if len(text) < 40 else low - 1
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"must be {accepted}, got {text.strip()[:40]!r}")
+    return number
+
+
+def _positive(text: str) -> int:
+    return _integer(text, 1, 2**63 - 1, "a positive integer")
+
+
+def _count(text: str) -> int:
+    return _integer(text, 0, 2**63 - 1, "a non-negative integer")
+
+
+def _seed(text: str) -> int:
+    return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
+
+
+def _case(operation: str, options: argparse.Namespace) -> Case:
+    """The case that options describe."""
+    try:
+        settings: dict[str, Any] = {"daz": options.daz, "ftz": options.ftz, "sr_bits": options.sr_bits}
+        if options.rounding is not None:
+            settings["rounding"] = as_rounding_mode(options.rounding)
+        for name, kind in (("overflow", Overflow), ("tininess", Tininess), ("infinite_input", InfiniteInput)):
+            if getattr(options, name) is not None:
+                settings[name] = as_member(kind, getattr(options, name), name)
+        if options.nan_policy is not None:
+            settings["nan"] = options.nan_policy
+        formats = options.format
+        if formats is not None and "," in formats:
+            formats = [name.strip() for name in formats.split(",")]
+        return resolve(
+            operation,
+            formats,
+            options.to,
+            environment=Environment(**settings),
+            exact=options.exact,
+            accumulator=options.accumulator,
+            length=options.length,
+            addend=options.addend,
+        )
+    except (ValueError, TypeError) as error:
+        raise CommandError(_line(str(error))) from None
+
+
+def _line(text: str) -> str:
+    """A message as one line of printable characters."""
+    return "".join(x if x.isprintable() else "?" for x in " ".join(text.split()))
+
+
+def _refused(file: str, doing: str, error: OSError | ValueError) -> CommandError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return CommandError(_line(f"cannot {doing} {file}: {reason}"))
+
+
+@contextlib.contextmanager
+def _progress(what: str, total: int | None, count: bool) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    amount = MofNCompleteColumn() if count else DownloadColumn()
+    columns = TextColumn(what), BarColumn(), amount, TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+# -- softfloat vectors -----------------------------------------------------------------------------------------------
+
+
+def _vectors(options: argparse.Namespace) -> int:
+    from softfloat.testing.vectors import count_exhaustive, write_vectors
+
+    case = _case(options.operation, options)
+    try:
+        total = count_exhaustive(case) if options.level == "exhaustive" else options.count or 10_000
+        with _progress("rows", total, count=True) as progress:
+            rows = write_vectors(
+                options.output,
+                case,
+                options.count,
+                seed=options.seed,
+                distribution=options.distribution,
+                level=options.level,
+                progress=progress,
+            )
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if options.output == "-":
+            raise
+        raise _refused(options.output, "write", error) from None
+    except ValueError as error:
+        raise CommandError(_line(str(error))) from None
+    if options.output != "-":
+        print(f"{_grouped(rows)} rows of {case.title}: {options.output}")
+    return 0
+
+
+# -- softfloat check -------------------------------------------------------------------------------------------------
+
+
+def _check(options: argparse.Namespace) -> int:
+    from softfloat.testing.check import check_vectors
+
+    case = _case(options.op, options)
+    if options.junit is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
+        raise CommandError(_line(f"cannot write {options.junit}: its folder does not exist"))
+    try:
+        with _progress("checked", _size(options.file), count=False) as progress:
+            report = check_vectors(
+                options.file,
+                case,
+                flags=options.flags,
+                nan=options.nan,
+                first=options.first,
+                causes=not options.no_causes,
+                progress=progress,
+                interruptible=True,
+            )
+    except OSError as error:
+        raise _refused(options.file, "read", error) from None
+    except ValueError as error:
+        raise CommandError(_line(str(error))) from None
+    if options.junit is not None:
+        try:
+            with replacing(options.junit) as file:
+                file.write(junit(report, options.file))
+        except OSError as error:
+            raise _refused(options.junit, "write", error) from None
+    if options.json:
+        print_json({"version": softfloat.__version__, "file": options.file, **report.as_dict()})
+    else:
+        console().print(render_report(report, options.file))
+    return report.status
+
+
+def _size(file: str) -> int | None:
+    """Bytes of rows in a file; None where nobody knows before the end."""
+    from softfloat.testing.vectors import is_compressed
+
+    try:
+        known = file != "-" and stat.S_ISREG(os.stat(file).st_mode) and not is_compressed(file)
+        return os.stat(file).st_size if known else None
+    except (OSError, ValueError):
+        return None
+
+
+def _grouped(number: int) -> str:
+    return f"{number:_}".replace("_", " ")
+
+
+def _share(share: float) -> str:
+    text = f"{share:.2%}"
+    return ">99.99%" if text == "100.00%" and share < 1 else text.replace(".00%", "%")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {_grouped(count)}" for name, count in counts.items())
+
+
+def verdict(report: Report) -> str:
+    """The report in a word or two."""
+    if report.interrupted:
+        return "interrupted"
+    if not report.well_formed:
+        return "malformed"
+    return "passed" if report.passed else "FAILED"
+
+
+def render_report(report: Report, file: str = "") -> RenderableType:
+    """A report as tables for a rich console."""
+    from rich.console import Group
+    from rich.text import Text
+
+    style = {"passed": "green", "FAILED": "bold red"}.get(verdict(report), "bold yellow")
+    head = Text.assemble((verdict(report), style), f"  {report.title}")
+    if file:
+        head.append(f": {_line(file)}", "dim")
+    so_far = " so far" if report.interrupted else ""
+    parts: list[RenderableType] = [
+        head,
+        Text(f"{_grouped(report.rows)} rows{so_far}, {_grouped(report.mismatches)} mismatches"),
+    ]
+    compared = f"flags: {report.flags}, NaNs: {report.nan}"
+    parts.append(
+        Text(
+            f"{_grouped(report.wrong_results)} results and {_grouped(report.wrong_flags)} flags are wrong ({compared})"
+        )
+    )
+    if report.failure:
+        parts.append(Text(f"not read to the end: {report.failure}" if report.rows else report.failure, "bold red"))
+    for line, reason in report.malformed:
+        parts.append(Text(f"malformed line {line}: {reason}", "red"))
+    if report.mismatches:
+        parts += [Text(), _summary(report), Text()]
+        parts += _explanations(report)
+        parts += [Text(), *_shown(report)]
+    return Group(*parts)
+
+
+def _grid() -> Table:
+    from rich.table import Table
+
+    return Table.grid(padding=(0, 2, 0, 0))
+
+
+def _summary(report: Report) -> RenderableType:
+    table = _grid()
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    for name, count in sorted(report.classes.items(), key=lambda item: -item[1]):
+        table.add_row(name, _grouped(count), _share(count / report.mismatches))
+    from rich.console import Group
+    from rich.text import Text
+
+    notes = []
+    if report.ulps:
+        notes.append(f"distance in ulps: {_counts(report.ulps)}; at most {_grouped(report.largest_ulps)}")
+    if report.missing_flags:
+        notes.append(f"flags missing: {_counts(report.missing_flags)}")
+    if report.extra_flags:
+        notes.append(f"flags raised without reason: {_counts(report.extra_flags)}")
+    return Group(table, *(Text(note) for note in notes))
+
+
+def _explanations(report: Report) -> list[RenderableType]:
+    from rich.text import Text
+
+    if not report.findings:
+        return [Text("No known mistake explains this.", "dim")]
+    several = len(report.findings) > 1
+    named = all(x.named for x in report.findings)
+    lines: list[RenderableType] = []
+    sampled = "" if report.diagnosed == report.mismatches else f" (of {_grouped(report.diagnosed)} looked at)"
+    if several and named and all(x.share >= 0.99 for x in report.findings):
+        lines.append(Text("Any of these explains it; these rows do not tell them apart:"))
+    elif several:
+        lines.append(Text(f"Together these explain {_share(report.explained)} of the mismatches{sampled}:"))
+    for finding in report.findings:
+        text = Text.assemble(
+            ("cause: " if finding.named else "perhaps: ", ""), (finding.name, "bold"), f", {finding.meaning}"
+        )
+        explains = f"explains {_share(finding.share)} of the mismatches{sampled}"
+        if finding.result_share == finding.result_share and finding.result_share > finding.share:
+            explains += f", {_share(finding.result_share)} of the wrong results"
+        lines += [text, Text(f"  {explains}", "dim")]
+    return lines
+
+
+def _shown(report: Report) -> list[RenderableType]:
+    from rich.text import Text
+
+    from softfloat import _markup
+
+    parts: list[RenderableType] = []
+    for found in report.first:
+        steps = "" if found.ulps is None else f", {_grouped(found.ulps)} apart"
+        parts.append(Text(f"line {found.line}: {found.kind}{steps}", "bold"))
+        table = _grid()
+        for style in ("dim", "", "", ""):
+            table.add_column(style=style, overflow="fold")
+
+        def row(x: Decoded, flags: str = "", table: Table = table) -> None:
+            fields: Text = _markup.styled(x.fields) if x.fields else Text()
+            table.add_row(f"  {x.name}", x.code, fields, x.value, flags)
+
+        for operand in found.operands[:MOST_OPERANDS]:
+            row(operand)
+        hidden = len(found.operands) - MOST_OPERANDS
+        if hidden > 0:
+            table.add_row("  ...", "", Text(f"{hidden} more operands", "dim"), "")
+        row(found.expected, _flags(found, True))
+        row(found.actual, _flags(found, False))
+        parts.append(table)
+    return parts
+
+
+def _flags(found: Mismatch, expected: bool) -> str:
+    flags = found.expected_flags if expected else found.actual_flags
+    return "" if flags is None else str(flags)
+
+
+# -- JUnit -----------------------------------------------------------------------------------------------------------
+
+
+def junit(report: Report, file: str = "") -> bytes:
+    """A report as JUnit XML: a test for the file's form, one for results, one for flags."""
+    from xml.etree.ElementTree import Element, SubElement, tostring
+
+    suite = Element("testsuite", name=_legal(f"softfloat check {report.title}"))
+    problems = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+
+    def test(name: str, kind: str = "", message: str = "", text: str = "") -> None:
+        case = SubElement(suite, "testcase", classname=_legal(f"softfloat.{file or 'vectors'}"), name=name)
+        problems["tests"] += 1
+        if kind:
+            problems["failures" if kind == "failure" else "errors"] += 1
+            SubElement(case, kind, message=_legal(message), type=kind).text = _legal(text)
+
+    if report.well_formed and not report.interrupted:
+        test("rows")
+    else:
+        reasons = [report.failure] if report.failure else []
+        reasons += [f"line {line}: {reason}" for line, reason in report.malformed]
+        reasons += ["interrupted"] if report.interrupted else []
+        test("rows", "error", reasons[0] if reasons else "there are no rows", "\n".join(reasons))
+    details = "\n".join(
+        [
+            *(f"{name}: {count}" for name, count in report.classes.items()),
+            *(f"cause: {x.name}, {x.meaning}: {_share(x.share)}" for x in report.findings),
+            *(_sentence(found) for found in report.first),
+        ]
+    )
+    for name, count in (("results", report.wrong_results), ("flags", report.wrong_flags)):
+        if count:
+            test(name, "failure", f"{count} of {report.rows} rows have wrong {name}", details)
+        elif report.rows and (name == "results" or report.flags != "ignore"):
+            test(name)
+    for name, count in problems.items():
+        suite.set(name, str(count))
+    return bytes(tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _sentence(found: Mismatch) -> str:
+    operands = " ".join(f"{x.name}={x.code}" for x in found.operands[:MOST_OPERANDS])
+    flags = "" if found.expected_flags is None else f" ({found.expected_flags} expected, {found.actual_flags} found)"
+    return (
+        f"line {found.line}, {found.kind}: {operands} expected {found.expected.code} actual {found.actual.code}{flags}"
+    )
+
+
+def _legal(text: str) -> str:
+    """Text without the characters that XML cannot hold."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

@@ -1,0 +1,661 @@
+"""Which operations there are to verify, as one table, and a resolved `Case`: columns of a row, and how to run them.
+
+`OPERATIONS` has every elementwise operation of `softfloat.bits`, conversions of all kinds, and dot products. `resolve`
+turns a name, formats and an environment into a `Case`; it knows Berkeley TestFloat's names too.
+
+>>> case = resolve("add", "float16")
+>>> [(column.name, column.digits) for column in case.columns]
+[('a', 4), ('b', 4), ('result', 4), ('flags', 2)]
+>>> results, flags = case.run([np.array([0x3C00]), np.array([0x1000])])
+>>> hex(results[0]), int(flags[0]), case.testfloat
+('0x3c00', 1, 'f16_add')
+>>> resolve("f32_to_i32_r_minMag").title
+'convert float32 to int32, toward_zero, exact=False'
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.accumulators import PRESETS, Accumulator
+from softfloat.environment import Environment, Rounding, as_rounding
+from softfloat.formats import Format, check_format
+from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
+
+__all__ = [
+    "OPERATIONS",
+    "Case",
+    "Column",
+    "Number",
+    "Operation",
+    "as_number",
+    "as_rounding_mode",
+    "parse_accumulator",
+    "resolve",
+]
+
+Codes = np.ndarray[Any, Any]
+Pair = tuple[Codes, Codes]
+
+LONGEST_DOT = 1 << 16
+"""Products of a dot product; a row is a line of text, and longer ones are nobody's."""
+
+
+# -- what stands in a column -----------------------------------------------------------------------------------------
+
+
+class Number(NamedTuple):
+    """A type of number: `kind` is "float", "float64", "signed", "unsigned", "bool" or "flags"; codes are unsigned."""
+
+    name: str
+    kind: str
+    bits: int
+    format: Format | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest unsigned integer that holds a code."""
+        size = next(size for size in (1, 2, 4, 8) if self.bits <= 8 * size)
+        return np.dtype(f"u{size}")
+
+
+FLOAT64 = Number("float64", "float64", 64)
+BOOLEAN = Number("bool", "bool", 1)
+CLASS = Number("class", "unsigned", 4)
+FLAGS = Number("flags", "flags", 5)
+INTEGERS = {
+    f"{prefix}int{width}": Number(f"{prefix}int{width}", "unsigned" if prefix else "signed", width)
+    for prefix in ("", "u")
+    for width in (8, 16, 32, 64)
+}
+NUMBER_ALIASES = {"f64": "float64", "double": "float64", "fp64": "float64"} | {
+    f"{prefix}{width}": f"{name}{width}"
+    for prefix, name in (("i", "int"), ("ui", "uint"), ("u", "uint"))
+    for width in (8, 16, 32, 64)
+}
+
+
+def as_number(value: Number | Format | str, argument: str = "format") -> Number:
+    """A type of number from a format, or from a name: of a format, "float64", "int8" ... "uint64" (also "i32", "ui32").
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming `argument` and the accepted names.
+    """
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, str):
+        name = NUMBER_ALIASES.get(value.lower(), value.lower())
+        if name in INTEGERS:
+            return INTEGERS[name]
+        if name == "float64":
+            return FLOAT64
+    try:
+        fmt = check_format(value, argument)
+    except ValueError as error:
+        raise ValueError(f"{error}; for conversions also float64, {', '.join(INTEGERS)}") from None
+    return Number(fmt.name, "float", fmt.bits, fmt)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a row of vectors; with a `length`, that many columns side by side."""
+
+    name: str
+    number: Number
+    length: int | None = None
+
+    @property
+    def digits(self) -> int:
+        """Hexadecimal digits of a code. Flags have two, as in TestFloat's files."""
+        return 2 if self.number.kind == "flags" else -(-self.number.bits // 4)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of an array of codes."""
+        return self.number.dtype
+
+    def shape(self, rows: int) -> tuple[int, ...]:
+        """Of an array of codes: (rows,), or (rows, length)."""
+        return (rows,) if self.length is None else (rows, self.length)
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+class Operation(NamedTuple):
+    """One row of `OPERATIONS`."""
+
+    name: str
+    operands: tuple[str, ...]
+    result: str  # "float": in the operation's format; "bool", "class"; "target": what `to` says; "sum"
+    run: Callable[[Case, Sequence[Codes]], tuple[Any, Any]]
+    rounds: bool
+    testfloat: str = ""
+    exact: bool = False  # whether it takes `exact`
+
+
+def _plain(name: str) -> Callable[[Case, Sequence[Codes]], tuple[Any, Any]]:
+    """A function of softfloat.bits that takes codes and a format."""
+    return lambda case, operands: getattr(bits, name)(*operands, case.format, **case.options)
+
+
+def _comparison(name: str, signalling: bool) -> Callable[[Case, Sequence[Codes]], tuple[Any, Any]]:
+    return lambda case, operands: getattr(bits, name)(*operands, case.format, signalling=signalling, **case.options)
+
+
+def _flagless(name: str) -> Callable[[Case, Sequence[Codes]], tuple[Any, Any]]:
+    return lambda case, operands: (getattr(bits, name)(*operands, case.format), None)
+
+
+def _round_to_integral(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
+    return bits.round_to_integral(operands[0], case.format, exact=case.exact, **case.options)
+
+
+def _convert(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
+    source, target = case.source, case.target
+    (codes,) = operands
+    if target.kind in ("signed", "unsigned"):
+        return bits.to_integer(codes, case.format, np.dtype(target.name), exact=case.exact, **case.options)
+    if target.kind == "float64":
+        return _widened(codes, case.format, case.environment)
+    assert target.format is not None
+    if source.kind == "float":
+        return bits.convert(codes, case.format, target.format, **case.options)
+    return bits.encode(codes.view(np.dtype(source.name)), target.format, **case.options)
+
+
+def _widened(codes: Codes, fmt: Format, environment: Environment) -> Pair:
+    """Codes as float64: exact, but for NaNs, which follow the policy."""
+    settings = environment.for_format("float64")
+    policy = NAN_POLICIES[settings.nan]
+    result = np.asarray(bits.decode(codes, fmt)).view(np.uint64).copy()
+    nan, signalling = np.asarray(bits.isnan(codes, fmt)), np.asarray(bits.issnan(codes, fmt))
+    quiet = np.uint64(0x7FFFFFFFFFFFFFFF if policy.all_ones else 0x7FF8000000000000)
+    if policy.propagate == PROPAGATE_NONE:
+        result[nan] = quiet
+    else:
+        payload = (codes.astype(np.uint64) & np.uint64((1 << fmt.mantissa_bits) - 1)) << np.uint64(
+            52 - fmt.mantissa_bits
+        )
+        sign = np.asarray(bits.signbit(codes, fmt)).astype(np.uint64) << np.uint64(63)
+        result[nan] = (sign | quiet | payload)[nan]
+    if settings.daz:
+        result[np.asarray(bits.issubnormal(codes, fmt))] &= np.uint64(1 << 63)
+    return result, np.where(nan if policy.any_nan_signals else signalling, INVALID, 0).astype(np.uint8)
+
+
+def _vecdot(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
+    a, b, *c = operands
+    assert case.accumulator is not None
+    return bits.vecdot(
+        a, b, case.formats, case.accumulator, *c, out_format=case.target.format, environment=case.environment
+    )
+
+
+TESTFLOAT = {"remainder": "rem", "round_to_integral": "roundToInt", "fma": "mulAdd"} | {
+    name: name for name in ("add", "sub", "mul", "div", "sqrt")
+}
+UNARY = (
+    *("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "degrees", "radians"),
+)
+BINARY = (
+    *("add", "sub", "mul", "div", "remainder", "fmod", "modulo", "floor_divide", "hypot"),
+    *("atan2", "pow", "logaddexp", "logaddexp2"),
+)
+QUESTIONS = ("isnan", "issnan", "isinf", "isfinite", "isnormal", "issubnormal", "iszero", "signbit")
+
+OPERATIONS = {
+    row.name: row
+    for row in (
+        *(Operation(name, ("a", "b"), "float", _plain(name), True, TESTFLOAT.get(name, "")) for name in BINARY),
+        Operation("sqrt", ("a",), "float", _plain("sqrt"), True, "sqrt"),
+        Operation("fma", ("a", "b", "c"), "float", _plain("fma"), True, "mulAdd"),
+        Operation("round_to_integral", ("a",), "float", _round_to_integral, True, "roundToInt", exact=True),
+        *(Operation(name, ("a",), "float", _plain(name), True) for name in UNARY),
+        Operation("eq", ("a", "b"), "bool", _comparison("eq", False), False, "eq"),
+        Operation("eq_signaling", ("a", "b"), "bool", _comparison("eq", True), False, "eq_signaling"),
+        Operation("lt", ("a", "b"), "bool", _comparison("lt", True), False, "lt"),
+        Operation("lt_quiet", ("a", "b"), "bool", _comparison("lt", False), False, "lt_quiet"),
+        Operation("le", ("a", "b"), "bool", _comparison("le", True), False, "le"),
+        Operation("le_quiet", ("a", "b"), "bool", _comparison("le", False), False, "le_quiet"),
+        *(
+            Operation(name, ("a", "b"), "float", _plain(name), False)
+            for name in ("minimum", "maximum", "minimum_number", "maximum_number")
+        ),
+        *(Operation(name, ("a",), "float", _plain(name), False) for name in ("next_up", "next_down")),
+        *(Operation(name, ("a",), "float", _flagless(name), False) for name in ("negative", "abs")),
+        Operation("copysign", ("a", "b"), "float", _flagless("copysign"), False),
+        Operation("classify", ("a",), "class", _flagless("classify"), False),
+        *(Operation(name, ("a",), "bool", _flagless(name), False) for name in QUESTIONS),
+        Operation("convert", ("a",), "target", _convert, True, exact=True),
+        Operation("vecdot", ("a", "b"), "sum", _vecdot, True),
+    )
+}
+"""Name -> operands, kind of result, how to run, whether results are rounded, TestFloat's name without its format."""
+
+OPERATION_ALIASES = {"dot": "vecdot"}
+
+
+# -- a case ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An operation on given formats in a given environment. `resolve` makes it.
+
+    Attributes
+    ----------
+    operation : Operation
+    source, second : Number
+        Types of the first operand and of the others; they differ in dot products at most.
+    target : Number
+        Type of the result.
+    environment : Environment
+    exact : bool
+        Whether rounding to an integer raises INEXACT.
+    accumulator : Accumulator or None
+    length : int or None
+        Products of a dot product.
+    addend : bool
+        Whether a dot product has an operand c.
+    """
+
+    operation: Operation
+    source: Number
+    second: Number
+    target: Number
+    environment: Environment
+    exact: bool = True
+    accumulator: Accumulator | None = None
+    length: int | None = None
+    addend: bool = False
+
+    @property
+    def format(self) -> Format:
+        """Of the first operand, which must have one."""
+        assert self.source.format is not None
+        return self.source.format
+
+    @property
+    def formats(self) -> tuple[Format, Format]:
+        """Of the two sides of a dot product."""
+        assert self.second.format is not None
+        return self.format, self.second.format
+
+    @property
+    def draws(self) -> bool:
+        """Whether a row brings the random number of its rounding."""
+        rounds = self.operation.rounds and self.target.kind != "float64"
+        return rounds and self.environment.rounding is Rounding.STOCHASTIC
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of the function of `softfloat.bits`."""
+        return {"environment": self.environment, **self._random}
+
+    @property
+    def _random(self) -> dict[str, Any]:
+        return {}
+
+    @cached_property
+    def operands(self) -> tuple[Column, ...]:
+        """Columns of operands; with stochastic rounding the last one, "random", has the random number."""
+        if self.operation.result == "sum":
+            assert self.accumulator is not None
+            columns = [Column("a", self.source, self.length), Column("b", self.second, self.length)]
+            return (*columns, *([Column("c", as_number(self.accumulator.partials))] if self.addend else []))
+        first, *others = self.operation.operands
+        found = [Column(first, self.source), *(Column(name, self.second) for name in others)]
+        if self.draws:
+            found.append(Column("random", Number("random", "unsigned", int(self.environment.sr_bits or 0))))
+        return tuple(found)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns of a row: operands, "result" and "flags"."""
+        return (*self.operands, Column("result", self.target), Column("flags", FLAGS))
+
+    @property
+    def operand_bits(self) -> int:
+        """Bits of all operands of a row; there are two to that power of them."""
+        return sum(column.number.bits * (column.length or 1) for column in self.operands)
+
+    def run(self, operands: Sequence[Codes]) -> Pair:
+        """The right results.
+
+        Parameters
+        ----------
+        operands : sequence of arrays of codes
+            One for each of `self.operands`, of shapes (rows,) or (rows, length).
+
+        Returns
+        -------
+        results : array of unsigned integers
+            Codes, or the two's complement of integers; of `self.target.dtype`, shape (rows,).
+        flags : array of uint8, shape (rows,)
+        """
+        case: Case = self
+        if self.draws:
+            *operands, random = operands
+            attributes = {name: getattr(self, name) for name in Case.__dataclass_fields__}
+            case = _Drawing(**attributes, random=random)
+        results, flags = self.operation.run(case, operands)
+        results = np.asarray(results)
+        if flags is None:
+            flags = np.zeros(results.shape, np.uint8)
+        if results.dtype.kind != "u":
+            unsigned = np.dtype(f"u{results.dtype.itemsize}")
+            results = results.view(unsigned)
+        return results.astype(self.target.dtype, copy=False), np.asarray(flags)
+
+    def replace(self, **changes: Any) -> Case:
+        """The same with some attributes changed."""
+        return replace(self, **changes)
+
+    def under(self, **settings: Any) -> Case:
+        """The same in an environment with some settings changed."""
+        return replace(self, environment=self.environment.replace(**settings))
+
+    @property
+    def testfloat(self) -> str:
+        """Berkeley TestFloat's name of the operation, or "" where it has none."""
+        names = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"} | {
+            number.name: ("ui" if number.kind == "unsigned" else "i") + str(number.bits)
+            for number in INTEGERS.values()
+            if number.bits >= 32
+        }
+        source, target = names.get(self.source.name), names.get(self.target.name)
+        if self.operation.name == "convert":
+            return f"{source}_to_{target}" if source and target else ""
+        return f"{source}_{self.operation.testfloat}" if source and self.operation.testfloat else ""
+
+    @property
+    def title(self) -> str:
+        """Operation, formats and environment in a line."""
+        words = f"{self.operation.name} {self.source.name}"
+        if self.second != self.source:
+            words += f" {self.second.name}"
+        if self.operation.result in ("target", "sum"):
+            words += f" to {self.target.name}"
+        if self.accumulator is not None:
+            words += f", {self.length} products{' and c' if self.addend else ''} by {self.accumulator!r}"
+        default, settings = Environment(), self.environment
+        parts = [as_rounding(settings.rounding).name.lower()] if self.operation.rounds else []
+        for name in ("overflow", "tininess", "infinite_input"):
+            value = getattr(settings, name)
+            if value != getattr(default, name):
+                parts.append(f"{name}={value.name.lower()}")
+        parts += [name for name in ("daz", "ftz") if getattr(settings, name)]
+        if settings.nan != default.nan:
+            parts.append(f"nan={settings.nan}")
+        if self.draws:
+            parts.append(f"{settings.sr_bits} random bits")
+        if (
+            not self.exact
+            and self.operation.exact
+            and (self.target.kind != "float" or self.operation.name != "convert")
+        ):
+            parts.append("exact=False")
+        return ", ".join([words, *parts])
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawing(Case):
+    """A case while it runs with random numbers handed in."""
+
+    random: Any = None
+
+    @property
+    def _random(self) -> dict[str, Any]:
+        return {"random_bits": self.random}
+
+
+# -- names to cases --------------------------------------------------------------------------------------------------
+
+TESTFLOAT_MODES = {
+    "near_even": "nearest_even",
+    "near_maxMag": "nearest_away",
+    "minMag": "toward_zero",
+    "min": "toward_negative",
+    "max": "toward_positive",
+    "odd": "to_odd",
+}
+"""TestFloat's names of rounding modes."""
+
+TESTFLOAT_NAME = re.compile(r"(ui32|ui64|i32|i64|b?f16|f32|f64|extF80|f128)_(\w+)")
+TESTFLOAT_SUFFIX = re.compile(rf"(\w+?)_(?:(rx?)_({'|'.join(TESTFLOAT_MODES)})|x)")
+
+
+def as_rounding_mode(value: Rounding | str, argument: str = "rounding") -> Rounding:
+    """As `softfloat.environment.as_rounding`, and TestFloat's names: "near_even", "minMag" ..., with or without an r before."""
+    if isinstance(value, str):
+        value = TESTFLOAT_MODES.get(value, TESTFLOAT_MODES.get(value.removeprefix("r"), value))
+    return as_rounding(value, argument)
+
+
+def resolve(
+    operation: str,
+    format: Number | Format | str | Sequence[Format | str] | None = None,
+    to: Number | Format | str | None = None,
+    *,
+    environment: Environment | None = None,
+    exact: bool | None = None,
+    accumulator: Accumulator | str | None = None,
+    length: int | None = None,
+    addend: bool = False,
+) -> Case:
+    """An operation by its name.
+
+    Parameters
+    ----------
+    operation : str
+        A name in `OPERATIONS`, or one of Berkeley TestFloat's, which says the format too: "f16_add", "f16_mulAdd",
+        "f32_to_f16", "f32_to_i32", "f32_to_i32_rx_minMag", "bf16_lt_quiet" ...
+    format : Format, Number or str
+        Of the operands. "convert" takes "float64" and integers ("int8" ... "uint64") too; "vecdot" also a pair.
+    to : Format, Number or str, optional
+        What "convert" converts to, and, of "vecdot", the format of the output.
+    environment : Environment, optional
+        Default `Environment()`. Under stochastic rounding rows have a column of random numbers, each of `sr_bits` bits
+        (default: the width of the unsigned integer that holds a result).
+    exact : bool, optional
+        Whether rounding to an integer raises INEXACT. Default True; False under TestFloat's names, as there.
+    accumulator : Accumulator or str
+        Of "vecdot"; a string is read by `parse_accumulator`.
+    length : int, optional
+        Products of "vecdot"; default 16.
+    addend : bool
+        Whether rows of "vecdot" have a column c.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument and the accepted values.
+    """
+    if not isinstance(operation, str):
+        raise TypeError(f"operation must be a string, got {operation!r}")
+    environment = Environment() if environment is None else environment
+    if not isinstance(environment, Environment):
+        raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
+    name, found = operation, TESTFLOAT_NAME.fullmatch(operation)
+    if found:
+        name, format, to, rounding, said = _from_testfloat(operation, found, format, to)
+        if rounding is not None:
+            environment = environment.replace(rounding=rounding)
+        exact = said if exact is None else exact
+    name = OPERATION_ALIASES.get(name, name)
+    if name not in OPERATIONS:
+        raise ValueError(
+            f"unknown operation {operation!r}; accepted: {', '.join(OPERATIONS)}, "
+            "and Berkeley TestFloat's names, such as f16_add, f16_mulAdd, f32_to_f16, f32_to_i32"
+        )
+    row = OPERATIONS[name]
+    if format is None:
+        raise ValueError(f"{name} needs a format; accepted: the name of a format, such as float16")
+    if row.result == "sum":
+        return _dot(row, format, to, environment, accumulator, length, addend)
+    for argument, value in (("accumulator", accumulator), ("length", length), ("addend", addend or None)):
+        if value is not None:
+            raise ValueError(f"{argument} is for vecdot, and the operation is {name}")
+    if not isinstance(format, (str, Format, Number)):
+        raise TypeError(f"format must be a softfloat.Format or a name, got {format!r}; only vecdot takes a pair")
+    source = as_number(format)
+    if name != "convert" and source.kind != "float":
+        raise ValueError(f"format must be one of at most 24 bits of precision for {name}, got {source.name}")
+    if row.result == "target":
+        if to is None:
+            raise ValueError("convert needs a target; accepted: a format, float64 or an integer type")
+        target = as_number(to, "to")
+        if source.kind != "float" and target.kind != "float":
+            raise ValueError(
+                f"convert from {source.name} to {target.name} rounds to no format of this package; accepted: either side such a format"
+            )
+    elif to is not None:
+        raise ValueError(f"to is for convert and vecdot, and the operation is {name}")
+    else:
+        target = {"float": source, "bool": BOOLEAN, "class": CLASS}[row.result]
+    if name == "negative" and source.format is not None and not source.format.signed:
+        raise ValueError(f"negative needs a signed format, and {source.name} is unsigned")
+    if environment.rounding is Rounding.STOCHASTIC and row.rounds:
+        width = environment.sr_bits or 8 * target.dtype.itemsize
+        environment = environment.replace(sr_bits=min(width, 52))
+    return Case(row, source, source, target, environment, True if exact is None else exact)
+
+
+def _from_testfloat(
+    operation: str, found: re.Match[str], format: Any, to: Any
+) -> tuple[str, Number, Number | None, str | None, bool]:
+    """Name, format, target, rounding mode and exactness that one of TestFloat's names stands for."""
+    prefix, rest = found.groups()
+    rounding, exact = None, False
+    suffix = TESTFLOAT_SUFFIX.fullmatch(rest)
+    if suffix and (suffix[1].startswith("to_") or suffix[1] == "roundToInt"):
+        rest, exact = suffix[1], suffix[2] != "r"
+        rounding = TESTFLOAT_MODES[suffix[3]] if suffix[3] else None
+    unsupported = (
+        f"{operation!r} is beyond this package; accepted: operations on f16, bf16 and f32, conversions from and to them"
+    )
+    if prefix in ("extF80", "f128") or rest in ("to_extF80", "to_f128"):
+        raise ValueError(unsupported)
+    source, target = as_number(prefix), None
+    if rest.startswith("to_"):
+        name, target = "convert", as_number(rest.removeprefix("to_"), "operation")
+    else:
+        names = {row.testfloat: row.name for row in OPERATIONS.values() if row.testfloat}
+        if rest not in names:
+            raise ValueError(f"unknown operation {operation!r}; TestFloat's are: {', '.join(names)}")
+        name = names[rest]
+        if source.kind != "float":
+            raise ValueError(unsupported)
+    for argument, given, implied in (("format", format, source), ("to", to, target)):
+        if given is not None and (implied is None or as_number(given, argument) != implied):
+            raise ValueError(f"{argument} contradicts {operation!r}; accepted: {implied.name if implied else 'none'}")
+    return name, source, target, rounding, exact
+
+
+def _dot(
+    row: Operation,
+    format: Any,
+    to: Any,
+    environment: Environment,
+    accumulator: Accumulator | str | None,
+    length: int | None,
+    addend: bool,
+) -> Case:
+    if isinstance(format, (str, Format, Number)):
+        pair = [format, format]
+    else:
+        pair = list(format)
+    if len(pair) != 2:
+        raise ValueError(f"format must be one or a pair, got {format!r}")
+    first, second = (as_number(x) for x in pair)
+    for number in (first, second):
+        if number.format is None:
+            raise ValueError(f"format must be one of at most 24 bits of precision for vecdot, got {number.name}")
+    assert first.format is not None
+    assert second.format is not None
+    if accumulator is None:
+        raise ValueError(f"vecdot needs an accumulator; accepted: {', '.join(x.example for x in PRESETS.values())} ...")
+    how = parse_accumulator(accumulator) if isinstance(accumulator, str) else accumulator
+    if not isinstance(how, Accumulator):
+        raise TypeError(f"accumulator must be a softfloat.Accumulator or a string, got {how!r}")
+    length = 16 if length is None else length
+    if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= LONGEST_DOT:
+        raise ValueError(f"length must be an integer from 1 to {LONGEST_DOT}, got {length!r}")
+    if environment.rounding is Rounding.STOCHASTIC:
+        raise ValueError("rounding must not be stochastic for vecdot: a row cannot bring all its random numbers")
+    target = as_number(how.output(first.format, second.format) if to is None else to, "to")
+    if target.format is None:
+        raise ValueError(f"to must be a format of at most 24 bits of precision for vecdot, got {target.name}")
+    case = Case(row, first, second, target, environment, True, how, int(length), bool(addend))
+    try:  # formats that the accumulator does not take
+        case.run([np.zeros(column.shape(1), column.dtype) for column in case.operands])
+    except (OverflowError, MemoryError) as error:
+        raise ValueError(f"accumulator {how!r} is beyond this machine: {error}") from None
+    return case
+
+
+# -- accumulators as text --------------------------------------------------------------------------------------------
+
+LONGEST_EXPRESSION = 1000  # characters
+DEEPEST_EXPRESSION = 10  # calls within calls
+
+
+def parse_accumulator(text: str) -> Accumulator:
+    """An accumulator from a call of a preset, as one writes it in Python; nothing is evaluated but literals.
+
+    >>> parse_accumulator('chunked(64, fma("float16"), "float32")')
+    chunked(64, fma('float16'), 'float32')
+
+    Raises
+    ------
+    ValueError
+        Naming the accepted presets, or what the preset says of its arguments.
+    """
+    accepted = f"accepted: {', '.join(row.example for row in PRESETS.values())} ..."
+    try:
+        if len(text) > LONGEST_EXPRESSION:
+            raise SyntaxError("too long")
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"accumulator {text[:60]!r} is no call of a preset; {accepted}") from None
+    try:
+        return _called(tree, text, accepted, 0)
+    except (ValueError, TypeError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    except (ArithmeticError, MemoryError, RecursionError, AttributeError, KeyError):
+        raise ValueError(f"accumulator {text[:60]!r} has arguments its preset does not take; {accepted}") from None
+
+
+def _called(tree: ast.expr, text: str, accepted: str, depth: int) -> Accumulator:
+    known = isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in PRESETS
+    if not known or depth > DEEPEST_EXPRESSION:
+        raise ValueError(f"accumulator {text[:60]!r} is no call of a preset; {accepted}")
+    assert isinstance(tree, ast.Call)
+    assert isinstance(tree.func, ast.Name)
+
+    def value(node: ast.expr) -> Any:
+        if isinstance(node, ast.Call):
+            return _called(node, text, accepted, depth + 1)
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            raise ValueError(
+                f"accumulator {text[:60]!r} has an argument that is neither a literal nor a preset; {accepted}"
+            ) from None
+
+    if any(word.arg is None for word in tree.keywords):
+        raise ValueError(f"accumulator {text[:60]!r} has arguments behind **; {accepted}")
+    keywords = {str(word.arg): value(word.value) for word in tree.keywords}
+    return PRESETS[tree.func.id].make(*map(value, tree.args), **keywords)
