@@ -1,0 +1,439 @@
+"""The command line's `softfloat hardware` and `softfloat identify`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import softfloat
+from softfloat._output import CommandError, console, print_json
+from softfloat.formats import ROSTER, Format
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from softfloat.testing.hardware import Features, Outcome
+    from softfloat.testing.identification import Identification, Unit
+
+__all__ = ["add_parsers", "render_identification", "render_outcomes"]
+
+FAILED, INTERRUPTED = 1, 130
+STATUS_STYLES = {"agrees": "green", "differs": "bold red"}
+VERDICT_STYLES = {"preset": "green", "description": "yellow", "none fits": "bold red"}
+FEW = 6  # candidates shown of those that are the same
+
+
+def add_parsers(commands: Any) -> None:
+    """Add the commands to the subparsers of the command line."""
+    hardware = commands.add_parser(
+        "hardware",
+        help="check the model against this machine's own instructions",
+        description="Runs the conversions, dot products and arithmetic of this CPU beside the model, over the same "
+        "operands, and compares results and flags. What the machine lacks is listed as not available. Exit status 0 "
+        "unless something differs, 1 if it does, 130 after Ctrl-C.",
+    )
+    hardware.add_argument("names", nargs="*", metavar="INSTRUCTION", help="such as VDPBF16PS (default: all)")
+    hardware.add_argument(
+        "--list", action="store_true", help="list instructions, models and sources, and check nothing"
+    )
+    samples = "operands for each instruction, rounding mode and setting of MXCSR (default: 100000)"
+    hardware.add_argument("--samples", type=_positive, default=100_000, metavar="N", help=samples)
+    everything = "also all 2^32 operands of conversions from float32: one to a few minutes for each mode"
+    hardware.add_argument("--exhaustive", action="store_true", help=everything)
+    hardware.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the operands (default: 0)")
+    hardware.add_argument("--device", default="cpu", metavar="NAME", help="where: cpu (default: cpu)")
+    hardware.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    hardware.set_defaults(run=_hardware)
+
+    identify = commands.add_parser(
+        "identify",
+        help="find out how an unknown dot-product unit accumulates",
+        description="Asks a unit for a few hundred to a few thousand dot products, and says what their results show: "
+        "block size, bits kept, rounding, order of summation, subnormals; and which accumulators explain every answer. "
+        "The unit is a program, which reads rows of hexadecimal codes a[0] ... a[k-1] b[0] ... b[k-1] c on its standard "
+        "input and prints a code for each, until its input ends; or a Python function of arrays a (rows, k), b (rows, "
+        "k) and c (rows,). Exit status 0 if an accumulator fits, 1 if none does.",
+        epilog=f"formats: {', '.join(ROSTER)}",
+    )
+    program = "the program and its arguments; put -- before it if it has options"
+    identify.add_argument("program", nargs="*", metavar="COMMAND", help=program)
+    identify.add_argument("--python", metavar="MODULE:FUNCTION", help="a Python function, found from this folder too")
+    preset = "a preset itself, such as 'tensor_core(\"H100\")', to see what can be told of it"
+    identify.add_argument("--preset", metavar="CALL", help=preset)
+    both = "of a and b, or of each with a comma between (default: float16, or what the preset takes)"
+    identify.add_argument("--format", "-f", metavar="NAME", help=both)
+    addend = "of the addend c (default: float32, or what the preset takes)"
+    identify.add_argument("--addend-format", metavar="NAME", help=addend)
+    identify.add_argument("--output-format", metavar="NAME", help="of the result (default: that of the addend)")
+    identify.add_argument("--length", "-k", type=_positive, default=32, metavar="K", help="products (default: 32)")
+    identify.add_argument("--seed", type=_seed, default=0, metavar="N", help="of random rows (default: 0)")
+    rows = "random rows (default: 800): a mistake that shows in few of them needs many"
+    identify.add_argument("--random-rows", type=_positive, default=800, metavar="N", help=rows)
+    timeout = "that one run of a program may take (default: 60)"
+    identify.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help=timeout)
+    identify.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    identify.set_defaults(run=_identify)
+
+
+def _integer(text: str, low: int, high: int, accepted: str) -> int:
+    try:
+        number = int(text, 0) if len(text) < 40 else low - 1
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"must be {accepted}, got {text.strip()[:40]!r}")
+    return number
+
+
+def _positive(text: str) -> int:
+    return _integer(text, 1, 2**40, "a positive integer")
+
+
+def _seed(text: str) -> int:
+    return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text.strip()[:40]!r}")
+    return seconds
+
+
+def _line(text: str) -> str:
+    """A message as one line of printable characters."""
+    return "".join(x if x.isprintable() else "?" for x in " ".join(text.split()))
+
+
+def _grouped(number: int) -> str:
+    return f"{number:_}".replace("_", " ")
+
+
+def _grid(headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[int] = ()) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    for index, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=index in whole)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+# -- softfloat hardware ----------------------------------------------------------------------------------------------
+
+
+def _hardware(options: argparse.Namespace) -> int:
+    from softfloat.testing import hardware
+
+    table = {row.name: row for row in hardware.instructions()}
+    names = [_instruction(name, list(table)) for name in options.names] or None
+    have = hardware.features()
+    if options.list:
+        rows = [table[name] for name in names or table]
+        if options.json:
+            print_json({"version": softfloat.__version__, "features": have, "instructions": [_listed(x) for x in rows]})
+        else:
+            cells = [[x.name, ", ".join(x.extensions), x.model, x.source] for x in rows]
+            console().print(_grid(["instruction", "needs", "model", "source"], cells, whole=[0]))
+        return 0
+    outcomes: list[Outcome] = []
+    interrupted = False
+    try:
+        with _progress() as progress:
+            hardware.check_hardware(
+                names,
+                samples=options.samples,
+                seed=options.seed,
+                exhaustive=options.exhaustive,
+                device=options.device,
+                outcomes=outcomes,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        interrupted = True
+    except ValueError as error:
+        raise CommandError(_line(str(error))) from None
+    if options.json:
+        document = {"version": softfloat.__version__, "seed": options.seed, "interrupted": interrupted}
+        passed = not any(x.status == "differs" for x in outcomes)
+        print_json(document | {"passed": passed, "features": have, "outcomes": outcomes})
+    else:
+        console().print(render_outcomes(have, outcomes, interrupted))
+    if interrupted:
+        return INTERRUPTED
+    return FAILED if any(x.status == "differs" for x in outcomes) else 0
+
+
+def _instruction(name: str, known: list[str]) -> str:
+    found = next((x for x in known if x.lower() == name.strip().lower()), None)
+    if found is None:
+        raise CommandError(f"unknown instruction {_line(name)!r}; accepted: {', '.join(known)}")
+    return found
+
+
+def _listed(row: Any) -> dict[str, Any]:
+    found = {name: getattr(row, name) for name in ("name", "extensions", "model", "modes", "families", "source")}
+    return found | {"formats": [x.name for x in row.formats], "checked": row.is_checked}
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on standard error, if that is a terminal: one line for the instruction at work."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description:<32}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def update(what: str, done: int, total: int) -> None:
+            for known in [x for x in tasks if x != what]:
+                bar.remove_task(tasks.pop(known))
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done)
+
+        yield update
+
+
+def render_outcomes(have: Features, outcomes: Sequence[Outcome], interrupted: bool = False) -> RenderableType:
+    """What `check_hardware` found, as tables for a rich console: modes that agree share a line."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    present = [name for name, there in have.extensions.items() if there]
+    absent = [name for name, there in have.extensions.items() if not there]
+    parts.append(Text(f"{have.machine}, {have.cpu}: {', '.join(present) or 'none of the extensions looked for'}"))
+    if absent:
+        parts.append(Text(f"not here: {', '.join(absent)}", "dim"))
+    parts += [Text(f"GPU: {name}") for name in have.gpus]
+    parts.append(Text())
+    rows: list[list[Any]] = []
+    checked = [x for x in outcomes if x.status in ("agrees", "differs")]
+    for name in dict.fromkeys(x.instruction for x in checked):
+        ours = [x for x in checked if x.instruction == name]
+        alike = [x for x in ours if x.status == "agrees"]
+        if len(alike) > 1:
+            rows.append(_outcome_row(alike, f"{len(alike)} modes"))
+            ours = [x for x in ours if x.status != "agrees"]
+        rows += [_outcome_row([x], x.mode) for x in ours]
+    if rows:
+        headings = ["instruction", "rounding", "operands", "wrong", "flags", "", "M/s"]
+        parts += [_grid(headings, rows, whole=[0, 1, 2, 5]), Text()]
+    others = [x for x in outcomes if x not in checked]
+    for status, reason in dict.fromkeys((x.status, x.reason) for x in others):
+        alike_names = ", ".join(x.instruction for x in others if (x.status, x.reason) == (status, reason))
+        parts.append(Text.assemble(f"{alike_names}: ", (f"{status}, {reason}", "dim")))
+    for outcome in outcomes:
+        for example in outcome.examples:
+            operands = ", ".join(f"{x:#x}" for x in example.operands)
+            parts.append(
+                Text(
+                    f"{outcome.instruction} {outcome.mode}, {example.setting}: {operands} gives {example.found:#x} with flags "
+                    f"{example.found_flags}, the model {example.expected:#x} with {example.expected_flags}",
+                    "red",
+                )
+            )
+    cases = sum(x.cases for x in outcomes)
+    wrong = sum(x.mismatches + x.flag_mismatches for x in outcomes)
+    parts.append(Text())
+    line = Text(f"{_grouped(cases)} operands, ")
+    line.append(f"{_grouped(wrong)} mismatches", "bold red" if wrong else "green")
+    if interrupted:
+        line.append("; interrupted", "bold yellow")
+    elif not cases:
+        line.append("; nothing here to check against", "dim")
+    parts.append(line)
+    return Group(*parts)
+
+
+def _outcome_row(outcomes: Sequence[Outcome], mode: str) -> list[Any]:
+    from rich.text import Text
+
+    first = outcomes[0]
+    cases, seconds = sum(x.cases for x in outcomes), sum(x.seconds for x in outcomes)
+    status = Text(first.status, STATUS_STYLES[first.status])
+    everything = " (all)" if all(x.exhaustive for x in outcomes) else ""
+    return [
+        first.instruction,
+        mode,
+        _grouped(cases) + everything,
+        _grouped(sum(x.mismatches for x in outcomes)),
+        _grouped(sum(x.flag_mismatches for x in outcomes)),
+        status,
+        f"{cases / seconds / 1e6:.3g}" if seconds else "",
+    ]
+
+
+# -- softfloat identify ----------------------------------------------------------------------------------------------
+
+
+def _identify(options: argparse.Namespace) -> int:
+    from softfloat.testing.identification import identify
+
+    given = [bool(options.program), options.python is not None, options.preset is not None]
+    if sum(given) != 1:
+        raise CommandError("one of COMMAND, --python and --preset must say what to identify")
+    try:
+        unit, formats, partials, output = _unit(options)
+        with _status() as progress:
+            found = identify(
+                unit,
+                formats,
+                partials,
+                options.length,
+                output=output,
+                seed=options.seed,
+                random_rows=options.random_rows,
+                progress=progress,
+            )
+    except (ValueError, TypeError) as error:
+        raise CommandError(_line(str(error))) from None
+    if options.json:
+        print_json({"version": softfloat.__version__, **found.as_dict()})
+    else:
+        screen = console()
+        screen.print(render_identification(found, screen.width))
+    return 0 if found.fits else FAILED
+
+
+@contextlib.contextmanager
+def _status() -> Iterator[Callable[[str], None] | None]:
+    """The step at work on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:
+    from softfloat.testing.identification import command_unit, unit_of
+    from softfloat.testing.operations import parse_accumulator
+
+    names = None if options.format is None else [x.strip() for x in options.format.split(",")]
+    if names is not None and len(names) > 2:
+        raise CommandError(f"--format takes one format or two, got {_line(options.format)!r}")
+    formats = None if names is None else (Format.from_name(names[0]), Format.from_name(names[-1]))
+    partials = None if options.addend_format is None else Format.from_name(options.addend_format)
+    output = None if options.output_format is None else Format.from_name(options.output_format)
+    if options.preset is not None:
+        accumulator = parse_accumulator(options.preset)
+        if partials not in (None, accumulator.partials):
+            raise CommandError(f"--addend-format must be {accumulator.partials.name} for {accumulator!r}")
+        partials = accumulator.partials
+        one = accumulator.inputs[0] if accumulator.inputs else partials
+        formats = formats or (one, one)
+        output = output or accumulator.output(*formats)
+        return unit_of(accumulator, formats, output), formats, partials, output
+    half, single = ROSTER["float16"], ROSTER["float32"]
+    formats, partials = formats or (half, half), partials or single
+    output = output or partials
+    if options.python is not None:
+        return _imported(options.python), formats, partials, output
+    # main() puts a space before arguments that look like negative numbers
+    command = [x[1:] if x.startswith(" -") else x for x in options.program]
+    return command_unit(command, formats, partials, options.timeout), formats, partials, output
+
+
+def _imported(text: str) -> Unit:
+    """The function that MODULE:FUNCTION names."""
+    module, _, name = text.partition(":")
+    if not module or not name:
+        raise CommandError(f"--python must be MODULE:FUNCTION, got {_line(text)!r}")
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ImportError as error:
+        raise CommandError(_line(f"cannot import {module}: {error}")) from None
+    except AttributeError as error:
+        raise CommandError(_line(str(error))) from None
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+    if not callable(found):
+        raise CommandError(f"{_line(text)} is no function")
+    unit: Unit = found
+    return unit
+
+
+def _properties(found: Identification, width: int) -> RenderableType:
+    """A table; below 110 columns a list, what was seen below each property."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if width >= 110:
+        rows = [[x.name, Text(x.value, "bold"), Text(x.evidence, "dim")] for x in found.properties]
+        return _grid(["property", "value", "seen in"], rows, whole=[0])
+    lines: list[RenderableType] = []
+    for x in found.properties:
+        lines.append(Text.assemble(f"{x.name}: ", (x.value, "bold")))
+        lines.append(Padding(Text(x.evidence, "dim"), (0, 0, 0, 2)))
+    return Group(*lines)
+
+
+def render_identification(found: Identification, width: int = 120) -> RenderableType:
+    """What `identify` found, as tables for a rich console of that width."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    names = " x ".join(dict.fromkeys(x.name for x in found.formats))
+    parts: list[RenderableType] = [
+        Text(f"{found.length} products of {names}, addend {found.partials.name}, result {found.output.name}"),
+        Text(),
+        _properties(found, width),
+        Text(),
+    ]
+    verdicts = {"preset": "fits", "description": "no preset fits; this does", "none fits": "none fits"}
+    parts.append(Text(verdicts[found.verdict], VERDICT_STYLES[found.verdict]))
+    for candidate in found.fits[:FEW]:
+        parts.append(Padding(Text(str(candidate), "bold"), (0, 0, 0, 2)))
+    if len(found.fits) > FEW:
+        parts.append(Padding(Text(f"and {len(found.fits) - FEW} more"), (0, 0, 0, 2)))
+    if len(found.fits) > 1:
+        same = f"the same function for {found.length} products, as far as {_grouped(found.searched)} more rows tell"
+        parts.append(Padding(Text(same, "dim"), (0, 0, 0, 2)))
+    for near in found.nearest:
+        share = f"wrong on {_grouped(near.wrong)} of {_grouped(near.rows)} rows"
+        if near.wrong and not near.wrong_values:
+            share += ", all of them NaNs with another code"
+        parts.append(
+            Padding(Text.assemble(("nearest: ", "dim"), (str(near.candidate), ""), (f", {share}", "dim")), (0, 0, 0, 2))
+        )
+    if found.nearest and found.nearest[0].examples:
+        example = found.nearest[0].examples[0]
+        pairs = [f"{x}·{y}" for x, y in zip(example["a"], example["b"], strict=True) if int(x, 16) and int(y, 16)]
+        shown = " + ".join(pairs[:8]) + (" + ..." if len(pairs) > 8 else "")
+        text = f"{shown or 0}, c = {example['c']}: the unit gives {example['unit']}, that one {example['candidate']}"
+        parts.append(Padding(Text(text, "dim"), (0, 0, 0, 2)))
+    parts.append(Text())
+    summary = f"{found.calls} calls of the unit, {_grouped(found.rows)} rows; {found.candidates} candidates held against all of them"
+    parts.append(Text(summary, "dim"))
+    return Group(*parts)

@@ -1,0 +1,585 @@
+"""Which accumulator is inside an unknown dot-product unit: found from its answers alone.
+
+A unit takes codes a and b of shape (rows, k) and an addend c of shape (rows,), and gives one code for each row. A few
+hundred targeted rows tell its range, what it does with subnormals, how many bits a sum keeps, where a sum is cut and in
+what direction, whether products are exact, and the order of summation; then every preset of `softfloat.accumulators`
+that takes these formats, and if none fits an accumulator built from what was measured, is held against all answers and
+against random ones; and rows on which those left over differ decide among them.
+
+The probes are those of Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores (PeerJ Computer
+Science 2021), and for the order those of FPRev (Xie, Gao, Wang and Xue, Revealing floating-point accumulation orders,
+2024): a large M at one place, -M at another, units elsewhere; the units lost between say how places meet.
+
+>>> from softfloat.accumulators import fma
+>>> found = identify(unit_of(fma("float16"), "float16"), "float16", "float16", 8)
+>>> found.verdict, [str(x) for x in found.fits], found.calls <= MAXIMUM_CALLS
+('preset', ["fma('float16')"], True)
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.accumulators import (
+    IPU_MODES,
+    SAME_AS,
+    TENSOR_CORES,
+    Accumulator,
+    amp,
+    chunked,
+    exact,
+    fma,
+    mul_add,
+    pairwise,
+    slic,
+    tensor_core,
+    vdpbf16ps,
+)
+from softfloat.formats import ROSTER, Format, check_format
+from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.testing._probes import (
+    FAMILIES,
+    LONGEST,
+    MAXIMUM_CALLS,
+    Answers,
+    Asked,
+    Codes,
+    Measurement,
+    Property,
+    Unit,
+    UnitError,
+    draw_rows,
+    pair_of,
+)
+from softfloat.testing._structures import Candidate, descriptions, spelled, structures_of
+
+__all__ = [
+    "LONGEST",
+    "MAXIMUM_CALLS",
+    "Candidate",
+    "Identification",
+    "Near",
+    "Property",
+    "Unit",
+    "UnitError",
+    "command_unit",
+    "identify",
+    "presets_for",
+    "unit_of",
+]
+
+EXAMPLES = 3
+RANDOM_ROWS = 800
+FRESH = 1500  # rows drawn at a time to tell candidates apart
+
+# -- what is found ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Near:
+    """A candidate that does not fit: on how many rows it is wrong, and on how many of them but for the code of a NaN."""
+
+    candidate: Candidate
+    wrong: int
+    wrong_values: int
+    rows: int
+    examples: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Identification:
+    """What `identify` found.
+
+    Attributes
+    ----------
+    formats : tuple of Format
+        Of a and b.
+    partials, output : Format
+        Of the addend and of the result.
+    length : int
+        Products of a row.
+    properties : tuple of Property
+    fits : tuple of Candidate
+        What gives every answer the unit gave, bit for bit; presets first. Several are the same function for this
+        length and these formats, as far as `searched` further rows can tell.
+    nearest : tuple of Near
+        The best of the others, if nothing fits.
+    candidates : int
+        How many were held against the answers.
+    confirmations, searched : int
+        Answers that candidates were held against; rows on which those left over were compared with each other.
+    calls, rows : int
+        Calls of the unit, and rows of all calls.
+    """
+
+    formats: tuple[Format, Format]
+    partials: Format
+    output: Format
+    length: int
+    properties: tuple[Property, ...]
+    fits: tuple[Candidate, ...]
+    nearest: tuple[Near, ...]
+    candidates: int
+    confirmations: int
+    searched: int
+    calls: int
+    rows: int
+
+    @property
+    def verdict(self) -> str:
+        """ "preset", "description" (an accumulator that is no preset fits), or "none fits"."""
+        if not self.fits:
+            return "none fits"
+        return "preset" if any(x.preset for x in self.fits) else "description"
+
+    @property
+    def accumulator(self) -> Accumulator | None:
+        """The first that fits."""
+        return self.fits[0].accumulator if self.fits else None
+
+    def __getitem__(self, name: str) -> str:
+        """The value of a property."""
+        return next(x.value for x in self.properties if x.name == name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, in plain types."""
+        return {
+            "verdict": self.verdict,
+            "formats": [x.name for x in self.formats],
+            "partials": self.partials.name,
+            "output": self.output.name,
+            "length": self.length,
+            "properties": [{"name": x.name, "value": x.value, "evidence": x.evidence} for x in self.properties],
+            "fits": [_candidate_document(x) for x in self.fits],
+            "nearest": [
+                {
+                    **_candidate_document(x.candidate),
+                    "wrong": x.wrong,
+                    "wrong_values": x.wrong_values,
+                    "rows": x.rows,
+                    "examples": list(x.examples),
+                }
+                for x in self.nearest
+            ],
+            "candidates": self.candidates,
+            "confirmations": self.confirmations,
+            "searched": self.searched,
+            "calls": self.calls,
+            "rows": self.rows,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{x.name}: {x.value} ({x.evidence})" for x in self.properties]
+        lines += [f"fits: {x}" for x in self.fits] or ["none fits"]
+        lines += [f"nearest: {x.candidate}, wrong on {x.wrong} of {x.rows} rows" for x in self.nearest]
+        return "\n".join(lines)
+
+
+def _candidate_document(x: Candidate) -> dict[str, Any]:
+    return {
+        "accumulator": repr(x.accumulator),
+        "options": dict(x.options),
+        "preset": x.preset,
+        "description": x.accumulator.describe(),
+    }
+
+
+# -- units -----------------------------------------------------------------------------------------------------------
+
+
+def unit_of(accumulator: Accumulator, formats: Any, output: Format | str | None = None, **options: Any) -> Unit:
+    """The unit that an accumulator describes, for trying things out; options are those of `bits.vecdot`.
+
+    >>> from softfloat.accumulators import exact
+    >>> unit = unit_of(exact("float32"), "float16")
+    >>> [hex(x) for x in unit(np.array([[0x3C00, 0x3C00]]), np.array([[0x3C00, 0x4000]]), np.array([0]))]
+    ['0x40400000']
+    """
+
+    def unit(a: Codes, b: Codes, c: Codes) -> Codes:
+        codes: Codes = bits.vecdot(a, b, formats, accumulator, c, out_format=output, **options)[0]
+        return codes
+
+    return unit
+
+
+def command_unit(command: Sequence[str], formats: Any, partials: Format | str, timeout: float = 60.0) -> Unit:
+    """A unit that is a program: each call runs it once.
+
+    A line of its standard input is a row in hexadecimal digits without prefix, a[0] ... a[k-1] b[0] ... b[k-1] c, with
+    spaces between; a line of its standard output is the row's code in hexadecimal, with or without 0x. It ends when its
+    input does.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The program and its arguments; no shell is involved.
+    formats : Format, str, or a pair of them
+        Of a and b.
+    partials : Format or str
+        Of c.
+    timeout : float
+        Seconds that a call may take.
+
+    Raises
+    ------
+    UnitError
+        When called: the program cannot be started, fails, takes too long, or prints something else.
+    """
+    pair = pair_of(formats)
+    widths = [-(-x.bits // 4) for x in (*pair, check_format(partials, "partials"))]
+    shown = " ".join(command)
+
+    def unit(a: Codes, b: Codes, c: Codes) -> Codes:
+        lines = [
+            " ".join(
+                f"{code:0{width}x}"
+                for row, width in zip(rows, widths, strict=True)
+                for code in np.atleast_1d(row).tolist()
+            )
+            for rows in zip(a, b, c, strict=True)
+        ]
+        try:
+            done = subprocess.run(
+                list(command),
+                input="\n".join(lines) + "\n",
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except OSError as error:
+            raise UnitError(f"cannot run {shown!r}: {error.strerror or error}") from None
+        except subprocess.TimeoutExpired:
+            raise UnitError(f"{shown!r} took more than {timeout:g} s for {len(lines)} rows") from None
+        except UnicodeDecodeError:
+            raise UnitError(f"{shown!r} must print hexadecimal codes, got bytes that are no text") from None
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["nothing on standard error"])[-1]
+            raise UnitError(f"{shown!r} ended with status {done.returncode}: {last}")
+        answers = done.stdout.split()
+        if len(answers) != len(lines):
+            raise UnitError(f"{shown!r} must print one code for each of {len(lines)} rows, got {len(answers)}")
+        try:
+            return np.array([int(x, 16) for x in answers], np.uint64)
+        except (ValueError, OverflowError):
+            wrong = next(x for x in answers if not _is_code(x))
+            raise UnitError(f"{shown!r} must print hexadecimal codes, got {wrong!r}") from None
+
+    return unit
+
+
+def _is_code(text: str) -> bool:
+    try:
+        return 0 <= int(text, 16) < 2**64
+    except ValueError:
+        return False
+
+
+# -- candidates ------------------------------------------------------------------------------------------------------
+
+
+def presets_for(formats: Any, partials: Format | str, length: int) -> list[Accumulator]:
+    """Every preset, with every choice of its parameters, that takes operands in these formats and an addend in that one.
+
+    Chunks are of 2, 4, 8 ... products, and of `length` at most; they are summed in any named format with at least as
+    many bits as float8.
+    """
+    pair, memory = pair_of(formats), check_format(partials, "partials")
+    found: dict[str, Accumulator] = {}
+    for make, arguments, keywords in _calls(pair, memory, length):
+        try:
+            accumulator = make(*arguments, **keywords)
+        except ValueError:  # it does not exist in these formats
+            continue
+        if accumulator.partials == memory and all(not accumulator.inputs or x in accumulator.inputs for x in pair):
+            found.setdefault(accumulator.name, accumulator)
+    return list(found.values())
+
+
+def _calls(
+    pair: tuple[Format, Format], memory: Format, length: int
+) -> Iterator[tuple[Callable[..., Accumulator], tuple[Any, ...], dict[str, Any]]]:
+    """Calls of preset functions, some of them refused."""
+    for simple in (fma, mul_add, exact, pairwise):
+        yield simple, (memory,), {}
+    inner = dict.fromkeys((memory, *(ROSTER[x] for x in ("float16", "bfloat16", "float32")), *pair))
+    for n in (1 << i for i in range(1, 9) if 1 << i < length):
+        for fmt in inner:
+            yield chunked, (n, fmt, memory), {}
+    yield vdpbf16ps, (), {}
+    for arch in dict.fromkeys([row.architecture for row in TENSOR_CORES] + list(SAME_AS)):
+        for way in (None, "mma.sync"):
+            yield tensor_core, (arch, pair[0], memory, way), {}
+    for mode, rounding in itertools.product(IPU_MODES, ("nearest_even", "toward_zero")):
+        keywords = {"inputs": pair[0], "mode": mode, "rounding": rounding}
+        yield amp, (memory,), keywords
+        for window in (3, 4):
+            yield slic, (memory,), {"window": window, **keywords}
+
+
+# -- deciding --------------------------------------------------------------------------------------------------------
+
+
+class _Judge:
+    """Holds candidates against answers."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+
+    def predict(self, candidate: Candidate, a: Codes, b: Codes, c: Codes, nan: str | None = None) -> Codes:
+        options = dict(candidate.options)
+        if nan is not None:
+            options["nan"] = nan
+        codes, _ = bits.vecdot(
+            a, b, self.asked.formats, candidate.accumulator, c, out_format=self.asked.output, flags="any", **options
+        )
+        found: Codes = codes
+        return found
+
+    def wrong(self, candidate: Candidate, answers: Answers) -> tuple[Codes, Codes]:
+        """(rows with another code, rows with another value): a NaN has the value of every NaN."""
+        a, b, c, d = answers
+        codes = self.predict(candidate, a, b, c)
+        differ = codes != d
+        nan = bits.isnan(codes, self.asked.output) & bits.isnan(d, self.asked.output)
+        return differ, differ & ~nan
+
+    def settled(self, candidate: Candidate, answers: Answers) -> Candidate | None:
+        """The candidate, under the NaN policy that gives the unit's NaNs; None if it does not fit."""
+        codes, values = self.wrong(candidate, answers)
+        if values.any():
+            return None
+        if not codes.any():
+            return candidate
+        if candidate.accumulator.nan is not None:
+            return None
+        a, b, c, d = answers
+        is_nan = np.asarray(bits.isnan(d, self.asked.output))
+        for policy in NAN_POLICIES:
+            if np.array_equal(self.predict(candidate, a[is_nan], b[is_nan], c[is_nan], policy), d[is_nan]):
+                return Candidate(candidate.accumulator, {**candidate.options, "nan": policy}, candidate.preset)
+        return None
+
+    def near(self, candidate: Candidate, answers: Answers) -> Near:
+        codes, values = self.wrong(candidate, answers)
+        a, b, c, d = answers
+        shown = np.flatnonzero(values if values.any() else codes)[:EXAMPLES]
+        predicted = self.predict(candidate, a[shown], b[shown], c[shown])
+        examples = tuple(
+            {
+                "a": [hex(x) for x in a[row].tolist()],
+                "b": [hex(x) for x in b[row].tolist()],
+                "c": hex(int(c[row])),
+                "unit": hex(int(d[row])),
+                "candidate": hex(int(code)),
+            }
+            for row, code in zip(shown, predicted, strict=True)
+        )
+        return Near(candidate, int(codes.sum()), int(values.sum()), len(d), examples)
+
+
+def identify(
+    unit: Unit,
+    formats: Any,
+    partials: Format | str,
+    length: int,
+    *,
+    output: Format | str | None = None,
+    seed: int = 0,
+    random_rows: int = RANDOM_ROWS,
+    presets: Sequence[Accumulator] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Identification:
+    """Find the accumulator of a dot-product unit.
+
+    Parameters
+    ----------
+    unit : callable
+        unit(a, b, c) with codes of shapes (rows, length), (rows, length) and (rows,), in the formats' dtypes, returns
+        integer codes of shape (rows,). It is called `MAXIMUM_CALLS` times at most; the same row has to get the same
+        answer whatever rows are beside it.
+    formats : Format, str, or a pair of them
+        Of a and b.
+    partials : Format or str
+        Of c.
+    length : int
+        Products of a row, 2 to `LONGEST`. What a unit does beyond that many cannot be seen: take a multiple of what its
+        instruction takes.
+    output : Format or str, optional
+        Of the result; default that of c.
+    seed : int
+        Of the random rows.
+    random_rows : int
+        How many of them, of eight kinds: a mistake that shows in few rows needs many.
+    presets : sequence of Accumulator, optional
+        What to hold against the answers; default `presets_for(formats, partials, length)`.
+    progress : callable, optional
+        Called with the name of each step.
+
+    Returns
+    -------
+    Identification
+
+    Raises
+    ------
+    UnitError
+        A ValueError: the unit's answers are no codes, or it does not even pass on a single product.
+    ValueError, TypeError
+        Naming the argument and what is accepted.
+
+    Notes
+    -----
+    Stochastic rounding, and any unit that answers differently when asked again, fits nothing; property "repeatable"
+    says so.
+    """
+    if not callable(unit):
+        raise TypeError(f"unit must be callable as unit(a, b, c), got {unit!r}")
+    pair, memory = pair_of(formats), check_format(partials, "partials")
+    target = memory if output is None else check_format(output, "output")
+    if isinstance(length, bool) or not isinstance(length, (int, np.integer)):
+        raise TypeError(f"length must be an integer, got {length!r}")
+    if not 2 <= length <= LONGEST:
+        raise ValueError(f"length must be from 2 to {LONGEST}, got {length}")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be an integer from 0 to 2^64 - 1, got {seed!r}")
+    if isinstance(random_rows, bool) or not isinstance(random_rows, (int, np.integer)) or random_rows < 1:
+        raise ValueError(f"random_rows must be a positive integer, got {random_rows!r}")
+    for name, fmt in (("formats", pair[0]), ("formats", pair[1]), ("partials", memory), ("output", target)):
+        if not (fmt.zero and fmt.signed and fmt.bias is not None):
+            raise ValueError(f"{name} must have a sign and a zero, and {fmt.name} has not")
+    say = progress or (lambda _: None)
+    asked = Asked(unit, pair, memory, target, int(length))
+    found = Measurement(asked)
+    say("probes")
+    found.measure()
+    found.structures = structures_of(found)
+    found.conclude()
+    random = np.random.default_rng([seed, length])
+    say("random rows")
+    each = -(-int(random_rows) // len(FAMILIES))
+    drawn = [draw_rows(x, each, pair, memory, target, asked.length, random) for x in FAMILIES]
+    a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
+    answers = asked(a, b, c)
+    nans = np.unique(answers[np.asarray(bits.isnan(answers, target))])
+    if nans.size:
+        shown = ", ".join(f"{code:#x}" for code in nans[:4].tolist()) + (" ..." if nans.size > 4 else "")
+        found.say("NaN", shown, "results of random rows with special operands")
+    judge = _Judge(asked)
+    say("presets")
+    defaults = {"rounding": "nearest_even", "overflow": "infinity", "daz": False, "ftz": False}
+    settings = {name: x for name, x in found.settings.items() if x != defaults[name]}
+    variants = [settings]
+    if "overflow" in settings:  # modes that stay finite, and sums in formats without infinity, look like other rules
+        variants.insert(0, {name: x for name, x in settings.items() if name != "overflow"})
+    accumulators = list(presets) if presets is not None else presets_for(pair, memory, asked.length)
+    tried = [Candidate(x, options) for x in accumulators for options in (variants if _is_open(x) else [{}])]
+    everything = asked.everything()
+    fits: list[Candidate] = []
+    few = _every(everything, 300)
+    for candidate in tried:
+        if judge.wrong(candidate, few)[1].any():
+            continue
+        settled = judge.settled(candidate, everything)
+        if settled is not None and settled.accumulator not in [x.accumulator for x in fits]:
+            fits.append(settled)
+    judged = len(tried)
+    if not fits:
+        say("a description")
+        made, count = _described(found, judge, everything)
+        tried, judged, fits = tried + made, judged + count, [x for x in made if judge.settled(x, everything)]
+        fits = [x for x in (judge.settled(candidate, everything) for candidate in fits) if x is not None]
+    say("telling candidates apart")
+    fits, searched = _told_apart(fits, judge, asked, random)
+    some = slice(None, None, max(1, len(c) // 200))
+    again = asked(a[some], b[some], c[some])
+    repeated = bool(np.array_equal(again, answers[some]))
+    found.say("repeatable", "yes" if repeated else "no", f"{len(again)} rows asked again, beside other rows")
+    everything = asked.everything()
+    fits = [x for x in (judge.settled(candidate, everything) for candidate in fits) if x is not None]
+    nearest: list[Near] = []
+    if not fits:
+        judgements = (judge.near(x, everything) for x in tried)
+        nearest = sorted(judgements, key=lambda x: (x.wrong_values, x.wrong))[:3]
+    return Identification(
+        pair,
+        memory,
+        target,
+        asked.length,
+        tuple(found.properties),
+        tuple(fits),
+        tuple(nearest),
+        judged,
+        asked.rows,
+        searched,
+        asked.calls,
+        asked.rows,
+    )
+
+
+def _every(answers: Answers, count: int) -> Answers:
+    """About so many of them, evenly spread."""
+    step = max(1, len(answers[3]) // count)
+    a, b, c, d = answers
+    return a[::step], b[::step], c[::step], d[::step]
+
+
+def _is_open(accumulator: Accumulator) -> bool:
+    """Whether the call's options decide anything."""
+    stages = [accumulator.running, accumulator.product, accumulator.store]
+    stages += [x for level in accumulator.reduction for x in (level.running, level.store)]
+    return any(x is not None and x.rounding is None for x in stages)
+
+
+def _described(found: Measurement, judge: _Judge, answers: Answers) -> tuple[list[Candidate], int]:
+    """The best descriptions, those that fit in front, and how many were looked at."""
+    few = _every(answers, 300)
+    best: list[tuple[int, int, Candidate]] = []
+    count = 0
+    for group in descriptions(found):
+        for candidate in group:
+            count += 1
+            wrong = int(judge.wrong(candidate, few)[1].sum())
+            if wrong == 0:
+                wrong = -1 if judge.settled(candidate, answers) else int(judge.wrong(candidate, answers)[1].sum())
+            best.append((wrong, count, candidate))
+        if any(wrong < 0 for wrong, _, _ in best):
+            break
+    best.sort(key=lambda x: x[:2])
+    fitting = [x for x in best if x[0] < 0]
+    kept = [x[2] for x in (fitting or best)[:4]]
+    return [Candidate(x.accumulator.replace(name=spelled(x.accumulator)), x.options, False) for x in kept], count
+
+
+def _told_apart(
+    fits: list[Candidate], judge: _Judge, asked: Asked, random: np.random.Generator
+) -> tuple[list[Candidate], int]:
+    """What is left after asking rows on which those that fit differ, and how many rows were compared in vain at last."""
+    searched = 0
+    for _ in range(4):
+        if len(fits) < 2 or asked.calls >= MAXIMUM_CALLS - 1:
+            break
+        each = max(1, FRESH // len(FAMILIES))
+        drawn = [
+            draw_rows(x, each, asked.formats, asked.partials, asked.output, asked.length, random) for x in FAMILIES
+        ]
+        a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
+        predicted = [judge.predict(x, a, b, c) for x in fits]
+        differing = np.flatnonzero(np.any([x != predicted[0] for x in predicted[1:]], axis=0))
+        if not differing.size:
+            searched += len(c)
+            if searched >= 2 * each * len(FAMILIES):
+                break
+            continue
+        chosen = random.permutation(differing)[:32]
+        answers = asked(a[chosen], b[chosen], c[chosen])
+        fits = [x for x, codes in zip(fits, predicted, strict=True) if np.array_equal(codes[chosen], answers)]
+        searched = 0
+    return fits, searched

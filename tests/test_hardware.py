@@ -1,0 +1,266 @@
+"""The model against the instructions of the CPU that runs the tests; what it lacks is skipped, visibly."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import Run
+
+from softfloat import bits
+from softfloat.testing import hardware
+from softfloat.testing.hardware import EXTENSIONS, FAMILIES, STATUSES, Features, Outcome, check_hardware, instructions
+
+TABLE = {row.name: row for row in instructions()}
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+
+def outcomes_here(name: str, **options: object) -> list[Outcome]:
+    """What came of an instruction; skips the test where the machine lacks it, or nothing models it."""
+    found = check_hardware([name], **options)  # type: ignore[arg-type]
+    if found[0].status in ("not available", "not checked"):
+        pytest.skip(f"{found[0].status}: {found[0].reason}")
+    return found
+
+
+def needs(name: str) -> None:
+    lacking = hardware.features().lacks(TABLE[name].extensions)
+    if lacking:
+        pytest.skip(f"this machine has no {', '.join(lacking)}")
+
+
+# -- the instructions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_instruction(name: str) -> None:
+    found = outcomes_here(name, samples=30_000, seed=1)
+    assert [x.mode for x in found] == list(TABLE[name].modes)
+    for outcome in found:
+        assert outcome.status == "agrees", outcome.examples
+        assert outcome.mismatches == outcome.flag_mismatches == 0
+        assert outcome.cases >= 60_000  # as the process starts, and flushing
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["VCVTPS2PH", "VCVTNEPS2BF16"])
+def test_every_operand(name: str) -> None:
+    for outcome in outcomes_here(name, samples=1, exhaustive=True):
+        assert outcome.status == "agrees", outcome.examples
+        assert outcome.exhaustive
+        assert outcome.cases >= 2**32
+
+
+def test_every_half() -> None:
+    (outcome,) = outcomes_here("VCVTPH2PS")
+    assert outcome.exhaustive
+    assert outcome.cases == 2 * 65536
+
+
+def test_traps_on_the_instruction_itself(vectors: Path) -> None:
+    """What the file says VDPBF16PS gives is what it gives here."""
+    needs("VDPBF16PS")
+    from softfloat.testing._instructions import assemble
+
+    with (vectors / "traps_dot.csv").open(newline="") as lines:
+        names = ("c", "a_hi", "b_hi", "a_lo", "b_lo", "result")
+        rows = [{name: int(row[name], 16) for name in names} for row in csv.DictReader(lines)]
+    c = np.array([row["c"] for row in rows], np.uint32)
+    a, b = (np.array([row[f"{x}_lo"] | row[f"{x}_hi"] << 16 for row in rows], np.uint32) for x in "ab")
+    code = TABLE["VDPBF16PS"].code
+    assert code is not None
+    found, flags = assemble(code("nearest_even")).each((c, a, b))
+    assert found.tolist() == [row["result"] for row in rows]
+    assert not flags.any()
+
+
+def test_the_register_is_as_it_was_before() -> None:
+    needs("VADDPS")
+    check_hardware(["VADDPS"], samples=100)
+    assert np.float32(1e-45) * np.float32(1) != 0
+    assert np.float32(1) + np.float32(2**-24) == 1
+    assert np.float32(1 + 2**-23) + np.float32(2**-24) > 1 + 2**-23
+
+
+@pytest.mark.skipif(not X86, reason="LLVM here may not know x86")
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked])
+def test_llvm_assembles_it_for_a_cpu_that_has_it(name: str) -> None:
+    """Rows that this machine cannot run are at least spelled right; nothing is run."""
+    from softfloat.testing._instructions import machine_code
+
+    features = "+f16c,+fma,+avx512f,+avx512bw,+avx512vl,+avx512bf16,+avx512fp16"
+    make = TABLE[name].code
+    assert make is not None
+    for mode in TABLE[name].modes:
+        assert len(machine_code(make(mode), "sapphirerapids", features)) > 500
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_whole() -> None:
+    assert len(TABLE) == len(instructions())
+    for row in TABLE.values():
+        assert row.source
+        assert row.model
+        assert set(row.extensions) <= {*EXTENSIONS, "CUDA"}
+        assert set(row.families) <= set(FAMILIES)
+        if row.is_checked:
+            assert row.run_model is not None
+            assert row.formats
+        else:
+            assert row.model.startswith("not checked: ")
+    assert {"VCVTPS2PH", "VCVTPH2PS", "VCVTNEPS2BF16", "VDPBF16PS"} <= {x.name for x in TABLE.values() if x.is_checked}
+
+
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked])
+def test_operands(name: str) -> None:
+    row = TABLE[name]
+    for family in row.families:
+        drawn = hardware._draw(row, family, 500, np.random.default_rng(0))
+        again = hardware._draw(row, family, 500, np.random.default_rng(0))
+        assert len(drawn) == len(row.formats)
+        assert len({x.shape for x in drawn}) == 1
+        assert all(np.array_equal(x, y) for x, y in zip(drawn, again, strict=True))
+
+
+def test_features() -> None:
+    found = hardware.features()
+    assert set(found.extensions) == {*EXTENSIONS, "CUDA"}
+    assert found.extensions["CUDA"] == bool(found.gpus)
+    assert found.lacks(["no such extension"]) == ["no such extension"]
+    if not X86:
+        assert not any(found.extensions[name] for name in EXTENSIONS)
+
+
+# -- other machines --------------------------------------------------------------------------------------------------
+
+NOTHING = Features("riscv64", "generic", dict.fromkeys([*EXTENSIONS, "CUDA"], False), ())
+
+
+def test_a_machine_without_any_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from softfloat.testing import _instructions
+
+    monkeypatch.setattr(hardware, "features", lambda: NOTHING)
+    monkeypatch.setattr(_instructions, "Assembled", lambda code: pytest.fail(f"assembled {code}"))
+    found = check_hardware(samples=10)
+    assert {x.status for x in found} == {"not available"}
+    assert len(found) == len(TABLE)
+    assert all(x.reason and not x.cases for x in found)
+    run = Run("hardware", "--samples", "10")
+    assert run.status == 0
+    assert "nothing here to check against" in run.out
+    assert Run("hardware", "--json").document["passed"] is True
+
+
+def test_a_machine_with_everything_says_what_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = dict.fromkeys([*EXTENSIONS, "CUDA"], True)
+    monkeypatch.setattr(hardware, "features", lambda: Features("x86_64", "x", everything, ("A GPU (sm_90)",)))
+    found = check_hardware(["TDPBF16PS", "mma.sync"])
+    assert [x.status for x in found] == ["not checked", "not checked"]
+    assert "A GPU (sm_90)" in Run("hardware", "TDPBF16PS").out
+
+
+# -- mismatches ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of VCVTPH2PS that is wrong about one code, and about the flags of another."""
+    needs("VCVTPH2PS")
+    row = TABLE["VCVTPH2PS"]
+
+    def model(operands: hardware.Operands, options: dict) -> tuple[np.ndarray, np.ndarray]:
+        codes, flags = bits.convert(operands[0], "float16", "float32", nan="x86")
+        return codes ^ np.where(operands[0] == 0x3C01, 2, 0).astype(np.uint32), flags | (operands[0] == 0x4000)
+
+    monkeypatch.setattr(hardware, "instructions", lambda: (dataclasses.replace(row, run_model=model),))
+
+
+@pytest.mark.usefixtures("wrong")
+def test_mismatches_are_seen() -> None:
+    (outcome,) = check_hardware()
+    assert outcome.status == "differs"
+    assert (outcome.mismatches, outcome.flag_mismatches) == (2, 2)  # in both settings of the register
+    first, second = outcome.examples[:2]
+    assert (first.operands, first.found, first.expected) == ((0x3C01,), 0x3F802000, 0x3F802002)
+    assert (second.operands, second.found_flags, second.expected_flags) == ((0x4000,), 0, 1)
+    assert first.setting == "as the process starts"
+
+
+@pytest.mark.usefixtures("wrong")
+def test_the_command_line_shows_mismatches() -> None:
+    run = Run("hardware")
+    assert run.status == 1
+    for words in ("VCVTPH2PS", "differs", "0x3c01", "0x3f802002", "4 mismatches"):
+        assert words in run.out
+    document = Run("hardware", "--json").document
+    assert document["passed"] is False
+    assert document["outcomes"][0]["examples"][0]["operands"] == [0x3C01]
+
+
+# -- interruption, arguments, command line ---------------------------------------------------------------------------
+
+
+def test_an_interrupted_check_keeps_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("VCVTPS2PH")
+    found: list[Outcome] = []
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what.endswith("toward_negative"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check_hardware(["VCVTPS2PH"], samples=300, outcomes=found, progress=stop)
+    assert [x.mode for x in found] == ["nearest_even", "toward_negative"]
+    assert found[0].cases == 600
+    assert 0 < found[1].cases < 600
+    assert not found[1].exhaustive
+
+    def interrupted(names: object, *, outcomes: list[Outcome], **_: object) -> None:
+        outcomes.append(Outcome("VCVTPS2PH", "nearest_even", "agrees", cases=600, seconds=1.0))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hardware, "check_hardware", interrupted)
+    run = Run("hardware")
+    assert run.status == 130
+    assert "600 operands, 0 mismatches; interrupted" in run.out
+    assert Run("hardware", "--json").document["interrupted"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"device": "cuda"}, ValueError, "device must be 'cpu', got 'cuda'"),
+        ({"samples": 0}, ValueError, "samples must be at least 1"),
+        ({"samples": 1.5}, TypeError, "samples must be an integer"),
+        ({"seed": -1}, ValueError, "seed must be an integer from 0"),
+        ({"names": ["VADDPD"]}, ValueError, "names must be among 'VCVTPS2PH'"),
+    ],
+)
+def test_arguments(arguments: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        check_hardware(**arguments)
+
+
+def test_command_line() -> None:
+    run = Run("hardware", "--samples", "500", "--seed", "7", "--json")
+    assert run.status == 0
+    document = run.document
+    assert document["seed"] == 7
+    assert {x["status"] for x in document["outcomes"]} <= set(STATUSES) - {"differs"}
+    assert {x["instruction"] for x in document["outcomes"]} == set(TABLE)
+    assert set(document["features"]["extensions"]) == {*EXTENSIONS, "CUDA"}
+    listed = Run("hardware", "--list")
+    assert listed.status == 0
+    assert all(name.split()[0] in listed.out for name in TABLE)
+    few = Run("hardware", "--list", "--json", "vdpbf16ps").document["instructions"]
+    assert [x["name"] for x in few] == ["VDPBF16PS"]
+    assert few[0]["formats"] == ["float32", "bfloat16", "bfloat16"]
+    Run("hardware", "--device", "cuda").assert_error("device must be 'cpu', got 'cuda'")
+    Run("hardware", "nonsense").assert_error("nonsense", "accepted: VCVTPS2PH")
+    Run("hardware", "--samples", "0").assert_error("--samples", "positive integer")
