@@ -20,6 +20,7 @@ from softfloat.array import (
     SoftArray,
     coerced,
     common_format,
+    empty_like,
     evaluated,
     full_like,
     ones_like,
@@ -286,31 +287,19 @@ def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     return bool(np.may_share_memory(_codes_of(a), _codes_of(b)))
 
 
-@implements(np.zeros_like)
-def zeros_like_(
-    a: SoftArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **rest: Any
-) -> SoftArray:
-    """+0 in the shape of an array."""
-    check_dtype("zeros_like", dtype, a.format)
-    return zeros_like(a if shape is None else wrapped(np.empty(shape, a.codes.dtype), a.format))
+def _like(name: str, make: Callable[[SoftArray], SoftArray]) -> None:
+    def like(
+        a: SoftArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **rest: Any
+    ) -> SoftArray:
+        check_dtype(name, dtype, a.format)
+        return make(a if shape is None else wrapped(np.empty(shape, a.codes.dtype), a.format))
+
+    FUNCTIONS[getattr(np, name)] = like
 
 
-@implements(np.ones_like)
-def ones_like_(
-    a: SoftArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **rest: Any
-) -> SoftArray:
-    """1 in the shape of an array."""
-    check_dtype("ones_like", dtype, a.format)
-    return ones_like(a if shape is None else wrapped(np.empty(shape, a.codes.dtype), a.format))
-
-
-@implements(np.empty_like)
-def empty_like_(
-    a: SoftArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **rest: Any
-) -> SoftArray:
-    """An array of the same shape; of code 0."""
-    check_dtype("empty_like", dtype, a.format)
-    return wrapped(np.zeros(a.shape if shape is None else shape, a.codes.dtype), a.format)
+_like("zeros_like", zeros_like)
+_like("ones_like", ones_like)
+_like("empty_like", empty_like)
 
 
 @implements(np.full_like)

@@ -16,33 +16,13 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from commands import Run
 
 import softfloat
 from softfloat import ROSTER, bits, cli, display
 from softfloat.accumulators import PRESETS, TENSOR_CORES
 from softfloat.experiments import accumulation, claims
 from softfloat.experiments.claims import Verdict
-
-
-class Run:
-    """What a command printed, and its exit status."""
-
-    def __init__(self, *arguments: str) -> None:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            self.status = cli.main(list(arguments))
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def document(self) -> dict:
-        return json.loads(self.out)
-
-    def assert_error(self, *words: str) -> None:
-        assert self.status == 2
-        assert self.out == ""
-        assert re.fullmatch(r"softfloat: error: [^\n]+\n", self.err), self.err
-        for word in words:
-            assert word in self.err
 
 
 @dataclasses.dataclass

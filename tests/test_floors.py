@@ -41,7 +41,9 @@ ALLOWED = {
 }
 """All that these modules import, the standard library aside."""
 
-TOP = ["figures", "display", "cli", "__main__", "experiments", "testing"]
+TOP = ["figures", "display", "cli", "__main__", "experiments", "testing", "torch"]
+OTHERS = {"torch": "pytorch"}
+"""What to call packages that share their name with one below softfloat."""
 HEAVY = ["numba", "llvmlite", "mpmath", "matplotlib", "rich", "ml_dtypes", "torch", "gmpy2", "hypothesis", "pytest"]
 
 
@@ -72,7 +74,7 @@ def resolved(name: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     if isinstance(node, ast.Import):
         for alias in node.names:
             top, _, rest = alias.name.partition(".")
-            yield (rest or "softfloat") if top == "softfloat" else top
+            yield (rest or "softfloat") if top == "softfloat" else OTHERS.get(top, top)
         return
     package = f"softfloat.{name}".split(".")
     if MODULES[name].name != "__init__.py":
@@ -84,7 +86,7 @@ def resolved(name: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     )
     top, _, rest = base.partition(".")
     if top != "softfloat":
-        yield top
+        yield OTHERS.get(top, top)
         return
     for alias in node.names:
         member = f"{rest}.{alias.name}".lstrip(".")

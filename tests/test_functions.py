@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conformance import Tally
 from operands import CUSTOM, operands
-from test_oracle import MODES, agree, drawn, options_of
+from test_oracle import MODES, agree, assert_rounds_up_where_the_oracle_does, drawn, options_of
 
 import softfloat
 from softfloat import ROSTER, Format, bits, functions, reference
@@ -212,27 +212,9 @@ def test_codes(name: str, step: int) -> None:
 @pytest.mark.parametrize("fmt", [HALF, SINGLE], ids=str)
 def test_the_least_random_number_that_rounds_up(fmt: Format, name: str) -> None:
     """Of 2^52 random numbers, the one at which the oracle starts to round up, and the one before it: all bits kept count."""
-    oracle = getattr(reference, name)
-    columns = [
-        np.abs(moderate(fmt, 60, i).view(f"i{fmt.dtype.itemsize}")).view(fmt.dtype) for i in range(1 + (name in BINARY))
-    ]
-    rows, random, expected = [], [], []
-    for row in zip(*(column.tolist() for column in columns), strict=True):
-        at = lambda number, row=row: oracle(*row, fmt, rounding="stochastic", random_bits=number)  # noqa: E731
-        low, high = 0, 2**52 - 1
-        if at(low) == at(high):
-            continue
-        below = at(low)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if at(middle) == below else (low, middle)
-        rows += [row, row]
-        random += [low, high]
-        expected += [at(low), at(high)]
-    assert len(rows) > 30
-    operands_ = np.array(rows, fmt.dtype).T
-    codes, flags = getattr(bits, name)(*operands_, fmt, rounding="stochastic", random_bits=np.array(random), sr_bits=52)
-    assert list(zip(codes.tolist(), flags.tolist(), strict=True)) == expected
+    arity = 2 if name in BINARY else 1
+    columns = [np.abs(moderate(fmt, 60, i).view(f"i{fmt.dtype.itemsize}")).view(fmt.dtype) for i in range(arity)]
+    assert_rounds_up_where_the_oracle_does(name, fmt, columns)
 
 
 # -- intervals -------------------------------------------------------------------------------------------------------

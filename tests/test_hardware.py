@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import Run
+from commands import Run
 
 from softfloat import bits
 from softfloat.testing import hardware

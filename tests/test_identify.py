@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_cli import Run
+from commands import Run
 
 import softfloat
 from softfloat import ROSTER, bits, reference_dot

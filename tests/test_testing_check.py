@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from commands import Run
 
 from softfloat import Environment, Flags, bits, cli, get_num_threads, set_num_threads
 from softfloat.testing import vectors
@@ -28,28 +29,6 @@ from softfloat.testing.vectors import Chunk, Layout, format_rows, write_vectors
 
 ROWS = 10_000
 ADD = resolve("add", "float16")
-
-
-class Run:
-    """What a command printed, and its exit status."""
-
-    def __init__(self, *arguments: str, stdin: bytes = b"") -> None:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-            self.status = cli.main(list(arguments))
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def document(self) -> dict:
-        return json.loads(self.out)
-
-    def assert_error(self, *words: str) -> None:
-        assert self.status == 2
-        assert self.out == ""
-        assert re.fullmatch(r"softfloat: error: [^\n]+\n", self.err), self.err
-        for word in words:
-            assert word in self.err
 
 
 def chunk(operands: list[np.ndarray], results: np.ndarray, flags: np.ndarray | None, first: int = 1) -> Chunk:

@@ -45,8 +45,8 @@ def add_parsers(commands: Any) -> None:
     _add_case_options(vectors)
     output = "where to; .npz makes an archive, .gz compressed text (default: standard output)"
     vectors.add_argument("--output", "-o", default="-", metavar="FILE", help=output)
-    vectors.add_argument("--count", "-n", type=_positive, metavar="N", help="rows (default: 10000)")
-    vectors.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the operands (default: 0)")
+    vectors.add_argument("--count", "-n", type=positive, metavar="N", help="rows (default: 10000)")
+    vectors.add_argument("--seed", type=seed, default=0, metavar="N", help="of the operands (default: 0)")
     names = "bits, edge, mixed, normal, subnormal, ties or cancellation (default: mixed)"
     vectors.add_argument("--distribution", default="mixed", metavar="NAME", help=f"of the operands: {names}")
     level = "random, or exhaustive: all operands there are (default: random)"
@@ -86,12 +86,12 @@ def _add_case_options(parser: argparse.ArgumentParser) -> None:
     add("--daz", action="store_true", help="subnormal operands count as zero")
     add("--ftz", action="store_true", help="subnormal results become zero")
     add("--nan-policy", metavar="NAME", help=f"{', '.join(NAN_POLICIES)} (default: canonical)")
-    add("--sr-bits", type=_positive, metavar="N", help="width of the random numbers of stochastic rounding")
+    add("--sr-bits", type=positive, metavar="N", help="width of the random numbers of stochastic rounding")
     exact = "raise inexact when rounding to integers (default; not with TestFloat's names)"
     add("--exact", action=argparse.BooleanOptionalAction, default=None, help=exact)
     accumulator = 'how vecdot sums, such as amp("half"), tensor_core("H100"), fma("float16")'
     add("--accumulator", metavar="PRESET", help=accumulator)
-    add("--length", type=_positive, metavar="K", help="products of vecdot (default: 16)")
+    add("--length", type=positive, metavar="K", help="products of vecdot (default: 16)")
     add("--addend", action="store_true", help="vecdot has an operand c, where sums start")
 
 
@@ -109,7 +109,8 @@ def _integer(text: str, low: int, high: int, accepted: str) -> int:
     return number
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A positive integer, as argparse reads options."""
     return _integer(text, 1, 2**63 - 1, "a positive integer")
 
 
@@ -117,7 +118,8 @@ def _count(text: str) -> int:
     return _integer(text, 0, 2**63 - 1, "a non-negative integer")
 
 
-def _seed(text: str) -> int:
+def seed(text: str) -> int:
+    """The seed of random operands, as argparse reads options."""
     return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import softfloat
 from softfloat._output import CommandError, console, print_json
 from softfloat.formats import ROSTER, Format
+from softfloat.testing.commands import positive, seed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,10 +44,10 @@ def add_parsers(commands: Any) -> None:
         "--list", action="store_true", help="list instructions, models and sources, and check nothing"
     )
     samples = "operands for each instruction, rounding mode and setting of MXCSR (default: 100000)"
-    hardware.add_argument("--samples", type=_positive, default=100_000, metavar="N", help=samples)
+    hardware.add_argument("--samples", type=positive, default=100_000, metavar="N", help=samples)
     everything = "also all 2^32 operands of conversions from float32: one to a few minutes for each mode"
     hardware.add_argument("--exhaustive", action="store_true", help=everything)
-    hardware.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the operands (default: 0)")
+    hardware.add_argument("--seed", type=seed, default=0, metavar="N", help="of the operands (default: 0)")
     hardware.add_argument("--device", default="cpu", metavar="NAME", help="where: cpu (default: cpu)")
     hardware.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     hardware.set_defaults(run=_hardware)
@@ -71,32 +72,14 @@ def add_parsers(commands: Any) -> None:
     addend = "of the addend c (default: float32, or what the preset takes)"
     identify.add_argument("--addend-format", metavar="NAME", help=addend)
     identify.add_argument("--output-format", metavar="NAME", help="of the result (default: that of the addend)")
-    identify.add_argument("--length", "-k", type=_positive, default=32, metavar="K", help="products (default: 32)")
-    identify.add_argument("--seed", type=_seed, default=0, metavar="N", help="of random rows (default: 0)")
+    identify.add_argument("--length", "-k", type=positive, default=32, metavar="K", help="products (default: 32)")
+    identify.add_argument("--seed", type=seed, default=0, metavar="N", help="of random rows (default: 0)")
     rows = "random rows (default: 800): a mistake that shows in few of them needs many"
-    identify.add_argument("--random-rows", type=_positive, default=800, metavar="N", help=rows)
+    identify.add_argument("--random-rows", type=positive, default=800, metavar="N", help=rows)
     timeout = "that one run of a program may take (default: 60)"
     identify.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help=timeout)
     identify.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     identify.set_defaults(run=_identify)
-
-
-def _integer(text: str, low: int, high: int, accepted: str) -> int:
-    try:
-        number = int(text, 0) if len(text) < 40 else low - 1
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        raise argparse.ArgumentTypeError(f"must be {accepted}, got {text.strip()[:40]!r}")
-    return number
-
-
-def _positive(text: str) -> int:
-    return _integer(text, 1, 2**40, "a positive integer")
-
-
-def _seed(text: str) -> int:
-    return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
 
 
 def _seconds(text: str) -> float:

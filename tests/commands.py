@@ -1,0 +1,35 @@
+"""Commands run in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+
+import pytest
+
+from softfloat import cli
+
+
+class Run:
+    """What a command printed, and its exit status."""
+
+    def __init__(self, *arguments: str, stdin: bytes = b"") -> None:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            self.status = cli.main(list(arguments))
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+    @property
+    def document(self) -> dict:
+        return json.loads(self.out)
+
+    def assert_error(self, *words: str) -> None:
+        assert self.status == 2
+        assert self.out == ""
+        assert re.fullmatch(r"softfloat: error: [^\n]+\n", self.err), self.err
+        for word in words:
+            assert word in self.err
