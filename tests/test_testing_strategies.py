@@ -26,7 +26,12 @@ FORMATS = [
 ROOMY = [softfloat.float16, softfloat.bfloat16, softfloat.float32, softfloat.float8_e4m3, softfloat.float8_e5m2]
 
 QUICK = settings(
-    max_examples=150, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=150,
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
 )
 
 

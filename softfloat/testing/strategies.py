@@ -217,8 +217,16 @@ def _adding(fmt: Format, minus: bool) -> Strategy:
     return st.builds(made, _midpoints(fmt), STEPS, st.booleans())
 
 
+SMALL_ODD = (1, 3, 5, 7, 9, 11, 13, 15)
+
+
+def _significand(n: int, fmt: Format, shift: int = 0) -> int:
+    """The code of an integer of at most p bits, brought to 1 <= x < 2, times 2^shift."""
+    return _code(Fraction(n, 1 << (n.bit_length() - 1)) * Fraction(2) ** shift, fmt)
+
+
 def _multiplying(fmt: Format) -> Strategy:
-    """a * b: odd factors whose product has one bit more than the format, or next to that."""
+    """a * b: odd factors whose product has one bit more than the format; or whose dropped bits are 2^(p-1) + r for a small r."""
     p = fmt.p
     if p < 3:
         raise ValueError(f"fmt must have at least 3 bits of precision, and {fmt} has {p}")
@@ -230,18 +238,26 @@ def _multiplying(fmt: Format) -> Strategy:
         low, high = -((-1 << p) // a) | 1, (((2 << p) - 1) // a - 1) | 1  # odd, and at least one: a is below 2^(p-1)
         return st.tuples(st.just(a), st.integers(low // 2, high // 2).map(lambda x: 2 * x + 1))
 
+    def miss(a: int, first: int) -> tuple[int, int]:
+        inverse = pow(a, -1, 1 << p)
+        for r in (*SMALL_ODD[first:], *SMALL_ODD[:first]):
+            for dropped in ((1 << (p - 1)) + r, (1 << (p - 1)) - r):
+                b = dropped * inverse % (1 << p)
+                if a * b >> (2 * p - 1):  # 2p bits: as many are dropped as are kept
+                    return a, b
+        return 3, -((-1 << p) // 3) | 1
+
+    ties = st.integers(2, p - 1).flatmap(factors).flatmap(partner)
+    tops = st.integers(3 << (p - 2), (1 << p) - 1).map(lambda x: x | 1)
+    misses = st.builds(miss, tops, st.integers(0, len(SMALL_ODD) - 1))
     exponents = st.integers(-2, 2) if fmt.emin <= -4 and fmt.emax >= 4 else st.just(0)
 
-    def made(pair: tuple[int, int], shift: int, steps: int, negative: bool) -> tuple[int, int]:
+    def made(pair: tuple[int, int], shift: int, negative: bool) -> tuple[int, int]:
         a, b = pair
-        x = _code(Fraction(a, 1 << (a.bit_length() - 1)), fmt)
-        y = _code(Fraction(b, 1 << (b.bit_length() - 1)) * Fraction(2) ** shift, fmt)
-        return (x ^ fmt.sign_bit if negative else x), _moved(y, steps, fmt)
+        x, y = _significand(a, fmt), _significand(b, fmt, shift)
+        return (x ^ fmt.sign_bit if negative else x), y
 
-    return st.builds(made, st.integers(2, p - 1).flatmap(factors).flatmap(partner), exponents, STEPS, st.booleans())
-
-
-SMALL_ODD = (1, 3, 5, 7, 9, 11, 13, 15)
+    return st.builds(made, st.one_of(ties, misses), exponents, st.booleans())
 
 
 def _dividing(fmt: Format) -> Strategy:
@@ -254,10 +270,7 @@ def _dividing(fmt: Format) -> Strategy:
         b = max(min(x, (2 << p) - x) for x in found)
         product = m * b
         a = (product + (1 << p)) >> (p + 1)
-        return (
-            _code(Fraction(a, 1 << (a.bit_length() - 1)), fmt),
-            _code(Fraction(b, 1 << (b.bit_length() - 1)), fmt),
-        )
+        return _significand(a, fmt), _significand(b, fmt)
 
     return st.integers(1 << (p - 1), (1 << p) - 1).map(lambda n: made(2 * n + 1))
 
