@@ -1,0 +1,28 @@
+"""Training on PyTorch in emulated arithmetic: every product, cast, elementwise operation and update of half and bfloat16 tensors.
+
+`emulate` is a context manager. Within it, operators on native `torch.float16` and `torch.bfloat16` tensors, those of the
+backward pass and of optimisers included, compute with `softfloat.bits`; float32 tensors compute as ever. Models,
+optimisers, `torch.autocast` and `.half()` need no change.
+
+>>> import torch
+>>> import softfloat
+>>> from softfloat.torch import emulate
+>>> x = torch.tensor([60000.0, 1.0], dtype=torch.float16)
+>>> with emulate(softfloat.Environment(overflow="saturate")) as emulation:
+...     y = x + x
+>>> y.tolist(), str(emulation.environment.status)
+([65504.0, 2.0], 'OFLO 0x1 DIV0 0x0 INV 0x0')
+"""
+
+_NEEDED = "softfloat.torch needs PyTorch 2.6 or later; pip install 'numba-softfloat[torch]' brings it"
+try:
+    import torch as _torch
+except ImportError as missing:
+    raise ImportError(_NEEDED) from missing
+if tuple(int(part) for part in _torch.__version__.split(".")[:2]) < (2, 6):
+    raise ImportError(f"{_NEEDED}, got {_torch.__version__}")
+
+from softfloat.torch._unit import Operation, OperatorTrap  # noqa: E402 -- after the check
+from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
+
+__all__ = ["Operation", "OperatorTrap", "UnemulatedOperatorError", "emulate"]

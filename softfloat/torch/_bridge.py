@@ -1,0 +1,87 @@
+"""Between tensors and codes: views of the same memory wherever it can be shared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from softfloat.formats import (
+    Format,
+    bfloat16,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float16,
+    float32,
+)
+
+__all__ = ["FORMATS", "LOW", "NARROW", "Codes", "UnsupportedArguments", "codes_of", "numbers_of", "tensor_of", "write"]
+
+Codes = np.ndarray[Any, np.dtype[Any]]
+
+
+class Kind(NamedTuple):
+    """A dtype's format, and the integers that its codes are."""
+
+    format: Format
+    integer: torch.dtype
+
+
+FORMATS = {
+    torch.float16: Kind(float16, torch.uint16),
+    torch.bfloat16: Kind(bfloat16, torch.uint16),
+    torch.float8_e4m3fn: Kind(float8_e4m3fn, torch.uint8),
+    torch.float8_e5m2: Kind(float8_e5m2, torch.uint8),
+    torch.float8_e4m3fnuz: Kind(float8_e4m3fnuz, torch.uint8),
+    torch.float8_e5m2fnuz: Kind(float8_e5m2fnuz, torch.uint8),
+    torch.float32: Kind(float32, torch.uint32),
+}
+"""dtypes that codes can be had of. Only casts know those of 8 bits."""
+
+LOW = frozenset({torch.float16, torch.bfloat16})
+"""dtypes whose arithmetic is emulated."""
+
+NARROW = frozenset({dtype for dtype in FORMATS if dtype != torch.float32} | {torch.complex32})
+"""dtypes that no operator may compute in unless it is known to do so here."""
+
+
+class UnsupportedArguments(Exception):
+    """A known operator with arguments that have no emulation; the message says which, and what to do."""
+
+
+def codes_of(tensor: torch.Tensor) -> Codes:
+    """A view of a tensor's memory as codes."""
+    if not tensor.is_cpu:
+        raise UnsupportedArguments(f"tensors must be on the CPU, got {tensor.device}")
+    array: Codes = tensor.view(FORMATS[tensor.dtype].integer).numpy()
+    return array
+
+
+def numbers_of(tensor: torch.Tensor) -> tuple[Codes, Format | None]:
+    """(codes, format) of tensors in a narrow format, (numbers, None) of others."""
+    if tensor.dtype in NARROW:
+        return codes_of(tensor), FORMATS[tensor.dtype].format
+    if not tensor.is_cpu:
+        raise UnsupportedArguments(f"tensors must be on the CPU, got {tensor.device}")
+    return tensor.detach().numpy(), None
+
+
+def tensor_of(codes: Any, dtype: torch.dtype, like: torch.Tensor | None = None) -> torch.Tensor:
+    """A tensor on the memory of codes; in new memory where `like`, of the same shape, is laid out in another way."""
+    array = np.asarray(codes)
+    if like is not None and not like.is_contiguous() and like.shape == array.shape:
+        laid_out = torch.empty_like(like, dtype=dtype, memory_format=torch.preserve_format, requires_grad=False)
+        if not laid_out.is_contiguous():
+            codes_of(laid_out)[...] = array
+            return laid_out
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return torch.from_numpy(array).view(dtype)
+
+
+def write(target: torch.Tensor, codes: Any) -> None:
+    """Codes of the target's format into its memory, whatever its strides."""
+    codes_of(target)[...] = codes

@@ -1,0 +1,504 @@
+"""From a dispatched operator to what computes it: tables looked up once for each operator, dtypes promoted, results delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from softfloat.formats import Format
+from softfloat.torch import _private, _tables
+from softfloat.torch._bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
+from softfloat.torch._pointwise import STEPS
+from softfloat.torch._products import CONVOLUTIONS, PRODUCTS
+from softfloat.torch._unit import Unit
+
+__all__ = ["Plan", "involved", "planned"]
+
+Arguments = Sequence[Any]
+Keywords = dict[str, Any]
+Plan = Callable[[Unit, Any, Arguments, Keywords], Any]
+"""plan(unit, operator, args, kwargs) -> what the operator returns."""
+
+NOTHING: Keywords = {}
+ARRAYS = (np.ndarray, np.generic)
+FOREACH = "_foreach_"
+FOREACH_NAMES = {"norm": "linalg_vector_norm"}
+
+
+def involved(arguments: Iterable[Any]) -> bool:
+    """Whether a tensor in a narrow dtype, or such a dtype itself, is among arguments or in lists of them."""
+    for x in arguments:
+        if isinstance(x, torch.Tensor):
+            if x.dtype in NARROW:
+                return True
+        elif isinstance(x, (list, tuple)):
+            if involved(x):
+                return True
+        elif isinstance(x, torch.dtype) and x in NARROW:
+            return True
+    return False
+
+
+def touches(args: Arguments, kwargs: Keywords) -> bool:
+    """`involved`, for an operator's arguments."""
+    return involved(args) or bool(kwargs and involved(kwargs.values()))
+
+
+# -- promotion -------------------------------------------------------------------------------------------------------
+
+
+def promoted(operands: Iterable[Any]) -> torch.dtype | None:
+    """PyTorch's result type of tensors and numbers: what has dimensions decides, within its category."""
+    tensors = [x for x in operands if isinstance(x, torch.Tensor)]
+    found: torch.dtype | None = tensors[0].dtype if tensors else None
+    if found in LOW and (len(tensors) == 1 or all(x.dtype == found for x in tensors)):
+        return found
+    found = None
+    for group in ([x for x in tensors if x.ndim], [x for x in tensors if not x.ndim]):
+        for x in group:
+            if found is None:
+                found = x.dtype
+            elif x.ndim or _category(x.dtype) > _category(found):
+                found = torch.promote_types(found, x.dtype)
+    if found is not None and _category(found) < 2 and any(isinstance(x, float) for x in operands):
+        found = torch.get_default_dtype()
+    return found
+
+
+def _category(dtype: torch.dtype) -> int:
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1 if dtype != torch.bool else 0
+
+
+def emulated_format(dtype: torch.dtype) -> Format:
+    """The format of a dtype in which arithmetic is emulated."""
+    if dtype not in LOW:
+        raise UnsupportedArguments(
+            f"arithmetic is emulated in torch.float16 and torch.bfloat16, got {dtype}; cast first"
+        )
+    return FORMATS[dtype].format
+
+
+# -- plans -----------------------------------------------------------------------------------------------------------
+
+
+def native(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """As it is."""
+    return operator(*args, **kwargs)
+
+
+def targets(operator: Any, args: Arguments, kwargs: Keywords) -> dict[str, Any]:
+    """What the operator writes to, by argument name."""
+    written = _private.written(operator)
+    if not written:
+        return {}
+    names = _private.argument_names(operator)
+    found = {}
+    for name in written:
+        position = names.index(name)
+        value = kwargs.get(name) if name in kwargs else args[position] if position < len(args) else None
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def move(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[Any] = ()) -> Any:
+    """As it is, numbers rounded first; by way of float64 where it writes into a dtype that the operands do not have."""
+    if fill:
+        args, kwargs = filled(unit, operator, args, kwargs, fill)
+    for target in targets(operator, args, kwargs).values():
+        if isinstance(target, torch.Tensor) and target.dtype in NARROW:
+            others = [x for x in _tensors(args) if x.dtype.is_floating_point and x.dtype != target.dtype]
+            if others:
+                return inside(unit, operator, args, kwargs, torch.float64)
+    return operator(*args, **kwargs)
+
+
+def _tensors(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
+    for x in arguments:
+        if isinstance(x, torch.Tensor):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from _tensors(x)
+
+
+def filled(
+    unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[Any]
+) -> tuple[Arguments, Keywords]:
+    """Arguments with the numbers, integers and tensors without dimensions that become elements rounded into the dtype they get."""
+    dtype = kwargs.get("dtype")
+    if dtype is None:
+        name = _private.schema_name(operator)
+        if name == "where":
+            dtype = promoted(args[1:3])
+        else:
+            dtype = args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype()
+    if dtype not in NARROW:
+        return args, kwargs
+    if dtype not in FORMATS:
+        raise UnsupportedArguments(f"numbers are not rounded into {dtype}")
+    args, kwargs = list(args), dict(kwargs)
+    for position, name in zip(fill[::2], fill[1::2], strict=True):
+        holder: Any = kwargs if name in kwargs else args
+        key = name if name in kwargs else position
+        if holder is args and position >= len(args):
+            continue
+        x = holder[key]
+        if isinstance(x, (int, float)) and not isinstance(x, bool):
+            holder[key] = unit.rounded_number(x, FORMATS[dtype].format)
+        elif (
+            isinstance(x, torch.Tensor)
+            and x.dtype not in (dtype, torch.bool)
+            and not (x.ndim and x.dtype.is_floating_point)
+        ):
+            holder[key] = unit.cast(x, dtype)
+    return args, kwargs
+
+
+def joined(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Concatenation: integers beside low tensors become numbers of their dtype."""
+    dtype = promoted(args[0])
+    if dtype in LOW:
+        parts = [unit.cast(x, dtype) if not x.dtype.is_floating_point else x for x in args[0]]
+        args = (parts, *args[1:])
+    return move(unit, operator, args, kwargs)
+
+
+def cast(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """A copy in another dtype, rounded once where that is narrow."""
+    source, dtype = args[0], kwargs.get("dtype")
+    if dtype not in NARROW or dtype == source.dtype:
+        return operator(*args, **kwargs)
+    if dtype not in FORMATS or source.dtype.is_complex:
+        raise UnsupportedArguments(f"casts from {source.dtype} to {dtype} are not emulated")
+    options = {"memory_format": kwargs.get("memory_format") or torch.preserve_format, "dtype": dtype}
+    device = kwargs.get("device")
+    if device is not None and torch.device(device).type != "cpu":
+        raise UnsupportedArguments(f"device must be the CPU, got {device}")
+    if source.is_contiguous() and options["memory_format"] in (torch.preserve_format, torch.contiguous_format):
+        return unit.cast(source, dtype)
+    target = torch.empty_like(source, requires_grad=False, **options)
+    unit.store(target, source)
+    return target
+
+
+def copy_(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Into a tensor of another dtype, rounded once where that is narrow."""
+    target, source = args[0], args[1]
+    if target.dtype not in NARROW or target.dtype == source.dtype:
+        return operator(*args, **kwargs)
+    if target.dtype not in FORMATS or source.dtype.is_complex:
+        raise UnsupportedArguments(f"casts from {source.dtype} to {target.dtype} are not emulated")
+    unit.store(target, source)
+    return target
+
+
+def factory(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Numbers made in float64, and rounded once."""
+    out = kwargs.get("out")
+    dtype = out.dtype if out is not None else kwargs.get("dtype") or operator(*args, **kwargs).dtype
+    if dtype not in LOW:
+        return operator(*args, **kwargs)
+    if out is None:
+        return unit.cast(operator(*args, **{**kwargs, "dtype": torch.float64}), dtype)
+    wide = operator(*args, **{**kwargs, "out": torch.empty(0, dtype=torch.float64)})
+    return unit.deliver(unit.converted(wide, FORMATS[dtype].format), dtype, out)
+
+
+def pointwise(
+    unit: Unit,
+    operator: Any,
+    args: Arguments,
+    kwargs: Keywords,
+    count: int,
+    definition: Callable[..., Codes],
+    in_place: bool,
+) -> Any:
+    """Steps of `softfloat.bits` on the operands' codes."""
+    operands = args[:count]
+    dtype = promoted(operands)
+    if dtype is None or dtype not in NARROW:
+        return inside(unit, operator, args, kwargs, torch.float32)
+    if kwargs.get("rounding_mode") == "trunc":  # exact in float64: no quotient of these formats is that near an integer
+        return inside(unit, operator, args, kwargs, torch.float64)
+    fmt = emulated_format(dtype)
+    target = args[0] if in_place else None
+    if "out" in kwargs:
+        kwargs = dict(kwargs)
+        target = kwargs.pop("out")
+
+    def run(function: Callable[..., Any], *values: Any) -> Codes:
+        codes = [x for x in values if isinstance(x, ARRAYS)]
+        if len(codes) < len(values):  # numbers spread out: half the time of broadcasting them
+            shape = np.shape(codes[0]) if codes else ()
+            codes = [x if isinstance(x, ARRAYS) else np.full(shape, unit.number(x, fmt), fmt.dtype) for x in values]
+        return unit.run(function, *codes, fmt)
+
+    codes = [unit.converted(x, fmt) if isinstance(x, torch.Tensor) else x for x in operands]
+    result = definition(run, *codes, *args[count:], **kwargs)
+    like = next(x for x in operands if isinstance(x, torch.Tensor)) if target is None else None
+    return unit.deliver(result, dtype, target, like)
+
+
+def product(
+    unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, handler: Callable[..., Any], in_place: bool
+) -> Any:
+    """Products and sums of products by an accumulator."""
+    wanted = kwargs.get("dtype")
+    if wanted is not None and wanted in LOW and args[0].dtype not in NARROW:
+        args = [unit.cast(args[0], wanted), *args[1:]]
+    dtypes = {x.dtype for x in args if isinstance(x, torch.Tensor)}
+    if not dtypes & NARROW:
+        return operator(*args, **kwargs)
+    if wanted is not None and wanted not in NARROW:
+        return inside(unit, operator, args, kwargs, wanted)
+    if len(dtypes) > 1:
+        return operator(*args, **kwargs)  # which PyTorch refuses, in its own words
+    dtype = dtypes.pop()
+    if wanted not in (None, dtype):
+        raise UnsupportedArguments(f"dtype must be that of the operand, {dtype}, or float32, got {wanted}")
+    fmt = emulated_format(dtype)
+    kwargs = {name: x for name, x in kwargs.items() if name != "dtype"}
+    target = kwargs.pop("out", args[0] if in_place else None)
+    unknown = [name for name in kwargs if name not in ("beta", "alpha", "keepdim")]
+    if unknown:
+        raise UnsupportedArguments(f"argument {', '.join(unknown)} is not emulated")
+    return handler(unit, fmt, target, *args, **kwargs)
+
+
+# -- computed wide, rounded once -------------------------------------------------------------------------------------
+
+HIDDEN = {"native_batch_norm": ("running_mean", "running_var")}
+"""Arguments that are written to although their schema does not say so."""
+
+
+def plain_dtype(args: Arguments, singles: bool) -> torch.dtype | None:
+    """The dtype of all tensors of numbers, if it is a low one; None, too, if there are lists of tensors or dtypes among the arguments.
+
+    With `singles`, some may be float32.
+    """
+    found: torch.dtype | None = None
+    for x in args:
+        if isinstance(x, torch.Tensor):
+            dtype = x.dtype
+            if dtype in LOW:
+                if found is not None and dtype != found:
+                    return None
+                found = dtype
+            elif (dtype.is_floating_point and not (singles and dtype == torch.float32)) or dtype.is_complex:
+                return None
+        elif isinstance(x, torch.dtype) or (
+            isinstance(x, (list, tuple)) and any(isinstance(y, torch.Tensor) for y in x)
+        ):
+            return None
+    return found
+
+
+def straight(
+    unit: Unit, operator: Any, args: Arguments, wide: torch.dtype, results: Sequence[int | None] | None
+) -> tuple[Any, ...] | None:
+    """(what the operator returns), where it writes to nothing and its arguments are plain; None where there is more to see to."""
+    if _private.written(operator) or _private.schema_name(operator) in HIDDEN:
+        return None
+    dtype = plain_dtype(args, results is not None)
+    if dtype is None:
+        return None
+    found = alone(wide, operator, [x.to(wide) if isinstance(x, torch.Tensor) and x.dtype in LOW else x for x in args])
+    if results is None:
+        wanted = [dtype] * len(found) if isinstance(found, tuple) else [dtype]
+    else:
+        likes = [None if place is None else args[place] for place in results]
+        wanted = [like.dtype if isinstance(like, torch.Tensor) else torch.float32 for like in likes]
+    rounded = [
+        unit.cast(x, target) if target in LOW and isinstance(x, torch.Tensor) and x.dtype.is_floating_point else x
+        for x, target in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True)
+    ]
+    return (tuple(rounded) if isinstance(found, tuple) else rounded[0],)
+
+
+def alone(wide: torch.dtype, operator: Any, args: Arguments, kwargs: Keywords = NOTHING) -> Any:
+    """An operator's own computation; that of sums in float32 by one thread, so that they have one order."""
+    threads = torch.get_num_threads() if wide == torch.float32 else 1
+    if threads == 1:
+        return operator(*args, **kwargs)
+    torch.set_num_threads(1)
+    try:
+        return operator(*args, **kwargs)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def inside(
+    unit: Unit,
+    operator: Any,
+    args: Arguments,
+    kwargs: Keywords,
+    wide: torch.dtype,
+    results: Sequence[int | None] | None = None,
+) -> Any:
+    """By PyTorch in a wide dtype; rounded once on the way out, for each result of a narrow dtype and each tensor written to.
+
+    `results`: for each result the argument whose dtype it gets; None: it stays wide. Without it, all get the
+    operands' common dtype.
+    """
+    if not touches(args, kwargs):
+        return operator(*args, **kwargs)
+    done = None if kwargs else straight(unit, operator, args, wide, results)
+    if done is not None:
+        return done[0]
+    dtypes = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.dtype)]
+    floating = [x for x in _tensors(args) if x.dtype.is_floating_point]
+    dtype = dtypes[0] if dtypes else promoted(floating)
+    for x in _tensors(args):
+        if x.dtype in NARROW:
+            emulated_format(x.dtype)
+    if dtype not in NARROW and results is None:
+        wide = torch.float64 if any(x.dtype == torch.float64 for x in floating) else torch.float32
+    out = kwargs.get("out")
+    if out is not None and results is None and out.dtype != dtype and out.dtype not in NARROW:
+        raise UnsupportedArguments(f"out must have dtype {dtype}, got {out.dtype}")
+    widened: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def widen(x: Any) -> Any:
+        if isinstance(x, torch.Tensor) and x.dtype.is_floating_point and x.dtype != wide:
+            if id(x) not in widened:
+                widened[id(x)] = x, x.to(wide)
+            return widened[id(x)][1]
+        if isinstance(x, (list, tuple)):
+            return type(x)(widen(y) for y in x)
+        return wide if isinstance(x, torch.dtype) and x in NARROW else x
+
+    written = list(targets(operator, args, kwargs).values())
+    names = _private.argument_names(operator)
+    for name in HIDDEN.get(_private.schema_name(operator), ()):
+        written.append(args[names.index(name)])
+    arguments, keywords = [widen(x) for x in args], {name: widen(x) for name, x in kwargs.items()}
+    found = alone(wide, operator, arguments, keywords)
+    originals = {}
+    for original in written:
+        if original is None or id(original) not in widened:
+            continue
+        copy = widened[id(original)][1]
+        originals[id(copy)] = original
+        if copy.shape != original.shape:
+            original.resize_(copy.shape)
+        if results is None or not torch.equal(copy, original.to(wide)):
+            unit.store(original, copy)
+
+    def narrowed(x: Any, place: int) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return [narrowed(y, place) for y in x] if isinstance(x, list) else x
+        if id(x) in originals:
+            return originals[id(x)]
+        target = dtype
+        if results is not None:
+            source = results[place]
+            like = None if source is None else args[source]
+            target = like.dtype if isinstance(like, torch.Tensor) else None
+        if not x.dtype.is_floating_point or target is None or x.dtype == target:
+            return x
+        return unit.cast(x, target) if target in NARROW else x.to(target)
+
+    if isinstance(found, tuple):
+        return tuple(narrowed(x, place) for place, x in enumerate(found))
+    return narrowed(found, 0)
+
+
+def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """`index_put` and its like: moves, unless they add to what is there."""
+    names = _private.argument_names(operator)
+    position = names.index("accumulate")
+    adds = kwargs.get("accumulate", args[position] if position < len(args) else False)
+    return inside(unit, operator, args, kwargs, torch.float32) if adds else operator(*args, **kwargs)
+
+
+# -- lists of tensors ------------------------------------------------------------------------------------------------
+
+
+def foreach(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, name: str) -> Any:
+    """One tensor after the other."""
+    if not touches(args, kwargs):
+        return operator(*args, **kwargs)
+    count = len(next(x for x in args if isinstance(x, (list, tuple))))
+    each_scalar = args[-1] if isinstance(args[-1], torch.Tensor) and name.strip("_") in ("addcmul", "addcdiv") else None
+
+    def element(x: Any, i: int) -> Any:
+        if isinstance(x, (list, tuple)) and len(x) == count:
+            return x[i]
+        return x[i].item() if x is each_scalar and x is not None else x
+
+    found = []
+    for i in range(count):
+        arguments = [element(x, i) for x in args]
+        one = _overload(name if hasattr(torch.ops.aten, name) else name[:-1], arguments[-1])
+        plan = planned(one)
+        assert plan is not None  # `_plan` looked
+        result = plan(unit, one, arguments, {key: element(x, i) for key, x in kwargs.items()})
+        if name.endswith("_") and result is not arguments[0]:
+            unit.store(arguments[0], result)
+        found.append(result)
+    return None if name.endswith("_") else found
+
+
+def _overload(name: str, last: Any) -> Any:
+    """The operator for one tensor, whose last argument is a tensor or a number."""
+    packet = getattr(torch.ops.aten, name)
+    there = packet.overloads()
+    wanted = ("Tensor", "Tensor_Tensor") if isinstance(last, torch.Tensor) else ("Scalar", "Tensor_Scalar")
+    return getattr(packet, next((x for x in (*wanted, "default") if x in there), there[0]))
+
+
+# -- the tables ------------------------------------------------------------------------------------------------------
+
+PLANS: dict[Any, Plan | None] = {}
+
+
+def planned(operator: Any) -> Plan | None:
+    """What computes an operator; None if nothing here does."""
+    if operator not in PLANS:
+        PLANS[operator] = _plan(operator)
+    return PLANS[operator]
+
+
+def _plan(operator: Any) -> Plan | None:
+    name = _private.schema_name(operator)
+    in_place = name.endswith("_") and bool(_private.written(operator))
+    base = name[:-1] if in_place else name
+    if base.startswith(FOREACH):
+        single = base.removeprefix(FOREACH)
+        single = FOREACH_NAMES.get(single, single) + "_" * in_place
+        present = single if hasattr(torch.ops.aten, single) else single.removesuffix("_")
+        known = hasattr(torch.ops.aten, present) and planned(_overload(present, None)) is not None
+        return partial(foreach, name=single) if known else None
+    if base in ("index_put", "_index_put_impl", "put", "_unsafe_index_put"):
+        return accumulating
+    if base == "scatter" and "reduce" in _private.argument_names(operator):
+        return partial(inside, wide=torch.float32)
+    if base in ("cat", "stack"):
+        return joined
+    if name == "_to_copy":
+        return cast
+    if base == "copy":
+        return copy_ if in_place else None
+    if base in _tables.FACTORIES:
+        return factory
+    if base in _tables.FILLS:
+        return partial(move, fill=_tables.FILLS[base])
+    if base in STEPS:
+        count, definition = STEPS[base]
+        return partial(pointwise, count=count, definition=definition, in_place=in_place)
+    if base in PRODUCTS or base in CONVOLUTIONS:
+        handler = PRODUCTS.get(base) or CONVOLUTIONS[base]
+        return partial(product, handler=handler, in_place=in_place)
+    if base in _tables.NORMS:
+        return partial(inside, wide=torch.float32, results=_tables.NORMS[base])
+    if base in _tables.INSIDE_DOUBLE:
+        return partial(inside, wide=torch.float64)
+    if base in _tables.INSIDE_SINGLE:
+        return partial(inside, wide=torch.float32)
+    if name in _tables.MOVES or (in_place and base in _tables.MOVES):
+        return move if _private.written(operator) else native
+    return native if _private.is_view(operator) else None

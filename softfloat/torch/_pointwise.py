@@ -1,0 +1,123 @@
+"""Elementwise operators as steps of `softfloat.bits`, each rounded once into the operands' format.
+
+`STEPS` is the definition: what PyTorch computes in one go, in float32 and rounded once, is a sequence of rounded steps
+here where it has several operations. Numbers are rounded into the format first, as those beside a SoftArray are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from softfloat import bits
+from softfloat.torch._bridge import Codes
+
+__all__ = ["STEPS"]
+
+Run = Callable[..., Codes]
+"""run(function, *operands): one step; operands are codes or Python numbers."""
+
+STEPS: dict[str, tuple[int, Callable[..., Codes]]] = {}
+"""By the operator's name: how many of its arguments are operands, and definition(run, *operands, **others)."""
+
+
+def steps(name: str, operands: int) -> Callable[[Callable[..., Codes]], Callable[..., Codes]]:
+    """Enter a definition into the table."""
+
+    def enter(definition: Callable[..., Codes]) -> Callable[..., Codes]:
+        STEPS[name] = operands, definition
+        return definition
+
+    return enter
+
+
+def _one_step(name: str, operands: int, function: Callable[..., Any]) -> None:
+    STEPS[name] = operands, lambda run, *x: run(function, *x)
+
+
+_SINGLE: dict[str, Callable[..., Any]] = {
+    x.__name__: x
+    for x in (
+        *(bits.sqrt, bits.exp, bits.exp2, bits.expm1, bits.log, bits.log2, bits.log10, bits.log1p),
+        *(bits.sin, bits.cos, bits.tan, bits.asin, bits.acos, bits.atan),
+        *(bits.sinh, bits.cosh, bits.tanh, bits.asinh, bits.acosh, bits.atanh),
+    )
+} | {"deg2rad": bits.radians, "rad2deg": bits.degrees}
+_PAIRED: dict[str, Callable[..., Any]] = {
+    "mul": bits.mul,
+    "pow": bits.pow,
+    "atan2": bits.atan2,
+    "hypot": bits.hypot,
+    "fmod": bits.fmod,
+    "remainder": bits.modulo,
+    "floor_divide": bits.floor_divide,
+    "logaddexp": bits.logaddexp,
+    "logaddexp2": bits.logaddexp2,
+    "maximum": bits.maximum,
+    "minimum": bits.minimum,
+    "fmax": bits.maximum_number,
+    "fmin": bits.minimum_number,
+}
+for _operands, _table in ((1, _SINGLE), (2, _PAIRED)):
+    for _name, _function in _table.items():
+        _one_step(_name, _operands, _function)
+
+
+@steps("add", 2)
+def _add(run: Run, a: Any, b: Any, alpha: Any = 1) -> Codes:
+    """a + (alpha*b)."""
+    return run(bits.add, a, b if alpha == 1 else run(bits.mul, b, alpha))
+
+
+@steps("sub", 2)
+def _sub(run: Run, a: Any, b: Any, alpha: Any = 1) -> Codes:
+    """a - (alpha*b)."""
+    return run(bits.sub, a, b if alpha == 1 else run(bits.mul, b, alpha))
+
+
+@steps("rsub", 2)
+def _rsub(run: Run, a: Any, b: Any, alpha: Any = 1) -> Codes:
+    """b - (alpha*a)."""
+    return _sub(run, b, a, alpha)
+
+
+@steps("div", 2)
+def _div(run: Run, a: Any, b: Any, rounding_mode: str | None = None) -> Codes:
+    """a / b; with "floor" as `bits.floor_divide`; "trunc" is computed inside float64."""
+    return run(bits.div if rounding_mode is None else bits.floor_divide, a, b)
+
+
+@steps("reciprocal", 1)
+def _reciprocal(run: Run, a: Any) -> Codes:
+    """1 / a."""
+    return run(bits.div, 1.0, a)
+
+
+@steps("square", 1)
+def _square(run: Run, a: Any) -> Codes:
+    """a * a."""
+    return run(bits.mul, a, a)
+
+
+@steps("addcmul", 3)
+def _addcmul(run: Run, a: Any, b: Any, c: Any, value: Any = 1) -> Codes:
+    """a + ((value*b) * c)."""
+    return run(bits.add, a, run(bits.mul, b if value == 1 else run(bits.mul, b, value), c))
+
+
+@steps("addcdiv", 3)
+def _addcdiv(run: Run, a: Any, b: Any, c: Any, value: Any = 1) -> Codes:
+    """a + ((value*b) / c)."""
+    return run(bits.add, a, run(bits.div, b if value == 1 else run(bits.mul, b, value), c))
+
+
+@steps("lerp", 3)
+def _lerp(run: Run, start: Any, end: Any, weight: Any) -> Codes:
+    """start + (weight * (end - start))."""
+    return run(bits.add, start, run(bits.mul, weight, run(bits.sub, end, start)))
+
+
+@steps("ldexp", 2)
+def _ldexp(run: Run, a: Any, b: Any) -> Codes:
+    """a * exp2(b)."""
+    return run(bits.mul, a, run(bits.exp2, b))

@@ -1,0 +1,154 @@
+"""Which operator is computed how. What stands in no table is refused.
+
+`MOVES` compute nothing that needs rounding: they move, select and compare elements, flip signs, round to integers. They
+run as they are, and raise no flags. `INSIDE` operators are computed by PyTorch, wide, and what comes out is rounded
+once. `softfloat.torch._products` and `softfloat.torch._pointwise` define the others.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ADVICE", "FACTORIES", "FILLS", "INSIDE_DOUBLE", "INSIDE_SINGLE", "MOVES", "NORMS"]
+
+
+def names(text: str) -> frozenset[str]:
+    """Names, with white space between them."""
+    return frozenset(text.split())
+
+
+MOVES = names("""
+    alias alias_copy as_strided as_strided_ as_strided_copy as_strided_scatter clone contiguous detach detach_
+    detach_copy diag diag_embed diagonal diagonal_backward diagonal_copy diagonal_scatter expand expand_copy flip
+    lift lift_fresh lift_fresh_copy movedim narrow_copy permute permute_copy pixel_shuffle pixel_unshuffle
+    channel_shuffle repeat reshape resize resize_ resize_as_ roll rot90 select select_backward select_copy select_scatter
+    set set_ slice slice_backward slice_copy slice_scatter split split_copy split_with_sizes split_with_sizes_copy
+    squeeze squeeze_ squeeze_copy stack t t_ t_copy transpose transpose_ transpose_copy tril triu unbind unbind_copy unfold
+    unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ unsqueeze_copy view view_as_copy
+    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view cat block_diag _chunk_cat frexp masked_scatter_backward
+    new_empty new_empty_strided new_ones new_zeros ones ones_like zeros zeros_like zero zero_ empty empty_like
+    empty_permuted empty_strided eye _efficientzerotensor _neg_view _conj resolve_neg resolve_conj
+    _local_scalar_dense is_same_size is_set_to
+
+    embedding gather index index_copy index_select masked_scatter masked_select scatter take
+    _unsafe_index unique_dim _unique _unique2 unique_consecutive nonzero nonzero_static argwhere
+    constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    replication_pad3d im2col _unsafe_masked_index
+
+    abs neg positive relu sign sgn signbit copysign nextafter heaviside floor ceil trunc round frac nan_to_num where
+    clamp clamp_min clamp_max hardtanh hardtanh_backward threshold threshold_backward hardshrink hardshrink_backward
+    relu6 masked_fill fill index_fill
+    eq ne lt le gt ge equal isnan isinf isposinf isneginf isfinite logical_and logical_not logical_or logical_xor
+    all any count_nonzero argmax argmin argsort isin searchsorted bucketize is_nonzero
+    max min amax amin aminmax cummax cummin max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d
+    adaptive_max_pool3d fractional_max_pool2d max_unpool2d median nanmedian mode kthvalue sort topk
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d
+    _upsample_nearest_exact3d
+
+    bernoulli exponential geometric normal_ rand rand_like randn randn_like random random_ uniform uniform_ bernoulli_
+    exponential_ multinomial randint randint_like randperm
+""")
+"""Names without the underscore that marks in-place variants; those with one are listed where the plain name computes."""
+
+FILLS = {
+    "fill": (1, "value"),
+    "masked_fill": (2, "value"),
+    "index_fill": (3, "value"),
+    "scatter": (3, "value"),
+    "constant_pad_nd": (2, "value"),
+    "full": (1, "fill_value"),
+    "full_like": (1, "fill_value"),
+    "new_full": (2, "fill_value"),
+    "scalar_tensor": (0, "s"),
+    "where": (1, "self", 2, "other"),
+    "clamp": (1, "min", 2, "max"),
+    "clamp_min": (1, "min"),
+    "clamp_max": (1, "max"),
+    "hardtanh": (1, "min_val", 2, "max_val"),
+    "hardtanh_backward": (2, "min_val", 3, "max_val"),
+    "threshold": (1, "threshold", 2, "value"),
+    "threshold_backward": (2, "threshold"),
+    "hardshrink": (1, "lambd"),
+    "hardshrink_backward": (2, "lambd"),
+    "copysign": (1, "other"),
+    "nan_to_num": (1, "nan", 2, "posinf", 3, "neginf"),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), (1, "other")),
+}
+"""Moves that take numbers, which are rounded into the tensors' format first: where they stand, and their names."""
+
+FACTORIES = frozenset({"arange", "linspace", "logspace", "range"})
+"""Numbers made wide, and rounded once."""
+
+INSIDE_DOUBLE = names("""
+    sigmoid sigmoid_backward tanh_backward gelu gelu_backward silu silu_backward mish mish_backward softplus
+    softplus_backward elu elu_backward celu selu leaky_relu leaky_relu_backward _prelu_kernel _prelu_kernel_backward
+    hardswish hardswish_backward hardsigmoid hardsigmoid_backward log_sigmoid_forward log_sigmoid_backward softshrink
+    softshrink_backward glu glu_backward glu_jvp logit logit_backward rsqrt erf erfc erfinv lgamma digamma polygamma
+    sinc i0 xlogy special_xlog1py special_entr special_ndtri special_log_ndtr special_i0e special_i1 special_i1e
+    special_erfcx native_dropout native_dropout_backward
+""")
+"""Elementwise, computed in float64, whose own rounding stays far below what a low format or a random number shows."""
+
+INSIDE_SINGLE = names("""
+    _softmax _softmax_backward_data _log_softmax _log_softmax_backward_data _safe_softmax _masked_softmax
+    _masked_softmax_backward
+    mean nansum prod var std var_mean std_mean linalg_vector_norm norm dist renorm logsumexp logcumsumexp cumsum cumprod
+    trace allclose isclose
+    mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward l1_loss
+    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss
+    soft_margin_loss_backward nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward
+    multi_margin_loss multi_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_loss_backward
+    _ctc_loss _ctc_loss_backward
+    embedding_dense_backward embedding_renorm index_add index_put _index_put_impl scatter_add scatter_reduce index_reduce
+    put _unsafe_index_put _unsafe_masked_index_put_accumulate
+    avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool2d _adaptive_avg_pool2d_backward
+    _adaptive_avg_pool3d _adaptive_avg_pool3d_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
+    adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward
+    reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward
+    replication_pad2d_backward replication_pad3d_backward col2im unfold_backward
+    upsample_linear1d upsample_linear1d_backward upsample_bilinear2d upsample_bilinear2d_backward upsample_bicubic2d
+    upsample_bicubic2d_backward upsample_trilinear3d upsample_trilinear3d_backward upsample_nearest1d_backward
+    upsample_nearest2d_backward upsample_nearest3d_backward _upsample_nearest_exact1d_backward
+    _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward grid_sampler_2d grid_sampler_2d_backward
+""")
+"""Reductions, norms, losses, pools: computed in float32 by one thread, so that sums have one order."""
+
+NORMS: dict[str, tuple[int | None, ...]] = {
+    "native_layer_norm": (0, None, None),
+    "native_layer_norm_backward": (1, 5, 5),
+    "native_group_norm": (0, None, None),
+    "native_group_norm_backward": (1, 4, 4),
+    "native_batch_norm": (0, None, None),
+    "native_batch_norm_backward": (1, 2, 2),
+    "_native_batch_norm_legit": (0, None, None),
+    "_native_batch_norm_legit_no_training": (0, None, None),
+    "_batch_norm_with_update": (0, None, None, None),
+    "_batch_norm_no_update": (0, None, None, None),
+    "batch_norm_backward": (1, 2, 2),
+    "_weight_norm_interface": (0, None),
+    "_weight_norm_interface_backward": (1, 2),
+    "_fused_rms_norm": (0, None),
+    "_fused_rms_norm_backward": (1, 4),
+}
+"""Norms, in float32 like the others: for each result the argument whose dtype it gets. Statistics stay float32 (None)."""
+
+SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
+UNBAGGED = "use nn.Embedding and a sum"
+UNFUSED = "make the optimiser with fused=False"
+
+ADVICE = {
+    "_scaled_dot_product_flash_attention_for_cpu": SDPA,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": SDPA,
+    "_scaled_dot_product_fused_attention_overrideable": SDPA,
+    "_scaled_dot_product_attention_math_for_mps": SDPA,
+    "_transformer_encoder_layer_fwd": "use torch.backends.mha.set_fastpath_enabled(False)",
+    "_native_multi_head_attention": "use torch.backends.mha.set_fastpath_enabled(False)",
+    "mkldnn_rnn_layer": "use torch.backends.mkldnn.flags(enabled=False)",
+    "_fused_adam": UNFUSED,
+    "_fused_adamw": UNFUSED,
+    "_fused_sgd": UNFUSED,
+    "_fused_adagrad": UNFUSED,
+    "_trilinear": "write nn.Bilinear as torch.einsum",
+    "_amp_foreach_non_finite_check_and_unscale": "keep parameters in float32, or divide by the scale with an optimiser's learning rate",
+    "_embedding_bag": UNBAGGED,
+    "_embedding_bag_forward_only": UNBAGGED,
+}
+"""What to do instead of some operators that are refused."""

@@ -1,0 +1,244 @@
+"""The arithmetic unit behind the operators: runs functions of `softfloat.bits`, keeps the trace, says where a trap struck."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from softfloat import bits
+from softfloat.accumulators import Accumulator, fma
+from softfloat.environment import Environment, Rounding, current_environment
+from softfloat.formats import Format
+from softfloat.status import Flags, FloatingPointTrap
+from softfloat.torch import _private
+from softfloat.torch._bridge import FORMATS, Codes, UnsupportedArguments, codes_of, numbers_of, tensor_of, write
+
+__all__ = ["Operation", "OperatorTrap", "Unit"]
+
+How = Accumulator | Callable[[Format], Accumulator] | None
+SINGLE = fma("float32")
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One call of a function of `softfloat.bits` that an operator consisted of.
+
+    Attributes
+    ----------
+    operator : str
+        What PyTorch called, as "aten.addmm.default".
+    module : str
+        Path of the module that was executing, as "Net.layers.0"; empty outside modules.
+    backward : bool
+        Whether the autograd engine called it.
+    function : str
+        Name in `softfloat.bits`.
+    operands : tuple
+        What it was called with: copies of codes (numbers, for `encode`), formats, accumulators.
+    options : dict
+        Keywords beside `environment` and `stream`.
+    environment : Environment
+        The settings in force.
+    stream : int
+        The operation's number, which addresses its random numbers.
+    result : array of int
+        Codes.
+    """
+
+    operator: str
+    module: str
+    backward: bool
+    function: str
+    operands: tuple[Any, ...]
+    options: dict[str, Any]
+    environment: Environment
+    stream: int
+    result: Codes
+
+    def repeat(self) -> Codes:
+        """The result computed again, from what the record holds; no status changes."""
+        function = getattr(bits, self.function)
+        again, _ = function(
+            *self.operands, environment=self.environment, stream=self.stream, flags="any", **self.options
+        )
+        return np.asarray(again)
+
+
+class OperatorTrap(FloatingPointTrap):
+    """A trap within an operator. What the operator would have written is not written.
+
+    Attributes
+    ----------
+    operator, module, backward
+        As in `Operation`.
+    """
+
+    def __init__(self, trap: FloatingPointTrap, operator: str, module: str, backward: bool) -> None:
+        super().__init__(trap.flags, trap.operation, trap.index, trap.operands)
+        self.operator, self.module, self.backward = operator, module, backward
+        self._message = f"{trap}, {place(operator, module, backward)}"
+
+    def __str__(self) -> str:
+        return self._message
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        trap = FloatingPointTrap(self.flags, self.operation, self.index, self.operands)
+        return type(self), (trap, self.operator, self.module, self.backward)
+
+
+def place(operator: str, module: str, backward: bool) -> str:
+    """Where an operator ran, for messages."""
+    within = f"module {module}" if module else "no module"
+    return f"in {operator}, {within}, {'backward' if backward else 'forward'}"
+
+
+MOST_NUMBERS = 1 << 12  # kept by an environment: a schedule makes new ones with every step
+
+
+class Unit:
+    """What an emulation computes with."""
+
+    def __init__(
+        self,
+        environment: Environment | None,
+        matmul: How,
+        convolution: How,
+        recorder: Callable[[Operation], Any] | None,
+    ) -> None:
+        self._environment = environment
+        self._matmul, self._convolution = matmul, convolution
+        self.recorder = recorder
+        self.tracker = _private.Tracker()
+        self.operator: Any = None
+
+    @property
+    def environment(self) -> Environment:
+        """The one given, else the one in force."""
+        return self._environment or current_environment()
+
+    def accumulator(self, convolution: bool, fmt: Format) -> Accumulator:
+        """How products of operands in a format are summed."""
+        how = self._convolution if convolution else self._matmul
+        if how is None:
+            how = self.environment.accumulator or SINGLE
+        if isinstance(how, Accumulator):
+            return how
+        made = how(fmt)
+        if not isinstance(made, Accumulator):
+            name = "convolution" if convolution else "matmul"
+            # no TypeError: PyTorch's operators would turn it into one of their own, without the message
+            raise ValueError(f"{name} must return a softfloat.Accumulator, got {made!r} for {fmt}")
+        return made
+
+    def where(self) -> tuple[str, str, bool]:
+        """(operator, module, backward) now."""
+        return str(self.operator), self.tracker.innermost(), _private.in_backward()
+
+    def run(self, function: Callable[..., Any], *operands: Any, **options: Any) -> Codes:
+        """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
+        environment = self._environment or current_environment()
+        stream, traps = environment.next_stream(), int(environment.traps)  # type: ignore[arg-type]
+        kept = self._copied(operands) if self.recorder is not None else ()
+        result: Codes
+        result, flags = function(
+            *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
+        )
+        if not traps and self.recorder is None:
+            if flags:
+                environment._raise(int(flags))
+            return result
+        raised = int(np.bitwise_or.reduce(flags, axis=None)) if traps else int(flags)
+        environment._raise(raised)
+        if raised & traps:
+            sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
+            try:
+                environment._trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
+            except FloatingPointTrap as trap:
+                raise OperatorTrap(trap, *self.where()) from None
+        if self.recorder is not None:
+            operator, module, backward = self.where()
+            name, kept_result = function.__name__, np.array(result)
+            self.recorder(
+                Operation(operator, module, backward, name, kept, dict(options), environment, stream, kept_result)
+            )
+        return result
+
+    @staticmethod
+    def _copied(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Operands that no later operation changes: codes are views of tensors."""
+        return tuple(x.copy() if isinstance(x, np.ndarray) else x for x in operands)
+
+    def number(self, x: Any, fmt: Format) -> Codes:
+        """A Python number as a code. What the format has is taken as it is, infinities too; else the environment rounds, never at random."""
+        if isinstance(x, complex):
+            raise UnsupportedArguments(f"numbers beside {fmt} tensors must be real, got {x!r}")
+        environment = self._environment or current_environment()
+        kept, key = environment._prepared, (fmt.name, type(x), x, x < 0 or str(x) == "-0.0")
+        found = kept.get(key)
+        if found is None:
+            if len(kept) > MOST_NUMBERS:
+                kept.clear()
+            found = kept[key] = self._rounded(x, fmt, environment.for_format(fmt.name))
+        code: Codes
+        code, flags = found
+        environment._raise(flags)
+        return code
+
+    @staticmethod
+    def _rounded(x: Any, fmt: Format, settings: Environment) -> tuple[Codes, int]:
+        """(code, flags) of a number."""
+        if isinstance(x, float) and math.isinf(x) and fmt.infinities:
+            return np.asarray(fmt.inf_code | (fmt.sign_bit if x < 0 else 0), fmt.dtype), 0
+        if settings.rounding is Rounding.STOCHASTIC:
+            settings = settings.replace(rounding=Rounding.NEAREST_EVEN)
+        code, flags = bits.encode(x, fmt, environment=settings, flags="any")
+        array = np.asarray(code)
+        array.setflags(write=False)
+        return array, int(flags)
+
+    def rounded_number(self, x: Any, fmt: Format) -> float:
+        """The value that a Python number has in a format."""
+        return float(bits.decode(self.number(x, fmt), fmt))
+
+    # -- casts -------------------------------------------------------------------------------------------------------
+
+    def converted(self, tensor: torch.Tensor, fmt: Format) -> Codes:
+        """A tensor's elements as codes of a format; rounded, unless they are in it already."""
+        numbers, source = numbers_of(tensor)
+        if source is None:
+            return self.run(bits.encode, numbers, fmt)
+        return numbers if source == fmt else self.run(bits.convert, numbers, source, fmt)
+
+    def cast(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """A tensor in a narrow dtype, rounded once."""
+        return tensor_of(self.converted(tensor, FORMATS[dtype].format), dtype, tensor)
+
+    def store(self, target: torch.Tensor, tensor: torch.Tensor) -> None:
+        """A tensor's elements into another's memory; rounded once where that is narrow."""
+        if target.dtype in FORMATS and target.dtype != torch.float32 and target.dtype != tensor.dtype:
+            write(target, self.converted(tensor, FORMATS[target.dtype].format))
+        else:
+            target.copy_(tensor)
+
+    def deliver(
+        self, codes: Any, dtype: torch.dtype, target: torch.Tensor | None, like: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Codes as a new tensor, or in the one that the operator was told to write to."""
+        if target is None:
+            return tensor_of(codes, dtype, like)
+        if target.shape != np.shape(codes):
+            if _private.schema_name(self.operator).endswith("_"):
+                raise RuntimeError(
+                    f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(np.shape(codes))}"
+                )
+            target.resize_(np.shape(codes))
+        if target.dtype == dtype:
+            codes_of(target)[...] = codes
+        else:
+            self.store(target, tensor_of(codes, dtype))
+        return target

@@ -1,0 +1,186 @@
+"""`emulate`: the context in which low-precision tensors compute with `softfloat.bits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ContextDecorator, ExitStack
+from typing import Any
+
+from softfloat.accumulators import Accumulator
+from softfloat.environment import Environment
+from softfloat.formats import Format
+from softfloat.torch import _private
+from softfloat.torch._bridge import UnsupportedArguments
+from softfloat.torch._operators import involved, planned, touches
+from softfloat.torch._tables import ADVICE
+from softfloat.torch._unit import Operation, Unit, place
+
+__all__ = ["UnemulatedOperatorError", "emulate"]
+
+
+class UnemulatedOperatorError(NotImplementedError):
+    """An operator on low-precision tensors that is not emulated. It did not run.
+
+    Attributes
+    ----------
+    operator, module, backward
+        As in `Operation`.
+    """
+
+    def __init__(self, reason: str, operator: str = "", module: str = "", backward: bool = False) -> None:
+        self.reason, self.operator, self.module, self.backward = reason, operator, module, backward
+        super().__init__(reason, operator, module, backward)
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({place(self.operator, self.module, self.backward)})" if self.operator else self.reason
+
+
+def _refuse_compiled() -> None:
+    raise UnemulatedOperatorError(
+        "emulate does not see the operators of compiled code; call the module or function that torch.compile was given, "
+        "or torch.compiler.set_stance('force_eager')"
+    )
+
+
+class _Mode(_private.DispatchMode):
+    """Where PyTorch hands over every operator, below autograd."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        unit, kwargs = self._unit, kwargs or {}
+        plan = planned(func)
+        outer, unit.operator = unit.operator, func
+        try:
+            if plan is not None:
+                return plan(unit, func, args, kwargs)
+            return self._other(func, args, kwargs)
+        except UnsupportedArguments as reason:
+            raise UnemulatedOperatorError(str(reason), *unit.where()) from None
+        finally:
+            unit.operator = outer
+
+    def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Native where no narrow tensor comes in or goes out, else in parts if it has any, else refused."""
+        if not touches(args, kwargs):
+            result = func(*args, **kwargs)
+            if not involved([result]):
+                return result
+        else:
+            parts = _private.decomposition(func)
+            if parts is not None:
+                with self:
+                    return parts(*args, **kwargs)
+        name = _private.schema_name(func)
+        advice = ADVICE.get(name) or ADVICE.get(name.removesuffix("_")) or "cast its operands to float32 first"
+        raise UnsupportedArguments(f"{func} has no emulation for low-precision tensors; {advice}")
+
+
+class emulate(ContextDecorator):
+    """Within it, operators on float16 and bfloat16 tensors compute in emulated arithmetic, those of backward passes and optimisers too.
+
+    Parameters
+    ----------
+    environment : Environment, optional
+        How to round, what overflow does, which flags trap. Its status collects the flags; its count of operations
+        addresses random numbers. None: the one in force, looked up anew for each operation.
+    matmul, convolution : Accumulator, or callable from Format to Accumulator, optional
+        How products are summed. None: the environment's `accumulator`, else `fma("float32")`, which is one fused
+        multiply-add in single for each k; the sum is rounded to the tensors' format at the end.
+    record : bool, or callable
+        Keep every `Operation` in `trace`, or call this with it. Costs a copy of all operands.
+
+    Attributes
+    ----------
+    environment : Environment
+        The one in force.
+    trace : list of Operation
+        What was recorded.
+
+    Raises
+    ------
+    UnemulatedOperatorError
+        At an operator on low-precision tensors that is not emulated; at code made by `torch.compile`.
+    OperatorTrap
+        At a flag whose trap is on; a `FloatingPointTrap` that names operator and module.
+
+    Notes
+    -----
+    The context has to be around the backward pass and the optimiser's step too. What an operator computes:
+
+    products
+        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one or two spatial axes, transposed ones,
+        and their gradients: by the accumulator, rounded to the format. A bias is where the sum starts. Sums,
+        and gradients of biases, are dot products with ones.
+    casts, elementwise arithmetic and functions
+        One function of `softfloat.bits`, one rounding. Operators of several operations are sequences of such steps:
+        add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a)).
+        Python numbers, and tensors without dimensions of other dtypes, are rounded into the format first: a learning
+        rate or an epsilon may vanish. A mixed operation with a float32 tensor that has dimensions is one of float32.
+    other elementwise functions and their gradients (sigmoid, gelu, tanh_backward ...)
+        In float64 by PyTorch, rounded once.
+    softmax, norms, losses, mean and other reductions, pools, scattered sums
+        In float32 by PyTorch, by one thread, rounded once. Statistics that norms save are float32; running statistics
+        have the dtype of their buffers.
+    moves, comparisons, selections, random numbers
+        As they are; no flags.
+    anything else
+        Is refused.
+
+    float32 tensors compute as ever. Scaled dot product attention is made of matrix products where PyTorch chooses its
+    MATH backend, which then computes in the tensors' own dtype. Bits do not depend on the number of threads.
+
+    >>> import torch
+    >>> from softfloat.accumulators import fma
+    >>> ones = torch.ones(1, 4096, dtype=torch.float16)
+    >>> with emulate(matmul=fma("float16")):
+    ...     swamped = ones @ ones.T
+    >>> swamped, ones @ ones.T
+    (tensor([[2048.]], dtype=torch.float16), tensor([[4096.]], dtype=torch.float16))
+    """
+
+    def __init__(
+        self,
+        environment: Environment | None = None,
+        matmul: Accumulator | Callable[[Format], Accumulator] | None = None,
+        convolution: Accumulator | Callable[[Format], Accumulator] | None = None,
+        *,
+        record: bool | Callable[[Operation], Any] = False,
+    ) -> None:
+        if environment is not None and not isinstance(environment, Environment):
+            raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
+        for name, how in (("matmul", matmul), ("convolution", convolution)):
+            if not (how is None or isinstance(how, Accumulator) or callable(how)):
+                raise TypeError(
+                    f"{name} must be a softfloat.Accumulator, a function from Format to one, or None, got {how!r}"
+                )
+        if not isinstance(record, bool) and not callable(record):
+            raise TypeError(f"record must be True, False, or a function of an Operation, got {record!r}")
+        self.trace: list[Operation] = []
+        recorder = record if callable(record) else self.trace.append if record else None
+        self._unit = Unit(environment, matmul, convolution, recorder)
+        self._mode = _Mode(self._unit)
+        self._open: ExitStack | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """The one given, else the one in force."""
+        return self._unit.environment
+
+    def __enter__(self) -> emulate:
+        if self._open is not None:
+            raise RuntimeError("this emulation is in force already; make another for a block within it")
+        with ExitStack() as stack:
+            stack.enter_context(_private.compiled_calls(_refuse_compiled))
+            stack.enter_context(_private.attention_in_its_dtype())
+            stack.enter_context(self._unit.tracker)
+            stack.enter_context(self._mode)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        opened, self._open = self._open, None
+        assert opened is not None
+        opened.close()

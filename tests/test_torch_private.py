@@ -1,0 +1,138 @@
+"""The names of PyTorch that are not public, or not stable, and that `softfloat.torch` relies on, each with what is relied on."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import softfloat.torch as package  # noqa: E402 -- after the skip
+from softfloat.torch import _private, _tables  # noqa: E402
+from softfloat.torch._pointwise import STEPS  # noqa: E402
+from softfloat.torch._products import CONVOLUTIONS, PRODUCTS  # noqa: E402
+
+ATEN = torch.ops.aten
+FOLDER = Path(package.__file__).parent
+
+
+def test_private_names_live_in_one_module() -> None:
+    for path in FOLDER.glob("*.py"):
+        if path.name == "_private.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
+                pytest.fail(f"{path.name} imports from {node.module}")
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and isinstance(node.value, ast.Name):
+                assert node.value.id != "torch", f"{path.name} uses torch.{node.attr}"
+
+
+def test_schemas() -> None:
+    add_ = ATEN.add_.Tensor
+    assert _private.schema_name(add_) == "add_"
+    assert _private.argument_names(add_) == ("self", "other", "alpha")
+    assert _private.written(add_) == ("self",)
+    assert _private.written(ATEN.mm.out) == ("out",)
+    assert _private.written(ATEN.mm.default) == ()
+    assert _private.is_view(ATEN.t.default)
+    assert not _private.is_view(ATEN.mm.default)
+    assert not _private.is_view(add_)
+    names = _private.argument_names(ATEN.native_batch_norm.default)
+    assert names[3:5] == ("running_mean", "running_var")
+
+
+def test_decompositions() -> None:
+    parts = _private.decomposition(ATEN.linear.default)
+    assert parts is not None
+    x = torch.ones(2, 2)
+    assert torch.equal(parts(x, x), torch.full((2, 2), 2.0))
+    assert _private.decomposition(ATEN.mm.default) is None
+
+
+def test_backward_is_noticed() -> None:
+    seen = []
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: seen.append(_private.in_backward()))
+    y.sum().backward()
+    assert seen == [True]
+    assert not _private.in_backward()
+
+
+def test_the_tracker_names_the_innermost_module_in_both_passes() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh()))
+    seen = []
+
+    class Spy(_private.DispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            if _private.schema_name(func) in ("addmm", "tanh", "tanh_backward", "mm", "sum"):
+                seen.append((_private.schema_name(func), tracker.innermost(), _private.in_backward()))
+            return func(*args, **(kwargs or {}))
+
+    with _private.Tracker() as tracker, Spy():
+        net(torch.ones(1, 2)).sum().backward()
+    forward = [x for x in seen if not x[2]]
+    assert forward == [
+        ("addmm", "Sequential.0", False),
+        ("addmm", "Sequential.1.0", False),
+        ("tanh", "Sequential.1.1", False),
+        ("sum", "", False),
+    ]
+    backward = [x[:2] for x in seen if x[2]]
+    assert backward[0] == ("tanh_backward", "Sequential.1.1")
+    assert set(backward[1:-2]) == {("mm", "Sequential.1.0"), ("sum", "Sequential.1.0")}
+    assert {x[1] for x in backward[-2:]} == {"Sequential.0"}
+
+
+def test_dispatch_does_not_load_the_compiler() -> None:
+    script = (
+        "import sys, torch, softfloat.torch\n"
+        "with softfloat.torch.emulate(): torch.ones(2).half() + 1\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_every_operator_of_the_tables_exists() -> None:
+    """In this version of PyTorch or in another: few names are missing in any."""
+    names = {*_tables.INSIDE_DOUBLE, *_tables.INSIDE_SINGLE, *_tables.FILLS, *_tables.FACTORIES, *_tables.NORMS, *STEPS}
+    names |= {*PRODUCTS, *CONVOLUTIONS, *_tables.MOVES, *_tables.ADVICE}
+    missing = {x for x in names if not hasattr(ATEN, x) and not hasattr(ATEN, f"{x}_")}
+    assert len(missing) <= 12, sorted(missing)
+
+
+def test_no_operator_stands_in_two_tables() -> None:
+    computed = [STEPS, PRODUCTS, CONVOLUTIONS, _tables.INSIDE_DOUBLE, _tables.INSIDE_SINGLE, _tables.NORMS]
+    for i, table in enumerate(computed):
+        for other in [*computed[i + 1 :], _tables.MOVES, _tables.FACTORIES]:
+            assert not set(table) & set(other)
+
+
+def test_fills_say_where_numbers_stand() -> None:
+    for name, fill in _tables.FILLS.items():
+        overloads = [getattr(ATEN, name), *([getattr(ATEN, f"{name}_")] if hasattr(ATEN, f"{name}_") else [])]
+        for position, argument in zip(fill[::2], fill[1::2], strict=True):
+            schemas = [_private.argument_names(getattr(x, o)) for x in overloads for o in x.overloads()]
+            assert any(len(s) > position and s[position] == argument for s in schemas) or any(
+                argument in s for s in schemas
+            ), (name, argument)
+
+
+def test_importing_softfloat_does_not_import_torch() -> None:
+    script = "import sys, softfloat; print('torch' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60).stdout == "False\n"
+    )
+
+
+def test_without_torch_the_error_names_the_extra() -> None:
+    script = "import sys; sys.modules['torch'] = None\nimport softfloat.torch"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "ImportError: softfloat.torch needs PyTorch" in done.stderr
+    assert "numba-softfloat[torch]" in done.stderr
