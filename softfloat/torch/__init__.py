@@ -24,5 +24,14 @@ if tuple(int(part) for part in _torch.__version__.split(".")[:2]) < (2, 6):
 
 from softfloat.torch._unit import Operation, OperatorTrap  # noqa: E402 -- after the check
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
+from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
 
-__all__ = ["Operation", "OperatorTrap", "UnemulatedOperatorError", "emulate"]
+__all__ = [
+    "DynamicLossScaleManager",
+    "FixedLossScaleManager",
+    "GradScaler",
+    "Operation",
+    "OperatorTrap",
+    "UnemulatedOperatorError",
+    "emulate",
+]

@@ -25,8 +25,10 @@ __all__ = [
     "attention_in_its_dtype",
     "compiled_calls",
     "decomposition",
+    "found_infinite",
     "in_backward",
     "is_view",
+    "raise_scale",
     "schema_name",
     "written",
 ]
@@ -220,3 +222,16 @@ def compiled_calls(refuse: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _PATCH.end()
+
+
+def found_infinite(scaler: torch.amp.GradScaler, optimizer: torch.optim.Optimizer | None = None) -> list[torch.Tensor]:
+    """The numbers, one for each device, that are not 0 if a scaler found an overflow in an optimiser's gradients, or in any's."""
+    states = scaler._per_optimizer_states
+    chosen = states.values() if optimizer is None else [states[id(optimizer)]]
+    return [found for state in chosen for found in state["found_inf_per_device"].values()]
+
+
+def raise_scale(scaler: torch.amp.GradScaler, minimum: float) -> None:
+    """Keep a scaler's scale from falling below a minimum."""
+    if scaler._scale is not None:
+        scaler._scale.clamp_(min=minimum)
