@@ -1,16 +1,30 @@
-"""Commands run in this process."""
+"""Commands run in this process, and a guard against those that never end."""
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from softfloat import cli
+
+HANG = 1800  # seconds: no measure of speed, only far beyond any machine's
+
+
+@contextlib.contextmanager
+def not_hanging() -> Iterator[None]:
+    """End the process, with a traceback, if the block hangs."""
+    faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 class Run:

@@ -9,16 +9,15 @@ import json
 import re
 import subprocess
 import sys
-import time
 from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from commands import Run
+from commands import Run, not_hanging
 
-from softfloat import Environment, Flags, bits, cli, get_num_threads, set_num_threads
+from softfloat import Environment, Flags, bits, cli
 from softfloat.testing import vectors
 from softfloat.testing.causes import NEARLY_ALL, causes_of
 from softfloat.testing.check import CLASSES, Checker, Comparison, Report, check_vectors, distances
@@ -408,20 +407,6 @@ def test_memory_does_not_grow_with_the_file() -> None:
     assert peak(80) < few * 1.5
 
 
-def test_five_million_rows_a_minute(tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    write_vectors(path, ADD, 300_000)
-    threads = get_num_threads()
-    set_num_threads(1)
-    try:
-        check_vectors(path, ADD)
-        start = time.process_time()
-        assert check_vectors(path, ADD).passed
-        assert 300_000 / (time.process_time() - start) * 60 > 5e6
-    finally:
-        set_num_threads(threads)
-
-
 def test_samples_are_from_everywhere() -> None:
     checker = Checker(ADD)
     operands, (right, flags) = right_rows(ADD)
@@ -649,7 +634,6 @@ def fuzz_commands(count: int, seed: int) -> None:
         ["vectors", "f32_to_f16"],
         ["check", "-"],
     ]
-    start = time.monotonic()
     for _ in range(count):
         words = list(usual[random.integers(0, len(usual))])
         words += [str(x) for x in random.choice(WORDS, random.integers(0, 5))]
@@ -669,17 +653,18 @@ def fuzz_commands(count: int, seed: int) -> None:
             assert re.fullmatch(r"softfloat: error: [^\n]+\n", run.err), (words, run.err)
     assert statuses[0] > count // 20
     assert statuses[2] > count // 20
-    assert time.monotonic() - start < 60 + count * 0.05
 
 
 def test_mutated_commands() -> None:
-    fuzz_commands(300, 5)
+    with not_hanging():
+        fuzz_commands(300, 5)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(5))
 def test_many_mutated_commands(seed: int) -> None:
-    fuzz_commands(4_000, 50 + seed)
+    with not_hanging():
+        fuzz_commands(4_000, 50 + seed)
 
 
 def test_bits_are_those_of_bits() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import time
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import not_hanging
 from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
@@ -661,7 +661,6 @@ def fuzz_text(count: int, seed: int) -> None:
     cases = [ADD, resolve("f16_mulAdd"), resolve("add", "float4_e2m1fn"), resolve("f16_to_f32")]
     clean = [vectors.format_rows(Layout(case.columns), rows_of(case, 12, i)) for i, case in enumerate(cases)]
     outcomes = {0: 0, 1: 0, 2: 0}
-    start = time.monotonic()
     for trial in range(count):
         which = int(random.integers(0, len(cases)))
         data = mutated(clean[which], random)
@@ -674,7 +673,6 @@ def fuzz_text(count: int, seed: int) -> None:
         else:
             assert report.mismatches or report.malformed or report.failure
     assert min(outcomes.values()) > count // 200
-    assert time.monotonic() - start < 5 + count * 0.02
 
 
 def fuzz_archives(count: int, seed: int) -> None:
@@ -687,7 +685,7 @@ def fuzz_archives(count: int, seed: int) -> None:
     clean = path.getvalue()
     with zipfile.ZipFile(path) as source:
         members = {name: source.read(name) for name in source.namelist()}
-    start, passed = time.monotonic(), 0
+    passed = 0
     for trial in range(count):
         if trial % 2:
             data = mutated(clean, random)
@@ -706,16 +704,17 @@ def fuzz_archives(count: int, seed: int) -> None:
                 assert ((results == archive["result"].view(np.uint16)) | nan).all()
                 assert (flags == archive["flags"]).all()
     assert passed < count // 2
-    assert time.monotonic() - start < 5 + count * 0.02
 
 
 def test_mutated_files_are_never_passed_nor_crash() -> None:
-    fuzz_text(1200, 1)
-    fuzz_archives(500, 2)
+    with not_hanging():
+        fuzz_text(1200, 1)
+        fuzz_archives(500, 2)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(10))
 def test_many_mutated_files(seed: int) -> None:
-    fuzz_text(8_000, 100 + seed)
-    fuzz_archives(2_000, 200 + seed)
+    with not_hanging():
+        fuzz_text(8_000, 100 + seed)
+        fuzz_archives(2_000, 200 + seed)
