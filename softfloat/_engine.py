@@ -275,6 +275,13 @@ def is_signalling(codes: Codes, fmt: Format) -> Any:
     return (magnitudes(codes, fmt) >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
 
 
+def order(codes: Codes, fmt: Format) -> Codes:
+    """Integers ... -1, 0, 1 ... that follow each other as the numbers do, both zeros at 0; meaningless for NaNs."""
+    magnitude = magnitudes(codes, fmt)
+    size = np.maximum(magnitude.astype(np.int64) - (fmt.smallest_subnormal_code - 1), 0)
+    return np.where(codes != magnitude, -size, size)
+
+
 def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes], tuple[int, ...]]:
     """Flat contiguous operands of one common shape."""
     shape = arrays[0].shape

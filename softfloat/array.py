@@ -178,8 +178,7 @@ def _listed(x: Any, fmt: Format, operation: str, position: int, quiet: bool) -> 
 def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
     """A Python number in a format; its flags go to the environment like any operation's."""
     env = current_environment()
-    kind: Any = type(x)  # 1, 1.0 and True are equal, and so are 0.0 and -0.0
-    code, raised = _constant(kind, x, math.copysign(1, x) if isinstance(x, float) else 0, fmt, constants(env, fmt))
+    code, raised = constant(x, fmt, env)
     if raised and not quiet:
         env._raise(raised)
         if env.traps and raised & as_flags(env.traps):
@@ -197,6 +196,12 @@ def constants(env: Environment, fmt: Format) -> Environment:
             found = found.replace(rounding=Rounding.NEAREST_EVEN)
         env._prepared[key] = found
     return found
+
+
+def constant(x: Any, fmt: Format, env: Environment) -> tuple[Codes, int]:
+    """(code, flags) of a Python number, kept."""
+    kind: Any = type(x)  # 1, 1.0 and True are equal, and so are 0.0 and -0.0
+    return _constant(kind, x, math.copysign(1, x) if isinstance(x, float) else 0, fmt, constants(env, fmt))
 
 
 @lru_cache(maxsize=4096)

@@ -727,15 +727,12 @@ def next_down(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Resu
 
 
 def _next(codes: Any, fmt: Format | str, step: int, options: Options) -> Result:
-    fmt, array, magnitude = _split(codes, fmt)
+    fmt, array, _ = _split(codes, fmt)
     call = Call(options, fmt)
     call.draws_nothing()
     first = fmt.smallest_subnormal_code
     top = fmt.spec.infinity if fmt.infinities else fmt.max_code
-    wide = magnitude.astype(np.int64)
-    zero = iszero(array, fmt)
-    rank = np.where(zero, 0, wide - first + 1)  # ... -1, 0, 1 ...: consecutive numbers, one zero
-    rank = np.where(array != magnitude, -rank, rank) + step
+    rank = _engine.order(array, fmt) + step
     last = top - first + 1
     lowest = -last if fmt.signed else 0 if fmt.zero else 1
     rank = np.clip(rank, lowest, last)

@@ -34,10 +34,7 @@ def order(codes: Any, fmt: Format | str) -> np.ndarray[Any, Any]:
     [-1, 0, 0, 1, 31744]
     """
     fmt = check_format(fmt)
-    array = _engine.check_codes(codes, fmt, "codes")
-    magnitudes = _engine.magnitudes(array, fmt)
-    size = np.where(bits.iszero(array, fmt), 0, magnitudes.astype(np.int64) - (fmt.smallest_subnormal_code - 1))
-    return np.where(array != magnitudes, -size, size)
+    return _engine.order(_engine.check_codes(codes, fmt, "codes"), fmt)
 
 
 def ulp_distance(a: Any, b: Any, fmt: Format | str) -> Any:

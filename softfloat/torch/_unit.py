@@ -12,7 +12,8 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, fma
-from softfloat.environment import Environment, Rounding, current_environment
+from softfloat.array import constant
+from softfloat.environment import Environment, current_environment
 from softfloat.formats import Format
 from softfloat.status import Flags, FloatingPointTrap
 from softfloat.torch import _private
@@ -97,9 +98,6 @@ def place(operator: str, module: str, backward: bool) -> str:
     return f"in {operator}, {within}, {'backward' if backward else 'forward'}"
 
 
-MOST_NUMBERS = 1 << 12  # kept by an environment: a schedule makes new ones with every step
-
-
 class Unit:
     """What an emulation computes with."""
 
@@ -177,29 +175,12 @@ class Unit:
         """A Python number as a code. What the format has is taken as it is, infinities too; else the environment rounds, never at random."""
         if isinstance(x, complex):
             raise UnsupportedArguments(f"numbers beside {fmt} tensors must be real, got {x!r}")
+        if isinstance(x, float) and math.isinf(x) and fmt.infinities:
+            return np.asarray(fmt.inf_code | (fmt.sign_bit if x < 0 else 0), fmt.dtype)
         environment = self._environment or current_environment()
-        kept, key = environment._prepared, (fmt.name, type(x), x, x < 0 or str(x) == "-0.0")
-        found = kept.get(key)
-        if found is None:
-            if len(kept) > MOST_NUMBERS:
-                kept.clear()
-            found = kept[key] = self._rounded(x, fmt, environment.for_format(fmt.name))
-        code: Codes
-        code, flags = found
+        code, flags = constant(x, fmt, environment)
         environment._raise(flags)
         return code
-
-    @staticmethod
-    def _rounded(x: Any, fmt: Format, settings: Environment) -> tuple[Codes, int]:
-        """(code, flags) of a number."""
-        if isinstance(x, float) and math.isinf(x) and fmt.infinities:
-            return np.asarray(fmt.inf_code | (fmt.sign_bit if x < 0 else 0), fmt.dtype), 0
-        if settings.rounding is Rounding.STOCHASTIC:
-            settings = settings.replace(rounding=Rounding.NEAREST_EVEN)
-        code, flags = bits.encode(x, fmt, environment=settings, flags="any")
-        array = np.asarray(code)
-        array.setflags(write=False)
-        return array, int(flags)
 
     def rounded_number(self, x: Any, fmt: Format) -> float:
         """The value that a Python number has in a format."""
