@@ -403,9 +403,7 @@ def _loop(
         chunk = floor.chunk_of(way.group)
         found: list[Any] = [low_c]
         for panels in (a[0], b[0]):
-            shape_of = panels.shape[0], -(-planned.length // chunk)
-            found += [np.empty(shape_of), np.empty(shape_of)]
-            floor.spans()(panels, chunk, *found[-2:])
+            found += _spans(panels, chunk)
         return floor.exact_blocks(*way.options), (*place, way.site.width, np.uint64(key), np.uint64(stream), *found)
     numbers = way.site.numbers
     fmt = way.site.format
@@ -420,6 +418,20 @@ def _loop(
         np.uint64(key),
         np.uint64(stream),
     )
+
+
+def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
+    """The smallest lowest bit and the largest magnitude of each chunk of k of each panel."""
+    count, length, size = panels.shape
+    shape = count, -(-length // chunk)
+    lowest, largest = np.empty(shape), np.empty(shape)
+
+    def work(start: int, stop: int) -> int:
+        tiles().spans()(panels[start:stop], chunk, lowest[start:stop], largest[start:stop])
+        return 0
+
+    _engine.share_units(count, work, length * size)
+    return lowest, largest
 
 
 def _growth(count: int, fmt: Format) -> float:

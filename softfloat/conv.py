@@ -12,7 +12,7 @@ order of k
 padding
     Operands +0; their products enter the accumulator like all others. So 0 * inf is INVALID there too.
 
-Stochastic rounding addresses an output by its place in the array returned.
+Stochastic rounding addresses an output by its place in an array in NHWC or HWIO, whatever the layout: layouts change no bit.
 """
 
 from __future__ import annotations
@@ -202,11 +202,6 @@ def _ordered(codes: Codes, axes: str, wanted: str) -> Codes:
     return moved if "H" in axes else np.expand_dims(moved, wanted.index("H"))
 
 
-def _distances(shape: Sequence[int], axes: str, wanted: str) -> tuple[int, ...]:
-    """How far apart neighbours along each axis wanted lie in an array."""
-    return tuple(math.prod(shape[axes.index(x) + 1 :]) if x in axes else 0 for x in wanted)
-
-
 def _sizes(shape: Sequence[int], axes: str) -> dict[str, int]:
     """The length of each axis."""
     return {"H": 1, **dict(zip(axes, shape, strict=True))}
@@ -335,24 +330,21 @@ class Grid(NamedTuple):
     addend : array, or None
         (three axes, columns).
     first : int
-        Number of the first output.
-    distances : tuple of int
-        Between neighbours along each of the three axes, and between columns.
-    apart : int
-        How many of the three axes, the first ones, no `Problem` spans: neighbours there are not evenly spaced.
+        Number of the first output: those of other groups come between one window's and the next's.
+    distance : int
+        Between the numbers of a window's outputs and the next's. Columns follow each other.
     """
 
     windows: Codes
     matrix: Codes
     addend: Codes | None
     first: int
-    distances: tuple[int, ...]
-    apart: int
+    distance: int
 
 
-def _boxes(shape: tuple[int, ...], most: int, apart: int) -> Iterator[tuple[slice, ...]]:
-    """Pieces of three axes, each of consecutive places, `most` or fewer, and of one place along the first `apart` axes."""
-    axis = next(x for x in range(apart, 3) if math.prod(shape[x + 1 :]) <= most or x == 2)
+def _boxes(shape: tuple[int, ...], most: int) -> Iterator[tuple[slice, ...]]:
+    """Pieces of three axes, each of consecutive places, `most` or fewer."""
+    axis = next(x for x in range(3) if math.prod(shape[x + 1 :]) <= most or x == 2)
     step = max(1, most // max(math.prod(shape[axis + 1 :]), 1))
     for place in np.ndindex(shape[:axis]):
         for start in range(0, shape[axis], step):
@@ -363,26 +355,31 @@ def _boxes(shape: tuple[int, ...], most: int, apart: int) -> Iterator[tuple[slic
 def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
     """A grid in pieces: windows as rows, or `swapped` as columns."""
     length, columns = grid.matrix.shape
-    *distances, column_distance = grid.distances
-    for box in _boxes(grid.windows.shape[:3], PIECE // max(length, 1), grid.apart):
+    index = grid.first
+    for box in _boxes(grid.windows.shape[:3], PIECE // max(length, 1)):
         windows = grid.windows[box]
-        index = grid.first + sum(x.start * distance for x, distance in zip(box, distances, strict=True))
         count = math.prod(windows.shape[:3])
         c = None if grid.addend is None else grid.addend[box].reshape(count, columns)
         if swapped:
             moved = windows.transpose(*range(3, windows.ndim), 0, 1, 2).reshape(length, count)
             start = None if c is None else c.T
-            yield Problem(grid.matrix.T, moved, start, False, index, column_distance, distances[-1])
+            yield Problem(grid.matrix.T, moved, start, False, index, 1, grid.distance)
         else:
             rows = windows.reshape(count, length)
-            yield Problem(rows, grid.matrix, c, False, index, distances[-1], column_distance)
+            yield Problem(rows, grid.matrix, c, False, index, grid.distance, 1)
+        index += count * grid.distance
 
 
-def _contract(contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], operands: list[Operand]) -> Any:
-    """All grids of a call; those that have few columns swapped, as the loops take many columns at a time."""
+def _contract(
+    contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], axes: str, wanted: str, operands: list[Operand]
+) -> Any:
+    """All grids of a call; those that have few columns swapped, as the loops take many columns at a time.
+
+    Outputs are numbered in the order of the axes `wanted`; the array returned has a shape in the order `axes`.
+    """
     length, columns = grids[0].matrix.shape
     planned = contraction.program(length)
-    count = min(math.prod(grids[0].windows.shape[grids[0].apart : 3]), max(PIECE // max(length, 1), 1))
+    count = min(math.prod(grids[0].windows.shape[:3]), max(PIECE // max(length, 1), 1))
     lanes = dots().LANES
     swapped = columns * -(-count // lanes) < count * -(-columns // lanes)
     if swapped and planned.policy.propagate:  # of two NaNs the first survives
@@ -390,7 +387,10 @@ def _contract(contraction: Contraction, grids: list[Grid], shape: tuple[int, ...
     if swapped:
         contraction.formats = contraction.formats[1], contraction.formats[0]
     problems = (problem for grid in grids for problem in _problems(grid, swapped))
-    return contraction.run(problems, length, shape, [x.codes for x in operands])
+    numbered = [x for x in wanted if x in axes]
+    moved = [numbered.index(x) for x in axes]
+    ordered = tuple(shape[axes.index(x)] for x in numbered)
+    return contraction.run(problems, length, ordered, [x.codes for x in operands], axes=moved)
 
 
 def _convolve(
@@ -407,21 +407,18 @@ def _convolve(
     chunk = contraction.accumulator.channel_group or max(weights.codes.shape[2], 1)
     windows = _windows(_surrounded(data, geometry, groups, chunk), geometry, chunk)
     matrices = _matrices(weights, groups, chunk)
-    outputs = matrices.shape[2]
     addend = None if c is None else _ordered(c, layout.data, "NHWC")
-    distances = _distances(shape, layout.data, "NHWC")
-    grids = [
-        Grid(
-            windows[group],
-            matrices[group],
-            None if addend is None else addend[..., group * outputs : (group + 1) * outputs],
-            group * outputs * distances[3],
-            distances,
-            0 if layout.data.endswith("C") else 1,
-        )
-        for group in range(groups)
+    return _contract(contraction, _grids(windows, matrices, addend), shape, layout.data, "NHWC", [data, weights])
+
+
+def _grids(windows: Codes, matrices: Codes, addend: Codes | None) -> list[Grid]:
+    """One for each group: (groups, three axes, axes of k), (groups, k, columns), (three axes, all columns)."""
+    groups, _, columns = matrices.shape
+    starts = range(0, groups * columns, columns) if columns else [0] * groups
+    return [
+        Grid(x, y, None if addend is None else addend[..., start : start + columns], start, groups * columns)
+        for x, y, start in zip(windows, matrices, starts, strict=True)
     ]
-    return _contract(contraction, grids, shape, [data, weights])
 
 
 # -- public ----------------------------------------------------------------------------------------------------------
@@ -677,21 +674,8 @@ def conv2d_weight_gradient(
     data, other = Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"), Operand(g, second, "gradient")
     chunk, outputs = max(checked.inputs, 1), checked.outputs
     windows = _windows(_surrounded(data, checked.geometry, checked.groups, chunk), checked.geometry, chunk)
-    places = {"H": 5, "W": 6, "I": 7}  # of the axes of windows, which are groups, N, H, W, 1, H and W of the kernel, I
-    order = [name for name in axes.weights if name in places]
-    turned = windows.transpose(0, *(places[name] for name in order), 1, 2, 3, 4)
+    turned = windows.transpose(0, 5, 6, 7, 1, 2, 3, 4)  # groups; H and W of the kernel, I; N, H, W; 1
     matrix = _ordered(g, axes.data, "NHWC").reshape(math.prod(windows.shape[1:4]), checked.groups, outputs)
-    addend = None if start is None else _ordered(start, axes.weights, "".join(order) + "O")
-    distances = _distances(shape, axes.weights, "".join(order) + "O")
-    grids = [
-        Grid(
-            turned[group],
-            matrix[:, group],
-            None if addend is None else addend[..., group * outputs : (group + 1) * outputs],
-            group * outputs * distances[3],
-            distances,
-            0,
-        )
-        for group in range(checked.groups)
-    ]
-    return _contract(contraction, grids, shape, [data, other])
+    addend = None if start is None else _ordered(start, axes.weights, "HWIO")
+    grids = _grids(turned, matrix.transpose(1, 0, 2), addend)
+    return _contract(contraction, grids, shape, axes.weights, "HWIO", [data, other])

@@ -626,10 +626,16 @@ class Contraction:
         shape: tuple[int, ...],
         operands: Sequence[Codes],
         cumulative: bool = False,
+        axes: Sequence[int] | None = None,
     ) -> Any:
-        """All grids of a call, and what the caller sees of it. A grid's outputs go where its numbers say."""
+        """All grids of a call, and what the caller sees of it. A grid's outputs go where its numbers say.
+
+        `shape` is that of outputs in the order of their numbers; they are returned with its axes in the order `axes`.
+        """
         planned = self.program(length)
-        result, raised = _engine.outputs(self.call.out, self.call.flags, shape, self.output.dtype, operands)
+        order = range(len(shape)) if axes is None else axes
+        returned = tuple(shape[axis] for axis in order)
+        result, raised = _engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)
         size = math.prod(shape)
         if planned.draws:
             self._check_addresses(size, planned.length)
@@ -648,19 +654,15 @@ class Contraction:
             for view, place in zip(views, places, strict=True):
                 if view is not place:
                     view[...] = place
-        result.flat[...] = codes
+        result.flat.reshape(returned)[...] = codes.reshape(shape).transpose(*order)
         if raised is not None:
-            raised.flat[...] = flags
+            raised.flat.reshape(returned)[...] = flags.reshape(shape).transpose(*order)
         finished = _engine.finished(result, raised, int(np.bitwise_or.reduce(flags)) if size else 0)
         if not self.count:
             return finished
-        return *finished, self._counts(counts, extremes, shape)
-
-    @staticmethod
-    def _counts(counts: Codes, extremes: Codes, shape: tuple[int, ...]) -> Counts:
         nothing = extremes[0] > extremes[1]
         extremes[:, nothing] = np.nan
-        return Counts(*(x.reshape(shape)[()] for x in (*counts, *extremes)))
+        return *finished, Counts(*(x.reshape(shape).transpose(*order)[()] for x in (*counts, *extremes)))
 
     def _check_addresses(self, size: int, length: int) -> None:
         if self.call.settings.generator != "philox4x32" or self.call.environment.generator != "philox4x32":
@@ -819,6 +821,14 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
     return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim
 
 
+MANY = 2048  # numbers from which sums are faster as a row of ones times a matrix
+
+
+def has_one(fmt: Format) -> bool:
+    """Whether 1 is among a format's numbers."""
+    return fmt.emin - fmt.mantissa_bits <= 0 and fmt.max >= 1
+
+
 def _summed(
     codes: Any, fmt: Format | str, accumulator: Accumulator, axis: int | None, cumulative: bool,
     out_format: Format | str | None, count: bool, options: Options,
@@ -829,8 +839,15 @@ def _summed(
         _check_inputs(contraction.accumulator, one)
         contraction.accumulator = contraction.accumulator.replace(inputs=(*contraction.accumulator.inputs, float32))
     flat, shape, moved = _moved(codes, one, axis, "codes")
-    ones = np.broadcast_to(np.uint32(float32.one_code), flat.shape)
     operands = [check_codes(codes, one, "codes")]
+    if not cumulative and flat.size >= MANY and has_one(one):
+        single, contraction.formats = contraction.formats, (one, one)
+        if _tiling.choose(contraction.program(flat.shape[0])) is not None:
+            row = np.broadcast_to(one.dtype.type(one.one_code), (1, flat.shape[0]))
+            problem = Problem(row, flat, None, False, 0, flat.shape[1], 1)
+            return contraction.run([problem], flat.shape[0], shape, operands)
+        contraction.formats = single
+    ones = np.broadcast_to(np.uint32(float32.one_code), flat.shape)
     if not cumulative:
         return contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], shape, operands)
     how = contraction.accumulator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
+from softfloat.linalg import Counts
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 E4M3, E5M2, E8M0 = (ROSTER[name] for name in ("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"))
@@ -207,15 +209,17 @@ class Trial:
         return getattr(bits, self.name)(*operands, *shape, self.fmt, self.accumulator, c, **options)
 
     def expected(self, layout: str = "NHWC", addend: bool = False, **options: Any) -> Any:
-        """What `vecdot` says of the products one by one."""
+        """What `vecdot` says of the products one by one, in NHWC; then rearranged."""
         arguments = self.first, self.second, self.case, self.accumulator
         lists = [list(PRODUCTS[self.name](*arguments, output)) for output in np.ndindex(*self.shape)]
         products = np.array(lists, np.uint64).reshape(*self.shape, len(lists[0]) if lists else 0, 2)
-        a, b = (
-            arranged(layout, products[..., i], self.of_weights).astype(fmt.dtype) for i, fmt in enumerate(self.pair)
+        a, b = (products[..., i].astype(fmt.dtype) for i, fmt in enumerate(self.pair))
+        codes, flags, *counts = bits.vecdot(a, b, self.pair, self.accumulator, self.c if addend else None, **options)
+        rearranged = [arranged(layout, x, self.of_weights) for x in (codes, flags)]
+        return *rearranged, *(
+            Counts(*(arranged(layout, getattr(x, field.name), self.of_weights) for field in fields(Counts)))
+            for x in counts
         )
-        c = arranged(layout, self.c, self.of_weights) if addend else None
-        return bits.vecdot(a, b, self.pair, self.accumulator, c, **options)
 
 
 def same(found: Any, expected: Any) -> None:
@@ -333,11 +337,12 @@ def test_one_dimension(layout: str) -> None:
     x, w = sample(F16, (2, 9, 6), 1), sample(F16, (3, 3, 4), 2)
     if layout == "NCW":
         x, w = x.transpose(0, 2, 1), w.transpose(2, 1, 0)
-    options = {"dilation": 2, "stride": 2, "groups": 2}
+    draws = {"rounding": "stochastic", "seed": 3}
+    options = {"dilation": 2, "stride": 2, "groups": 2, **draws}
     for padding in ("same", "valid", 1, (2,), ((0, 3),)):
         deep = padding if isinstance(padding, str) else (0, padding if isinstance(padding, int) else padding[0])
         found = bits.conv1d(x, w, F16, amp("half"), padding=padding, layout=layout, **options)
-        steps = {"dilation": (1, 2), "stride": (1, 2), "groups": 2}
+        steps = {"dilation": (1, 2), "stride": (1, 2), "groups": 2, **draws}
         inputs, weights = np.expand_dims(x, height), np.expand_dims(w, 0 if layout == "NWC" else 2)
         expected = bits.conv2d(inputs, weights, F16, amp("half"), padding=deep, layout=wide, **steps)
         same(found, [np.squeeze(y, height) for y in expected])
@@ -487,7 +492,7 @@ def test_nothing() -> None:
 
 
 def test_order_of_two_nans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conv.Contraction, "run", lambda self, problems, *_: (self.formats, list(problems)))
+    monkeypatch.setattr(conv.Contraction, "run", lambda self, problems, *_, **__: (self.formats, list(problems)))
     x, w = sample(F16, (1, 9, 9, 3), 1, 0), sample(BF16, (3, 3, 1, 3), 2, 0)
     swapped = (BF16, F16), {1}
     straight = (F16, BF16), {81}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softfloat import Environment, Format, _engine, _tiling, bits
+from softfloat import Environment, Format, _engine, _tiling, bits, linalg
 from softfloat.accumulators import Accumulator, Stage, amp, chunked, fma, mul_add, slic, tensor_core, vdpbf16ps
 from softfloat.linalg import program
 
@@ -92,10 +92,10 @@ def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: 
     return codes
 
 
-def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> None:
-    quick = bits.matmul(*arguments, **options)
+def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
+    quick = function(*arguments, **options)
     monkeypatch.setattr(_engine, "FAST", False)
-    plain = bits.matmul(*arguments, **options)
+    plain = function(*arguments, **options)
     monkeypatch.setattr(_engine, "FAST", True)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -113,6 +113,18 @@ def test_same_bits_and_flags(
         a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
         c = drawn(rng, accumulator.partials, (rows, columns), scale) if rng.random() < 0.5 else None
         both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_sums(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long ones are a row of ones times a matrix; the plain way pairs every number with a 1."""
+    accumulator, name, options = case
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    rng = np.random.default_rng(CASES.index(case))
+    for length, columns, scale in ((2 * linalg.MANY, 1, 1.0), (300, 9, 2.0**-9), (130, 40, 30.0)):
+        codes = drawn(rng, fmt, (length, columns), scale)
+        assert codes.size >= linalg.MANY
+        both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.sum, **options)
 
 
 @pytest.mark.skipif(not all(_tiling.available()), reason="needs FMA and F16C, and the JIT")
