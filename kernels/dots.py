@@ -309,6 +309,26 @@ def close(count, running, totals, held, state, call):
 
 
 @jit.once
+def result_bits():
+    """loop(first, last, bits, index, row_stride, column_stride, width, key, stream): random bits for the conversion to the output's format.
+
+    Of rows first to last of a grid of outputs: those that `contraction` draws.
+    """
+    digest = jit.SOURCE_DIGEST
+
+    def result_bits_loop(first, last, bits, index, row_stride, column_stride, width, key, stream):
+        digest  # noqa: B018
+        random = np.empty(bits.shape[1])
+        scale = np.float64(np.int64(1) << width)
+        for i in range(first, last):
+            draw_row(random, index + i * row_stride, column_stride, RESULT, 0, key, stream, width)
+            for j in range(random.size):
+                bits[i, j] = np.uint64(random[j] * scale)
+
+    return jit.compiled(result_bits_loop)
+
+
+@jit.once
 def contraction():
     """loop(first, last, a, b, c, entry, codes_a, codes_b, codes, flags, counts, extremes,
     stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).

@@ -100,8 +100,7 @@ def choose(planned: Program) -> Way | None:
     accumulator = planned.accumulator
     if not _engine.FAST or _engine.loops().jit.DISABLED or not planned.length or accumulator.reduction:
         return None
-    drawn_result = dots.RESULT in planned.sites and planned.sites[dots.RESULT].width
-    if accumulator.tree or accumulator.chains > 1 or drawn_result:
+    if accumulator.tree or accumulator.chains > 1:
         return None
     makers = {
         dots.FUSED: _fused,

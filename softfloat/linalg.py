@@ -48,6 +48,8 @@ class Counts:
 
     Attributes
     ----------
+    additions : int
+        Of each output: blocks that met the running sum, and stores. Sums of sums are not among them.
     overflowed, inexact : array of int64
         Additions whose rounding raised the flag. An addition is one meeting of a block and the running sum, or of two
         sums; a store counts as one more: what was added since the last, to the partial in memory.
@@ -57,6 +59,7 @@ class Counts:
         The least and the greatest sum after an addition; NaN where there was none, or none but NaN.
     """
 
+    additions: int
     overflowed: np.ndarray[Any, Any]
     inexact: np.ndarray[Any, Any]
     swamped: np.ndarray[Any, Any]
@@ -377,7 +380,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if not (problem.paired or cumulative or counting):
         done = _quick(problem, planned, a, b, values, call, key)
         if done is not None:
-            _finish(done, planned, call, results)
+            _finish(done, problem, planned, call, key, results)
             return
     entered = _Entered(_arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned), values, entry)
     _plain(problem, planned, entered, key, call.stream, results, cumulative, counting)
@@ -483,7 +486,8 @@ def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call
     """Segments one by one, their sums added up elementwise: for a single level of reduction that draws nothing."""
     accumulator = planned.accumulator
     site = planned.sites[dots().LEVEL]
-    if len(accumulator.reduction) > 1 or planned.draws or site.rule.daz:
+    drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
+    if len(accumulator.reduction) > 1 or drawn or site.rule.daz:
         return None
     inner = accumulator.replace(segment=None, segments=None, reduction=())
     if not _holds(site.format, inner.partials) or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
@@ -521,18 +525,35 @@ def _holds(fmt: Format, other: Format) -> bool:
     return fine and plain and fmt.max >= other.max
 
 
-def _finish(done: Done, planned: Program, call: Call, results: Results) -> None:
+def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:
     """Codes and flags of partials to the output's format."""
     codes, flags = done
     if planned.converts:
         settings = call.settings if planned.accumulator.nan is None else call.settings.replace(nan=planned.policy.name)
+        width, random_bits = planned.sites[dots().RESULT].width, None
+        if width:
+            settings = settings.replace(sr_bits=width)
+            random_bits = _result_bits(problem, codes.shape, width, key, call.stream)
         codes, raised = _engine.run(
             "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
-            out=None, flags="each", random_bits=None, stream=0,
+            out=None, flags="each", random_bits=random_bits, stream=0,
         )  # fmt: skip
         flags = flags | raised
     results.codes[...] = codes
     results.flags[...] = flags
+
+
+def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int, stream: int) -> Codes:
+    """The random bits that the conversion of a grid's outputs takes."""
+    bits = np.empty(shape, np.uint64)
+    place = problem.index, problem.row_stride, problem.column_stride
+
+    def work(start: int, stop: int) -> int:
+        dots().result_bits()(start, stop, bits, *place, width, np.uint64(key), np.uint64(stream))
+        return 0
+
+    _engine.share_units(shape[0], work, 4 * shape[1])
+    return bits
 
 
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
@@ -662,7 +683,8 @@ class Contraction:
             return finished
         nothing = extremes[0] > extremes[1]
         extremes[:, nothing] = np.nan
-        return *finished, Counts(*(x.reshape(shape).transpose(*order)[()] for x in (*counts, *extremes)))
+        arrays = (x.reshape(shape).transpose(*order)[()] for x in (*counts, *extremes))
+        return *finished, Counts(planned.stores.size + int(planned.stores.sum()), *arrays)
 
     def _check_addresses(self, size: int, length: int) -> None:
         if self.call.settings.generator != "philox4x32" or self.call.environment.generator != "philox4x32":

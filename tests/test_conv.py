@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,13 +28,13 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.linalg import Counts
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 E4M3, E5M2, E8M0 = (ROSTER[name] for name in ("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"))
 QUARTER = ROSTER["float8_e4m3fnuz"]
 
 Pair = tuple[int, int]
+COUNTED = ("overflowed", "inexact", "swamped", "smallest", "largest")
 ACCUMULATORS: dict[str, tuple[Accumulator, Any]] = {
     "mul_add": (mul_add(F16), F16),
     "fma": (fma(BF16), BF16),
@@ -217,7 +217,7 @@ class Trial:
         codes, flags, *counts = bits.vecdot(a, b, self.pair, self.accumulator, self.c if addend else None, **options)
         rearranged = [arranged(layout, x, self.of_weights) for x in (codes, flags)]
         return *rearranged, *(
-            Counts(*(arranged(layout, getattr(x, field.name), self.of_weights) for field in fields(Counts)))
+            replace(x, **{name: arranged(layout, getattr(x, name), self.of_weights) for name in COUNTED})
             for x in counts
         )
 
@@ -228,7 +228,8 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(x, y)
         assert np.asarray(x).dtype == np.asarray(y).dtype
     for x, y in zip(found[2:], expected[2:], strict=True):
-        for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
+        assert x.additions == y.additions
+        for name in COUNTED:
             np.testing.assert_array_equal(getattr(x, name), getattr(y, name))
 
 
