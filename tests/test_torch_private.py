@@ -26,7 +26,8 @@ def test_private_names_live_in_one_module() -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
-                pytest.fail(f"{path.name} imports from {node.module}")
+                parts = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+                assert not any(part.startswith("_") for part in parts), f"{path.name} imports {'.'.join(parts)}"
             if isinstance(node, ast.Attribute) and node.attr.startswith("_") and isinstance(node.value, ast.Name):
                 assert node.value.id != "torch", f"{path.name} uses torch.{node.attr}"
 
@@ -86,6 +87,20 @@ def test_the_tracker_names_the_innermost_module_in_both_passes() -> None:
     assert backward[0] == ("tanh_backward", "Sequential.1.1")
     assert set(backward[1:-2]) == {("mm", "Sequential.1.0"), ("sum", "Sequential.1.0")}
     assert {x[1] for x in backward[-2:]} == {"Sequential.0"}
+
+
+def test_the_tracker_knows_the_module_that_backward_starts_from() -> None:
+    net, seen = torch.nn.Sequential(torch.nn.Linear(3, 2)), []
+
+    class Spy(_private.DispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            if _private.in_backward() and _private.schema_name(func) == "mm":
+                seen.append(tracker.innermost())
+            return func(*args, **(kwargs or {}))
+
+    with _private.Tracker() as tracker, Spy():
+        net(torch.ones(1, 3)).backward(torch.ones(1, 2))
+    assert seen == ["Sequential.0"]
 
 
 def test_dispatch_does_not_load_the_compiler() -> None:

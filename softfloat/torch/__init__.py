@@ -22,16 +22,56 @@ except ImportError as missing:
 if tuple(int(part) for part in _torch.__version__.split(".")[:2]) < (2, 6):
     raise ImportError(f"{_NEEDED}, got {_torch.__version__}")
 
-from softfloat.torch._unit import Operation, OperatorTrap  # noqa: E402 -- after the check
+from softfloat.torch._unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
+from softfloat.torch.accumulation import GradientAccumulation  # noqa: E402
+from softfloat.torch.amp import (  # noqa: E402
+    LEVELS,
+    Level,
+    TrainingStep,
+    TrainOneStepWithLossScale,
+    auto_mixed_precision,
+    float32_parameters,
+    loss_scale_manager,
+    to_float,
+)
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
+from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
+from softfloat.torch.replicas import Replicas  # noqa: E402
 from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
+from softfloat.torch.tuning import (  # noqa: E402
+    Finding,
+    LossScaleSearch,
+    check_hyperparameters,
+    find_loss_scale,
+    scale_hyperparameters,
+)
 
 __all__ = [
+    "LEVELS",
     "DynamicLossScaleManager",
+    "Finding",
     "FixedLossScaleManager",
     "GradScaler",
+    "GradientAccumulation",
+    "GradientStatistics",
+    "Level",
+    "LossScaleSearch",
     "Operation",
     "OperatorTrap",
+    "Outfeed",
+    "Replicas",
+    "Tally",
+    "TrainOneStepWithLossScale",
+    "TrainingStep",
     "UnemulatedOperatorError",
+    "auto_mixed_precision",
+    "check_hyperparameters",
     "emulate",
+    "find_loss_scale",
+    "float32_parameters",
+    "gradient_statistics",
+    "loss_scale_manager",
+    "print_tensor",
+    "scale_hyperparameters",
+    "to_float",
 ]

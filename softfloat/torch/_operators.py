@@ -12,6 +12,7 @@ import torch
 from softfloat.formats import Format
 from softfloat.torch import _private, _tables
 from softfloat.torch._bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
+from softfloat.torch._norms import LAYOUTS, normalised
 from softfloat.torch._pointwise import STEPS
 from softfloat.torch._products import CONVOLUTIONS, PRODUCTS
 from softfloat.torch._unit import Unit
@@ -494,7 +495,8 @@ def _plan(operator: Any) -> Plan | None:
         handler = PRODUCTS.get(base) or CONVOLUTIONS[base]
         return partial(product, handler=handler, in_place=in_place)
     if base in _tables.NORMS:
-        return partial(inside, wide=torch.float32, results=_tables.NORMS[base])
+        stable = partial(inside, wide=torch.float32, results=_tables.NORMS[base])
+        return partial(normalised, stable=stable, name=base) if base in LAYOUTS else stable
     if base in _tables.INSIDE_DOUBLE:
         return partial(inside, wide=torch.float64)
     if base in _tables.INSIDE_SINGLE:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch.autograd.graph import register_multi_grad_hook
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -117,7 +118,12 @@ class Tracker(ModuleTracker):
         super()._fw_pre_hook(mod, _computed(input))
 
     def _fw_post_hook(self, mod: Any, input: Any, output: Any) -> None:
-        super()._fw_post_hook(mod, _computed(input), _computed(output))
+        """Backward, a module is entered with the first gradient of its outputs: of all, PyTorch does not call for what `backward` starts from."""
+        super()._fw_post_hook(mod, (), ())
+        outputs = _computed(output)
+        if outputs:
+            enter = self._get_append_fn(self._get_mod_name(mod), True)
+            self._hooks.append(register_multi_grad_hook(outputs, enter, mode="any"))
 
     @property
     def parents(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from softfloat.status import Flags, FloatingPointTrap
 from softfloat.torch import _private
 from softfloat.torch._bridge import FORMATS, Codes, UnsupportedArguments, codes_of, numbers_of, tensor_of, write
 
-__all__ = ["Operation", "OperatorTrap", "Unit"]
+__all__ = ["Operation", "OperatorTrap", "Tally", "Unit"]
 
 How = Accumulator | Callable[[Format], Accumulator] | None
 SINGLE = fma("float32")
@@ -70,6 +70,31 @@ class Operation:
         return np.asarray(again)
 
 
+@dataclass(frozen=True)
+class Tally:
+    """What became of an emulation's results; tallies add up.
+
+    Attributes
+    ----------
+    results : int
+        Elements that operations computed.
+    overflowed : int
+        Of them, those that raised OVERFLOW.
+    additions : int
+        In sums and products, as of `softfloat.bits.Counts`.
+    swamped : int
+        Of them, those of something other than zero that left the sum as it was.
+    """
+
+    results: int = 0
+    overflowed: int = 0
+    additions: int = 0
+    swamped: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(x + y for x, y in zip(astuple(self), astuple(other), strict=True)))
+
+
 class OperatorTrap(FloatingPointTrap):
     """A trap within an operator. What the operator would have written is not written.
 
@@ -107,10 +132,14 @@ class Unit:
         matmul: How,
         convolution: How,
         recorder: Callable[[Operation], Any] | None,
+        stable_statistics: bool = True,
+        count: bool = False,
     ) -> None:
         self._environment = environment
         self._matmul, self._convolution = matmul, convolution
         self.recorder = recorder
+        self.tallies: dict[str, Tally] | None = {} if count else None
+        self.stable_statistics = stable_statistics
         self.tracker = _private.Tracker()
         self.operator: Any = None
 
@@ -143,14 +172,17 @@ class Unit:
         stream, traps = environment.next_stream(), int(environment.traps)  # type: ignore[arg-type]
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
-        result, flags = function(
-            *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
-        )
-        if not traps and self.recorder is None:
+        if self.tallies is not None:
+            result, flags = self._counted(function, operands, environment, stream, options)
+        else:
+            result, flags = function(
+                *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
+            )
+        if not traps and self.recorder is None and self.tallies is None:
             if flags:
                 environment._raise(int(flags))
             return result
-        raised = int(np.bitwise_or.reduce(flags, axis=None)) if traps else int(flags)
+        raised = int(np.bitwise_or.reduce(flags, axis=None))
         environment._raise(raised)
         if raised & traps:
             sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
@@ -165,6 +197,29 @@ class Unit:
                 Operation(operator, module, backward, name, kept, dict(options), environment, stream, kept_result)
             )
         return result
+
+    def _counted(
+        self,
+        function: Callable[..., Any],
+        operands: tuple[Any, ...],
+        environment: Environment,
+        stream: int,
+        options: dict[str, Any],
+    ) -> tuple[Codes, Codes]:
+        """(codes, flags) of one function, whose tally is entered."""
+        assert self.tallies is not None
+        sums = any(isinstance(x, Accumulator) for x in operands)
+        more = {"count": True} if sums else {}
+        result, flags, *counts = function(
+            *operands, environment=environment, stream=stream, flags="each", **options, **more
+        )
+        overflowed = int(np.count_nonzero(flags & np.uint8(Flags.OVERFLOW)))
+        size = int(np.size(result))
+        swamped = [(size * x.additions, int(np.sum(x.swamped))) for x in counts] or [(0, 0)]
+        _, module, backward = self.where()
+        place = f"{'backward' if backward else 'forward'} {module}".rstrip()
+        self.tallies[place] = self.tallies.get(place, Tally()) + Tally(size, overflowed, *swamped[0])
+        return result, flags
 
     @staticmethod
     def _copied(operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from softfloat.torch import _private
 from softfloat.torch._bridge import UnsupportedArguments
 from softfloat.torch._operators import involved, planned, touches
 from softfloat.torch._tables import ADVICE
-from softfloat.torch._unit import Operation, Unit, place
+from softfloat.torch._unit import Operation, Tally, Unit, place
 
 __all__ = ["UnemulatedOperatorError", "emulate"]
 
@@ -91,6 +91,13 @@ class emulate(ContextDecorator):
         multiply-add in single for each k; the sum is rounded to the tensors' format at the end.
     record : bool, or callable
         Keep every `Operation` in `trace`, or call this with it. Costs a copy of all operands.
+    use_stable_statistics : bool
+        True: norms are PyTorch's, which subtract the mean before they square (group norm of channels-last tensors does
+        not). False, Graphcore's default: the variance of float16 and bfloat16 tensors is the mean of squares less the
+        square of the mean, in float32, and not below zero. It loses its digits where the mean is far greater than the
+        deviation; with a mean of squares in half, as the device may have it, it would overflow too.
+    count : bool
+        Keep `tallies`. Costs most of the speed: sums are added up by the loop that can look at each addition.
 
     Attributes
     ----------
@@ -98,6 +105,11 @@ class emulate(ContextDecorator):
         The one in force.
     trace : list of Operation
         What was recorded.
+    tallies : dict of str to Tally
+        By "forward " or "backward " and the path of a module, results, overflows, additions and those that swamped.
+        What no module did, an optimiser's step say, is "forward".
+    tally : Tally
+        All of them together.
 
     Raises
     ------
@@ -123,7 +135,7 @@ class emulate(ContextDecorator):
         In float64 by PyTorch, rounded once.
     softmax, norms, losses, mean and other reductions, pools, scattered sums
         In float32 by PyTorch, by one thread, rounded once. Statistics that norms save are float32; running statistics
-        have the dtype of their buffers.
+        have the dtype of their buffers. `use_stable_statistics` chooses how norms find their variance.
     moves, comparisons, selections, random numbers
         As they are; no flags.
     anything else
@@ -148,6 +160,8 @@ class emulate(ContextDecorator):
         convolution: Accumulator | Callable[[Format], Accumulator] | None = None,
         *,
         record: bool | Callable[[Operation], Any] = False,
+        use_stable_statistics: bool = True,
+        count: bool = False,
     ) -> None:
         if environment is not None and not isinstance(environment, Environment):
             raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
@@ -158,9 +172,12 @@ class emulate(ContextDecorator):
                 )
         if not isinstance(record, bool) and not callable(record):
             raise TypeError(f"record must be True, False, or a function of an Operation, got {record!r}")
+        for name, switch in (("use_stable_statistics", use_stable_statistics), ("count", count)):
+            if not isinstance(switch, bool):
+                raise TypeError(f"{name} must be True or False, got {switch!r}")
         self.trace: list[Operation] = []
         recorder = record if callable(record) else self.trace.append if record else None
-        self._unit = Unit(environment, matmul, convolution, recorder)
+        self._unit = Unit(environment, matmul, convolution, recorder, use_stable_statistics, count)
         self._mode = _Mode(self._unit)
         self._open: ExitStack | None = None
 
@@ -168,6 +185,16 @@ class emulate(ContextDecorator):
     def environment(self) -> Environment:
         """The one given, else the one in force."""
         return self._unit.environment
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """What was counted, by direction and module; empty without `count`."""
+        return dict(self._unit.tallies or {})
+
+    @property
+    def tally(self) -> Tally:
+        """The sum of `tallies`."""
+        return sum(self.tallies.values(), Tally())
 
     def __enter__(self) -> emulate:
         if self._open is not None:

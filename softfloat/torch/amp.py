@@ -1,0 +1,693 @@
+"""Which modules compute in half precision: the IPU tutorial's "custom getter", MindSpore's `to_float` and its levels, and its training step.
+
+Parameters, their gradients and the optimiser stay in float32 throughout; what computes gets casts of them. That differs
+from `Module.half`, which leaves nothing to fall back on.
+
+>>> import torch
+>>> from torch import nn
+>>> import softfloat
+>>> from softfloat.torch import emulate
+>>> from softfloat.torch.amp import TrainOneStepWithLossScale, auto_mixed_precision, loss_scale_manager
+>>> _ = torch.manual_seed(0)
+>>> model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
+>>> model = auto_mixed_precision(model, "O2")
+>>> env = softfloat.Environment(overflow="saturate")
+>>> optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+>>> step = TrainOneStepWithLossScale(
+...     model, nn.CrossEntropyLoss(), optimiser, loss_scale_manager("O2", environment=env)
+... )
+>>> with emulate(env):
+...     first = step(torch.randn(8, 1, 8, 8), torch.arange(8))
+>>> first.overflow, first.scale, step.scaler.get_scale()
+(True, 16777216.0, 8388608.0)
+>>> {p.dtype for p in model.parameters()}, model[0].weight.dtype, model(torch.randn(1, 1, 8, 8)).dtype
+({torch.float32}, torch.float16, torch.float32)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.nn.utils import parametrize
+from torch.nn.utils.rnn import PackedSequence
+
+from softfloat.environment import current_environment
+from softfloat.status import Flags, Status
+from softfloat.torch import _private
+from softfloat.torch.scaling import DynamicLossScaleManager, GradScaler
+
+__all__ = [
+    "LEVELS",
+    "Level",
+    "TrainOneStepWithLossScale",
+    "TrainingStep",
+    "auto_mixed_precision",
+    "float32_parameters",
+    "loss_scale_manager",
+    "to_float",
+]
+
+COMPUTE = (torch.float32, torch.float16, torch.bfloat16)
+FLOATING = frozenset({*COMPUTE, torch.float64})
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+STATISTICS = (*BATCH_NORMS, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+"""Norms that keep statistics. PyTorch takes low inputs for them only with float32 parameters and statistics."""
+
+WHITE_LIST = (
+    *(nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Linear),
+    *(nn.LSTM, nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell, nn.PReLU, nn.ReLU),
+)
+BLACK_LIST = (*BATCH_NORMS, nn.LayerNorm)
+
+
+# -- parameters ------------------------------------------------------------------------------------------------------
+
+
+class Cast(nn.Module):
+    """The parametrisation: what is kept in float32 is handed over in `dtype`; with `widened`, rounded to it but in float32."""
+
+    def __init__(self, dtype: torch.dtype, widened: bool) -> None:
+        super().__init__()
+        self.dtype, self.widened = dtype, widened
+        self.holding, self.held = False, None
+
+    def forward(self, parameter: torch.Tensor) -> torch.Tensor:
+        """The cast; while `holding`, always the same."""
+        if self.holding and self.held is not None:
+            return self.held
+        rounded = parameter.to(self.dtype)
+        if self.widened:
+            rounded = rounded.to(torch.float32)
+        if self.holding:
+            self.held = rounded
+        return rounded
+
+    def right_inverse(self, value: torch.Tensor) -> torch.Tensor:
+        """What assigning to the parameter keeps."""
+        return value.to(torch.float32)
+
+    def hold(self, holding: bool) -> None:
+        """Start to cast once, or stop."""
+        self.holding, self.held = holding, None
+
+    def extra_repr(self) -> str:
+        """The dtype, for `print(model)`."""
+        return f"{self.dtype}, widened={self.widened}"
+
+
+def _walk(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """(path, module) of a module and all within it, without parametrisations."""
+    yield path, module
+    for name, child in module.named_children():
+        if name != "parametrizations" or not parametrize.is_parametrized(module):
+            yield from _walk(child, f"{path}.{name}" if path else name)
+
+
+def _own(module: nn.Module) -> dict[str, list[nn.Parameter]]:
+    """A module's own floating-point parameters by name: what is stored of each, several where it is computed of them."""
+    own = {name: [p] for name, p in module.named_parameters(recurse=False, remove_duplicate=False)}
+    if parametrize.is_parametrized(module):
+        own |= {name: list(chain.parameters(recurse=False)) for name, chain in module.parametrizations.items()}
+    return {name: stored for name, stored in own.items() if stored and all(p.is_floating_point() for p in stored)}
+
+
+def _casts(module: nn.Module) -> dict[str, Cast]:
+    """The casts of a module's own parameters by name."""
+    if not parametrize.is_parametrized(module):
+        return {}
+    chains = module.parametrizations.items()
+    return {name: step for name, chain in chains for step in chain if isinstance(step, Cast)}
+
+
+def _widen(stored: Iterable[torch.Tensor]) -> None:
+    """Make tensors float32; they stay the objects that optimisers know."""
+    for tensor in stored:
+        if tensor.is_floating_point() and tensor.dtype != torch.float32:
+            gradient = tensor.grad if tensor.is_leaf else None
+            tensor.data = tensor.data.to(torch.float32)
+            if gradient is not None:
+                gradient.data = gradient.data.to(torch.float32)
+
+
+def _hand_over(module: nn.Module, names: Iterable[str], dtype: torch.dtype) -> None:
+    """Let a module's parameters be float32, and reach what computes in a dtype."""
+    own, statistics = _own(module), isinstance(module, STATISTICS)
+    if statistics:
+        _widen(module.buffers(recurse=False))
+    for name in names:
+        _widen(own[name])
+        cast = _casts(module).get(name)
+        if cast is not None:
+            cast.dtype, cast.widened = dtype, statistics
+        elif dtype != torch.float32:
+            if isinstance(module, nn.RNNBase) and not _casts(module):
+                module.register_forward_pre_hook(_hold)
+                module.register_forward_hook(_release, always_call=True)
+            # unsafe: only then may a parametrisation change the dtype
+            parametrize.register_parametrization(module, name, Cast(dtype, statistics), unsafe=True)
+
+
+def _hold(module: nn.Module, args: Any) -> None:
+    """Recurrent layers look at each weight several times in a call; it is cast once."""
+    for cast in _casts(module).values():
+        cast.hold(True)
+
+
+def _release(module: nn.Module, args: Any, output: Any) -> None:
+    """Take the casts out of the list of weights that a recurrent layer keeps: they could not be copied, and hold a graph."""
+    originals: dict[int, torch.Tensor] = {}
+    for name, cast in _casts(module).items():
+        if cast.held is not None:
+            originals[id(cast.held)] = _own(module)[name][0]
+        cast.hold(False)
+    for kept in vars(module).values():
+        if isinstance(kept, list):
+            kept[:] = [originals.get(id(x), x) for x in kept]
+
+
+def _check(module: Any, dtype: Any, argument: str, dtype_argument: str = "dtype") -> None:
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{argument} must be a torch.nn.Module, got {type(module).__name__}")
+    accepted = ", ".join(str(x) for x in COMPUTE)
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"{dtype_argument} must be one of {accepted}, got {dtype!r}")
+    if dtype not in COMPUTE:
+        raise ValueError(f"{dtype_argument} must be one of {accepted}, got {dtype}")
+    for path, found in _walk(module):
+        tensors = (*found.parameters(recurse=False), *found.buffers(recurse=False))
+        if any(isinstance(x, (UninitializedParameter, UninitializedBuffer)) for x in tensors):
+            where = f"{argument}.{path}" if path else argument
+            raise ValueError(f"{where} has parameters without a shape; call {argument} once before")
+
+
+def float32_parameters(
+    module: nn.Module,
+    dtype: torch.dtype = torch.float16,
+    *,
+    names: Iterable[str] | Callable[[str, nn.Parameter], bool] | None = None,
+) -> nn.Module:
+    """Keep parameters in float32, and hand them to the computation cast to `dtype`; gradients come back in float32.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Changed in place, with all modules within it. Parameters of other floating-point dtypes become float32; the
+        optimiser that has them already may keep them.
+    dtype : torch.dtype
+        torch.float16, torch.bfloat16, or torch.float32 for no cast.
+    names : iterable of str, or callable, optional
+        Which parameters: their names in `module.named_parameters()` before the first call, or a function of name and
+        parameter. None: all of floating point.
+
+    Returns
+    -------
+    torch.nn.Module
+        `module`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument. Nothing is changed then.
+
+    Notes
+    -----
+    Each parameter gets a parametrisation of `torch.nn.utils.parametrize`. `module.weight` is a cast, made anew whenever it
+    is read; within `emulate` the emulation rounds it. Names in `state_dict` become "parametrizations.weight.original", so
+    other checkpoints are to be loaded before. A further call only changes the dtype: the last one counts. Parameters that
+    were shared still are, one gradient for all.
+
+    `remove_parametrizations(module, name, leave_parametrized=False)` of PyTorch undoes it: the float32 parameter has its
+    name back. Without that argument it would leave the cast in a float32 parameter, and fails. It also takes the property
+    from deep copies, whose class is the same.
+
+    Frozen parameters are cast too, and kept in float32 to be thawed; the tutorial's getter makes them in `dtype`, which
+    hands over the same numbers unless rounding is stochastic. `names=lambda name, p: p.requires_grad` leaves them alone.
+
+    Inputs are not touched: what is computed in `dtype` is decided by them. Norms with running statistics get parameters
+    rounded to `dtype` but stored in float32, the only ones that PyTorch takes along with inputs in either dtype;
+    statistics are float32. Recurrent layers cast each weight once in a call.
+
+    Source
+    ------
+    Graphcore, "Half and mixed precision in TensorFlow", Method 2: `fp32_parameter_getter`.
+
+    >>> import torch
+    >>> layer = float32_parameters(torch.nn.Linear(3, 2))
+    >>> y = layer(torch.ones(1, 3, dtype=torch.float16))
+    >>> y.float().sum().backward()
+    >>> y.dtype, layer.weight.dtype, [p.grad.dtype for p in layer.parameters()]
+    (torch.float16, torch.float16, [torch.float32, torch.float32])
+    """
+    _check(module, dtype, "module")
+    if names is not None and not callable(names) and not isinstance(names, Iterable):
+        raise TypeError(f"names must be names of parameters, a function of name and parameter, or None, got {names!r}")
+    wanted = None if names is None or callable(names) else {names} if isinstance(names, str) else set(names)
+    found: dict[str, tuple[nn.Module, str, nn.Parameter]] = {}
+    for path, part in _walk(module):
+        for name, stored in _own(part).items():
+            found[f"{path}.{name}" if path else name] = part, name, stored[0]
+    if wanted is not None and not wanted <= found.keys():
+        missing = ", ".join(repr(x) for x in sorted(wanted - found.keys(), key=str))
+        raise ValueError(f"names has {missing}, which module does not have; accepted: {', '.join(found)}")
+    chosen = [
+        (part, name)
+        for path, (part, name, parameter) in found.items()
+        if (names(path, parameter) if callable(names) else wanted is None or path in wanted)
+    ]
+    for part, name in chosen:
+        _hand_over(part, [name], dtype)
+    return module
+
+
+# -- modules ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Precision:
+    """What a module does about dtypes: an attribute of it, so that copies have their own.
+
+    Attributes
+    ----------
+    inputs : torch.dtype, optional
+        What its floating-point arguments are cast to.
+    outputs : tuple of torch.dtype
+        What its results are cast to, one after the other.
+    level : str
+        What `auto_mixed_precision` was asked for.
+    """
+
+    inputs: torch.dtype | None = None
+    outputs: tuple[torch.dtype, ...] = ()
+    level: str = ""
+
+
+ATTRIBUTE = "softfloat_precision"
+
+
+def _precision(module: nn.Module) -> Precision:
+    """A module's own, made if it has none."""
+    found = getattr(module, ATTRIBUTE, None)
+    if found is None:
+        found = Precision()
+        setattr(module, ATTRIBUTE, found)
+        # before others, which then see what is computed with
+        module.register_forward_pre_hook(_enter, prepend=True, with_kwargs=True)
+        module.register_forward_hook(_leave)
+    return found
+
+
+def _enter(module: nn.Module, args: Any, kwargs: Any) -> Any:
+    dtype = getattr(module, ATTRIBUTE).inputs
+    return (args, kwargs) if dtype is None else (_cast(args, dtype), _cast(kwargs, dtype))
+
+
+def _leave(module: nn.Module, args: Any, output: Any) -> Any:
+    for dtype in getattr(module, ATTRIBUTE).outputs:
+        output = _cast(output, dtype)
+    return output
+
+
+def _cast(tree: Any, dtype: torch.dtype, which: Iterable[torch.dtype] = FLOATING) -> Any:
+    """The floating-point tensors in tuples, lists and mappings cast."""
+    if isinstance(tree, torch.Tensor):
+        return tree.to(dtype) if tree.dtype in which else tree
+    if isinstance(tree, PackedSequence):
+        return tree.to(dtype) if tree.data.dtype in which else tree
+    if isinstance(tree, tuple):
+        parts = [_cast(x, dtype, which) for x in tree]
+        return tree._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
+    if isinstance(tree, list):
+        tree = copy.copy(tree)
+        tree[:] = [_cast(x, dtype, which) for x in tree]
+    elif isinstance(tree, MutableMapping):
+        tree = copy.copy(tree)
+        for key in list(tree):
+            tree[key] = _cast(tree[key], dtype, which)
+    return tree
+
+
+def _compute(module: nn.Module, dtype: torch.dtype, outputs: tuple[torch.dtype, ...] = ()) -> None:
+    """Let one module compute in a dtype."""
+    _hand_over(module, _own(module), dtype)
+    precision = _precision(module)
+    precision.inputs, precision.outputs = dtype, outputs
+
+
+def to_float(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Let a module and all within it compute in `dtype`; parameters and their gradients are float32.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Changed in place. Parameters become those of `float32_parameters`.
+    dtype : torch.dtype
+        torch.float32, torch.float16 or torch.bfloat16.
+
+    Returns
+    -------
+    torch.nn.Module
+        `module`. Its outputs are in `dtype`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument. Nothing is changed then.
+
+    Notes
+    -----
+    Whenever a module is called, containers included, floating-point tensors among its arguments are cast, by position or
+    by keyword, also inside tuples, lists, mappings and packed sequences. Integers (of embeddings, masks) and objects of
+    other kinds are left as they are, and so are buffers.
+
+    The last call counts for each module: `to_float(net.head, torch.float32)` after `to_float(net, torch.float16)` lets
+    the head cast what it is given to float32.
+
+    Source
+    ------
+    MindSpore, `nn.Cell.to_float`.
+
+    >>> import torch
+    >>> layer = to_float(torch.nn.Linear(3, 2), torch.bfloat16)
+    >>> layer(torch.ones(1, 3)).dtype
+    torch.bfloat16
+    """
+    _check(module, dtype, "module")
+    for _, part in _walk(module):
+        _compute(part, dtype)
+    return module
+
+
+# -- levels ----------------------------------------------------------------------------------------------------------
+
+
+class Level(NamedTuple):
+    """What a level of `auto_mixed_precision` means.
+
+    Attributes
+    ----------
+    cast_model_type : torch.dtype
+        What is computed in.
+    keep_batchnorm_fp32 : bool
+        Whether batch norms compute in float32.
+    loss_scale_manager : callable, optional
+        Makes the loss scaler that goes with it.
+    listed : bool
+        Whether only modules on a white list compute in `cast_model_type`.
+    """
+
+    cast_model_type: torch.dtype
+    keep_batchnorm_fp32: bool
+    loss_scale_manager: Callable[..., GradScaler] | None = None
+    listed: bool = False
+
+
+LEVELS = {
+    "O0": Level(torch.float32, False),
+    "O1": Level(torch.float16, True, listed=True),
+    "O2": Level(torch.float16, True, DynamicLossScaleManager),
+    "O3": Level(torch.float16, False),
+}
+"""MindSpore's levels. Its own table has float32 for O1, whose casts stand elsewhere; here it is the white list's dtype."""
+
+TARGETS = {"GPU": "O2", "Ascend": "O3"}
+"""What "auto" means on which device."""
+
+
+def _row(level: Any, device_target: Any) -> Level:
+    """The row of a level."""
+    if level == "auto":
+        if device_target not in TARGETS:
+            raise ValueError(f"device_target must be one of {', '.join(TARGETS)} for auto, got {device_target!r}")
+        level = TARGETS[device_target]
+    if not isinstance(level, str) or level not in LEVELS:
+        kind = ValueError if isinstance(level, str) else TypeError
+        raise kind(f"level must be one of {', '.join(LEVELS)}, auto, got {level!r}")
+    return LEVELS[level]
+
+
+def _products_cast(model: nn.Module, forward: Callable[..., Any], dtype: torch.dtype, *args: Any, **kwargs: Any) -> Any:
+    """A forward pass in which PyTorch casts the operands of products."""
+    parameter = next(model.parameters(), None)
+    with torch.autocast("cpu" if parameter is None else parameter.device.type, dtype=dtype):
+        return forward(*args, **kwargs)
+
+
+def auto_mixed_precision(
+    model: nn.Module,
+    level: str = "O0",
+    *,
+    keep_batchnorm_fp32: bool | None = None,
+    cast_model_type: torch.dtype | None = None,
+    device_target: str = "GPU",
+) -> nn.Module:
+    """Let a model compute in half precision as far as a level says. Parameters and their gradients are float32 at each.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place.
+    level : {"O0", "O1", "O2", "O3", "auto"}
+        O0 changes nothing.
+
+        O1: modules on a white list, convolutions, transposed ones, Linear, recurrent layers and cells, ReLU and PReLU,
+        cast inputs and parameters to half, and outputs back to float32. Batch norms and LayerNorm compute in float32.
+        Products in the `forward` of other modules (`@`, `torch.bmm`, attention's) have their operands cast by
+        `torch.autocast`, and results in half.
+
+        O2: all modules compute in half, but batch norms in float32, whose outputs are cast back.
+
+        O3: batch norms compute in half too, that is inside float32 with parameters and gradients rounded to half.
+
+        auto: O2 on a GPU, O3 on Ascend.
+
+        What the model returns is cast to float32, so that the loss is one of float32.
+    keep_batchnorm_fp32 : bool, optional
+        Instead of the level's.
+    cast_model_type : torch.dtype, optional
+        Instead of the level's float16: torch.float16, torch.bfloat16, or torch.float32, with which nothing changes.
+    device_target : {"GPU", "Ascend"}
+        Decides what "auto" means. Nothing is moved.
+
+    Returns
+    -------
+    torch.nn.Module
+        `model`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted; for a model that a level was given already. Nothing is changed then.
+
+    Notes
+    -----
+    The casts are those of `to_float`, which may be called for single modules afterwards. Running statistics are float32
+    at each level, as in MindSpore, whose casts spare what an operator writes to: half would forget small contributions.
+    MindSpore drops the pair of casts between two listed operators. Here it stays, which changes no number forward;
+    backward, gradients from several users of such a tensor are added in float32.
+
+    Source
+    ------
+    mindspore-ai/mindspore, train/amp.py: `_config_level`, `_auto_white_list`, `_do_keep_batchnorm_fp32`.
+    """
+    row = _row(level, device_target)
+    if keep_batchnorm_fp32 is not None and not isinstance(keep_batchnorm_fp32, bool):
+        raise TypeError(f"keep_batchnorm_fp32 must be True, False or None, got {keep_batchnorm_fp32!r}")
+    dtype = row.cast_model_type if cast_model_type is None else cast_model_type
+    keep = row.keep_batchnorm_fp32 if keep_batchnorm_fp32 is None else keep_batchnorm_fp32
+    _check(model, dtype, "model", "cast_model_type")
+    if dtype == torch.float32:
+        return model
+    parts = dict(_walk(model))
+    for path, part in parts.items():
+        before = getattr(part, ATTRIBUTE, Precision()).level
+        if before:
+            where = f"model.{path}" if path else "model"
+            raise ValueError(f"{where} has level {before} already; give levels to models without one")
+    kept = BATCH_NORMS if keep else ()
+    for part in parts.values():
+        if row.listed:
+            if isinstance(part, WHITE_LIST):
+                _compute(part, dtype, (torch.float32,))
+            elif isinstance(part, (*kept, nn.LayerNorm)):
+                _compute(part, torch.float32)
+        elif isinstance(part, kept):
+            _compute(part, torch.float32, (dtype,))
+        else:
+            _compute(part, dtype)
+        _precision(part).level = level
+    if row.listed:
+        model.forward = partial(_products_cast, model, model.forward, dtype)
+    precision = _precision(model)
+    precision.outputs = (*precision.outputs, torch.float32)
+    return model
+
+
+def loss_scale_manager(level: str, *, device_target: str = "GPU", **options: Any) -> GradScaler | None:
+    """The loss scaler that goes with a level: for O2 a `DynamicLossScaleManager`, for the others None.
+
+    Parameters
+    ----------
+    level, device_target
+        As of `auto_mixed_precision`.
+    options
+        The manager's, above all `environment`. Not looked at where there is none.
+
+    >>> loss_scale_manager("O2", scale_window=1000).get_scale()
+    16777216.0
+    >>> loss_scale_manager("O3") is None
+    True
+    """
+    factory = _row(level, device_target).loss_scale_manager
+    return None if factory is None else factory(**options)
+
+
+# -- the training step -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStep:
+    """What a step did.
+
+    Attributes
+    ----------
+    loss : torch.Tensor
+        float32, without dimensions, not scaled, detached.
+    overflow : bool
+        Whether an overflow kept the optimiser from its step.
+    scale : float
+        What the loss was scaled with; 1 without a scaler.
+    """
+
+    loss: torch.Tensor
+    overflow: bool
+    scale: float
+
+
+class TrainOneStepWithLossScale:
+    """A training step in MindSpore's order.
+
+    1. The loss, of the model's outputs and the labels in float32.
+    2. The float status is cleared: flags of the forward pass are not counted.
+    3. Gradients of the loss times the scale.
+    4. They are divided by the scale, in float32.
+    5. They are reduced over replicas.
+    6. Overflow: a gradient that is not finite, or a flag raised since 2. The scale is updated; flags are lowered.
+    7. The optimiser's step, unless there was an overflow.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    loss_fn : callable
+        (outputs, labels) -> a single number.
+    optimizer : torch.optim.Optimizer
+        Its gradients are set to zero at the start of a step.
+    scaler : torch.amp.GradScaler, optional
+        `GradScaler` and the managers have flags, PyTorch's own has none. `FixedLossScaleManager` without
+        `drop_overflow_update` sees no overflow. None: no scale, no overflow.
+    reduce : callable, optional
+        Is given the list of gradients, to be changed in place.
+
+    Raises
+    ------
+    TypeError
+        Naming the argument.
+
+    Notes
+    -----
+    Enter `emulate` around the call, with the scaler's environment. `step(inputs, labels)` calls the model with a tuple of
+    inputs as arguments, a mapping as keywords, anything else as the one argument.
+
+    `GradScaler` by itself also counts flags of the forward pass, where a saturated activation makes gradients wrong that
+    are finite.
+
+    Source
+    ------
+    mindspore-ai/mindspore, nn/wrap/loss_scale.py, `TrainOneStepWithLossScaleCell`, on Ascend.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss_fn: Callable[[Any, Any], torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        scaler: torch.amp.GradScaler | None = None,
+        *,
+        reduce: Callable[[list[torch.Tensor]], Any] | None = None,
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        if not callable(loss_fn):
+            raise TypeError(f"loss_fn must be a function of outputs and labels, got {type(loss_fn).__name__}")
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {type(optimizer).__name__}")
+        if scaler is not None and not isinstance(scaler, torch.amp.GradScaler):
+            raise TypeError(f"scaler must be a torch.amp.GradScaler or None, got {type(scaler).__name__}")
+        if reduce is not None and not callable(reduce):
+            raise TypeError(f"reduce must be a function of a list of gradients or None, got {type(reduce).__name__}")
+        self.model, self.loss_fn, self.optimizer, self.scaler, self.reduce = model, loss_fn, optimizer, scaler, reduce
+
+    def __call__(self, inputs: Any, labels: Any) -> TrainingStep:
+        """One step."""
+        scaler = self.scaler if self.scaler is not None and self.scaler.is_enabled() else None
+        self.optimizer.zero_grad()
+        loss = self._loss(inputs, labels)
+        reported = loss.detach().to(torch.float32)
+        if scaler is None:
+            loss.backward()
+            self._reduce()
+            self.optimizer.step()
+            return TrainingStep(reported, False, 1.0)
+        scale = scaler.get_scale()
+        status, flags = self._float_status(scaler)
+        status.clear(flags)
+        scaler.scale(loss).backward()
+        scaler.unscale_(self.optimizer)
+        found = _private.found_infinite(scaler, self.optimizer)
+        if self._reduce() and getattr(scaler, "drop_overflow_update", True) and self._overflowed(status, flags):
+            for overflow in found:
+                overflow.fill_(1.0)
+        overflowed = any(float(x) for x in found)
+        scaler.update()
+        if not overflowed:
+            self.optimizer.step()
+        return TrainingStep(reported, overflowed, scale)
+
+    def _loss(self, inputs: Any, labels: Any) -> torch.Tensor:
+        if isinstance(inputs, Mapping):
+            outputs = self.model(**inputs)
+        else:
+            outputs = self.model(*inputs) if isinstance(inputs, tuple) else self.model(inputs)
+        low = (torch.float16, torch.bfloat16)
+        loss = self.loss_fn(_cast(outputs, torch.float32, low), _cast(labels, torch.float32, low))
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            shown = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise ValueError(f"loss_fn must return a tensor of one number, got {shown}")
+        return loss.reshape(())
+
+    def _gradients(self) -> list[torch.Tensor]:
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        return [p.grad for p in parameters if p.grad is not None]
+
+    def _reduce(self) -> bool:
+        """Whether gradients may be others now."""
+        if self.reduce is not None:
+            self.reduce(self._gradients())
+        return self.reduce is not None
+
+    @staticmethod
+    def _float_status(scaler: torch.amp.GradScaler) -> tuple[Status, Flags]:
+        """The register and the flags in it that count."""
+        if not isinstance(scaler, GradScaler):
+            return Status(), Flags(0)
+        return (scaler._environment or current_environment()).status, scaler._flags
+
+    def _overflowed(self, status: Status, flags: Flags) -> bool:
+        return bool(status.flags & flags) or any(not bool(torch.isfinite(x).all()) for x in self._gradients())
