@@ -1,29 +1,91 @@
-"""What commands hand out: tables on a console, JSON, files that appear when they are complete, errors of one line."""
+"""What commands hand out: tables on a console, JSON, files that appear when they are complete, errors of one line, exit statuses."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import json
 import math
 import os
+import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, Flag
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
-__all__ = ["CommandError", "console", "plain", "print_json", "replacing"]
+__all__ = [
+    "BROKEN_PIPE",
+    "ERROR",
+    "FAILED",
+    "INTERRUPTED",
+    "CommandError",
+    "Parser",
+    "console",
+    "exit_status",
+    "grid",
+    "measurements",
+    "plain",
+    "print_json",
+    "replacing",
+]
+
+FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
 
 
 class CommandError(Exception):
     """Something the user can put right, in one line."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise CommandError(message)
+
+
+def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
+    """What a program `name` ends with: what `run` returns of the arguments, None: the process's; or 2, 130 or 141, whatever stops it."""
+    if sys.stdout is None:
+        print(f"{name}: error: standard output is closed", file=sys.stderr)
+        return ERROR
+    # argparse takes -1e-8 and -inf for options; it never does so with an argument that has a space in it
+    arguments = [f" {x}" if NEGATIVE_NUMBER.match(x) else x for x in (sys.argv[1:] if argv is None else argv)]
+    try:
+        status = run(arguments)
+        sys.stdout.flush()
+        return status
+    except CommandError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return ERROR
+    except SystemExit as leaving:  # --help and --version
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except BrokenPipeError:
+        _abandon_output()
+        return BROKEN_PIPE
+    except OSError as error:
+        print(f"{name}: error: cannot write the output: {error.strerror or error}", file=sys.stderr)
+        _abandon_output()
+        return ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _abandon_output() -> None:
+    """What the interpreter flushes on its way out must go somewhere."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def console() -> Console:
@@ -37,6 +99,39 @@ def console() -> Console:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without the multiplication sign still gets its table
     return Quiet(highlight=False, emoji=False, markup=False)
+
+
+def grid(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    whole: Sequence[int] = (),
+    fixed: Mapping[int, int] = MappingProxyType({}),
+    gap: int = 2,
+) -> RenderableType:
+    """A plain table. Columns named in `whole` do not wrap; those in `fixed` have that width.
+
+    The box puts one more space than `gap` between columns.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
+    for index, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=index in whole, width=fixed.get(index))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def measurements(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
+    """A table of numbers; below 80 columns a line for each row, naming each number."""
+    from rich.text import Text
+
+    if width < 80:
+        lines = [", ".join(f"{name} {cell}" for name, cell in zip(headings, row, strict=True)) for row in rows]
+        return Text("\n".join(" " + line for line in lines))
+    return grid(headings, rows, gap=1)
 
 
 def print_json(document: dict[str, Any]) -> None:

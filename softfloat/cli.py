@@ -10,16 +10,13 @@ import argparse
 import ast
 import contextlib
 import math
-import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat._output import CommandError
+from softfloat._output import FAILED, CommandError, Parser, exit_status, grid, measurements
 from softfloat._output import console as _console
 from softfloat._output import print_json as _print_json
 from softfloat.environment import Rounding, as_rounding
@@ -37,19 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
-NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
 SEED_HELP = "of stochastic rounding, 0 to 2^64 - 1 (default: 0)"
 WIDE = 120  # columns that a table of claims needs; narrower terminals get a list
 VERDICT_STYLES = {"reproduced": "green", "typo": "yellow", "not numeric": "dim", "FAILED": "bold red"}
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the usage and leaving."""
-        raise CommandError(message)
 
 
 def _format(name: str) -> Format:
@@ -160,32 +147,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
-    # argparse takes -1e-8 and -inf for options; it never does so with an argument that has a space in it
-    if sys.stdout is None:
-        print("softfloat: error: standard output is closed", file=sys.stderr)
-        return ERROR
-    arguments = [f" {x}" if NEGATIVE_NUMBER.match(x) else x for x in (sys.argv[1:] if argv is None else argv)]
-    try:
+
+    def run(arguments: Sequence[str]) -> int:
         options = build_parser().parse_args(arguments)
-        status = int(options.run(options))
-        sys.stdout.flush()
-        return status
-    except CommandError as error:
-        print(f"softfloat: error: {error}", file=sys.stderr)
-        return ERROR
-    except SystemExit as leaving:  # --help and --version
-        return leaving.code if isinstance(leaving.code, int) else 0
-    except BrokenPipeError:
-        with contextlib.suppress(OSError):  # what the interpreter flushes on its way out must go somewhere
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    except OSError as error:
-        print(f"softfloat: error: cannot write the output: {error.strerror or error}", file=sys.stderr)
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        return int(options.run(options))
+
+    return exit_status("softfloat", run, argv)
 
 
 # -- output ----------------------------------------------------------------------------------------------------------
@@ -380,36 +347,13 @@ def _unrounded_sums(cells: Sequence[SwampingCell]) -> list[tuple[str, str]]:
     return [(cell.format, f"{float(cell.exact):.6g}") for cell in cells if cell.rounding == "stochastic"]
 
 
-def _grid(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    *,
-    whole: Sequence[int] = (),
-    fixed: Mapping[int, int] = MappingProxyType({}),
-    gap: int = 2,
-) -> RenderableType:
-    """A plain table. Columns named in `whole` do not wrap; those in `fixed` have that width.
-
-    The box puts one more space than `gap` between columns.
-    """
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
-    for index, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=index in whole, width=fixed.get(index))
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
     """A table whose last column does not wrap; below 80 columns a line for each row."""
     from rich.text import Text
 
     if width < 80:
         return Text("\n".join(" " + ", ".join(row) for row in rows))
-    return _grid(headings, rows, whole=[len(headings) - 1])
+    return grid(headings, rows, whole=[len(headings) - 1])
 
 
 def _verdict(claim: Claim) -> Text:
@@ -433,7 +377,7 @@ def _claims_table(claims: Sequence[Claim], width: int) -> RenderableType:
             notes.add_row(Text(claim.id, "dim"), Text(claim.note, "dim"))
     headings = ["", "claim", "published", "exact", "emulated", "verdict"]
     fixed = {0: 4, 1: min(width - 91, 48), 2: 15, 3: 25, 4: 25, 5: 11}  # a status register takes 25 columns
-    return Group(_grid(headings, rows, whole=[0, 5], fixed=fixed, gap=1), Text(), notes)
+    return Group(grid(headings, rows, whole=[0, 5], fixed=fixed, gap=1), Text(), notes)
 
 
 def _claims_list(claims: Sequence[Claim], width: int) -> RenderableType:
@@ -502,7 +446,7 @@ def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType
     rows: list[list[str | Text]] = [
         [mode.replace("_", " "), *(shown(found[name, mode]) for name in formats)] for mode in roundings
     ]
-    return _grid(["", *formats], rows, whole=[0], gap=0)
+    return grid(["", *formats], rows, whole=[0], gap=0)
 
 
 def _accumulation_sections(found: Accumulation, width: int) -> Iterator[tuple[str, RenderableType, str]]:
@@ -512,7 +456,7 @@ def _accumulation_sections(found: Accumulation, width: int) -> Iterator[tuple[st
         return f"{x:.1e}"
 
     def table(headings: Sequence[str], columns: Mapping[Any, Sequence[str]]) -> RenderableType:
-        return _measurements(headings, [[*map(str, key), *cells] for key, cells in columns.items()], width)
+        return measurements(headings, [[*map(str, key), *cells] for key, cells in columns.items()], width)
 
     def columns(rows: Sequence[Any], key: Callable[[Any], tuple[Any, ...]], *cells: Callable[[Any], str]) -> Any:
         """Cells of all rows with the same key, side by side."""
@@ -560,16 +504,6 @@ def _accumulation_sections(found: Accumulation, width: int) -> Iterator[tuple[st
         "u = 2^-11 in float16, 2^-8 in bfloat16. Connolly, Higham and Mary, Stochastic rounding and its probabilistic "
         "backward error analysis (SIAM J. Sci. Comput. 2021).",
     )
-
-
-def _measurements(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
-    """A table of numbers; below 80 columns a line for each row, naming each number."""
-    from rich.text import Text
-
-    if width < 80:
-        lines = [", ".join(f"{name} {cell}" for name, cell in zip(headings, row, strict=True)) for row in rows]
-        return Text("\n".join(" " + line for line in lines))
-    return _grid(headings, rows, gap=1)
 
 
 # -- softfloat formats -----------------------------------------------------------------------------------------------
@@ -620,13 +554,13 @@ def _print_formats(formats: Sequence[Format]) -> None:
     note = "s e f: bits of sign, exponent and fraction. normal, subnormal: the smallest of either kind."
     if console.width >= WIDE:
         rows = [[*a, *b, *c, *d] for a, b, c, d in zip(names, codes, values, special, strict=True)]
-        console.print(_grid(["format", *head_codes, *head_values, "special values"], rows, whole=range(10), gap=1))
+        console.print(grid(["format", *head_codes, *head_values, "special values"], rows, whole=range(10), gap=1))
     elif console.width >= 80:
         rows = [[*a, *b, *c] for a, b, c in zip(names, codes, special, strict=True)]
-        console.print(_grid(["format", *head_codes, "special values"], rows, whole=range(6), gap=1))
+        console.print(grid(["format", *head_codes, "special values"], rows, whole=range(6), gap=1))
         console.print()
         rows = [[*a, *b] for a, b in zip(names, values, strict=True)]
-        console.print(_grid(["format", *head_values], rows, whole=range(5)))
+        console.print(grid(["format", *head_values], rows, whole=range(5)))
     else:
         for index, fmt in enumerate(formats):
             if index:
@@ -714,7 +648,7 @@ def _print_presets() -> None:
         rows: list[list[str | Text]] = [
             [Text(row.example, "bold"), row.meaning, Text(row.source, "dim")] for row in PRESETS.values()
         ]
-        console.print(_grid(["call", "meaning", "source"], rows, whole=[0]))
+        console.print(grid(["call", "meaning", "source"], rows, whole=[0]))
         return
     for row in PRESETS.values():
         console.print(Text(row.example, "bold"))
@@ -745,7 +679,7 @@ def _print_preset(name: str) -> None:
             [", ".join(path["inputs"]), *(str(path[key]) for key in columns), ", ".join(path["partials"])]
             for path in hardware["datapaths"]
         ]
-        console.print(_measurements(["inputs", *columns, "partials"], rows, console.width))
+        console.print(measurements(["inputs", *columns, "partials"], rows, console.width))
         passes = "a pass ends with a store" if "pass" in columns else "a pass is a phase for each place of the window"
         console.print(Text(f"Products of a phase meet the accumulator at once; {passes}.", "dim"))
         return
@@ -758,7 +692,7 @@ def _print_preset(name: str) -> None:
         ]
         for row in cores
     ]
-    console.print(_measurements(headings, rows, console.width))
+    console.print(measurements(headings, rows, console.width))
     notes = [
         "Cut at: fraction bits kept below the largest exponent of a block. Result: fraction bits of a single result.",
         "float16 stands for bfloat16 too (not on V100), float8 for both formats. "

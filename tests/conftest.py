@@ -12,6 +12,7 @@ from typing import Any
 import conformance
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
 worker = os.environ.get("PYTEST_XDIST_WORKER")
 if worker and "NUMBA_CACHE_DIR" not in os.environ:
     checkout = hashlib.sha256(__file__.encode()).hexdigest()[:12]

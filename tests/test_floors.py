@@ -41,10 +41,22 @@ ALLOWED = {
 }
 """All that these modules import, the standard library aside."""
 
-TOP = ["figures", "display", "cli", "__main__", "experiments", "testing", "torch"]
+TOP = ["figures", "display", "cli", "__main__", "examples", "experiments", "testing", "torch"]
 OTHERS = {"torch": "pytorch"}
 """What to call packages that share their name with one below softfloat."""
-HEAVY = ["numba", "llvmlite", "mpmath", "matplotlib", "rich", "ml_dtypes", "torch", "gmpy2", "hypothesis", "pytest"]
+HEAVY = [
+    "numba",
+    "llvmlite",
+    "mpmath",
+    "matplotlib",
+    "rich",
+    "ml_dtypes",
+    "torch",
+    "gmpy2",
+    "hypothesis",
+    "pytest",
+    "sklearn",
+]
 
 
 def modules() -> dict[str, Path]:

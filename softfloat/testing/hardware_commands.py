@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat._output import CommandError, console, print_json
+from softfloat._output import FAILED, INTERRUPTED, CommandError, console, print_json
 from softfloat.formats import ROSTER, Format
 from softfloat.testing.commands import positive, seed
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parsers", "render_identification", "render_outcomes"]
 
-FAILED, INTERRUPTED = 1, 130
 STATUS_STYLES = {"agrees": "green", "differs": "bold red"}
 VERDICT_STYLES = {"preset": "green", "description": "yellow", "none fits": "bold red"}
 FEW = 6  # candidates shown of those that are the same
