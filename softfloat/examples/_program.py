@@ -61,7 +61,19 @@ class Program:
     check: Callable[[argparse.Namespace], object] = field(default=lambda options: None)
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run the program; default arguments those of the process. The exit status is that of `softfloat`'s commands, 1 after a trap."""
+        """Run the program.
+
+        Parameters
+        ----------
+        argv : sequence of str, optional
+            Arguments; default those of the process.
+
+        Returns
+        -------
+        int
+            The exit status: 0; 1 if a trap ended the training, 2 for an error in what was asked, 130 after Ctrl-C, 141
+            if nobody reads the output.
+        """
         return exit_status(self.name, lambda arguments: self._run(self._parser().parse_args(arguments)), argv)
 
     def _parser(self) -> argparse.ArgumentParser:

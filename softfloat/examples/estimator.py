@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -137,24 +137,7 @@ PROGRAM = Program(
     environment=float32_parameter_updates.environment,
     build=build,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments; default those of the process.
-
-    Returns
-    -------
-    int
-        The exit status: 0; 1 if a trap ended the training, 2 for an error in what was asked, 130 after Ctrl-C, 141 if
-        nobody reads the output.
-    """
-    return PROGRAM.main(argv)
-
+main = PROGRAM.main
 
 if __name__ == "__main__":
     sys.exit(main())

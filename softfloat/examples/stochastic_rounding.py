@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from softfloat._output import CommandError
@@ -96,23 +95,7 @@ PROGRAM = Program(
     add_options=add_options,
     check=check,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments; default those of the process.
-
-    Returns
-    -------
-    int
-        The exit status: 0; 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody reads the output.
-    """
-    return PROGRAM.main(argv)
-
+main = PROGRAM.main
 
 if __name__ == "__main__":
     sys.exit(main())
