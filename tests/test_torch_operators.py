@@ -483,6 +483,24 @@ def test_accumulators_by_format_and_by_environment() -> None:
         ones @ ones.T
 
 
+def test_sums_are_drawn_only_where_an_accumulator_says_so() -> None:
+    """By itself, stochastic rounding is of results in half; single stays at nearest even, as on the IPU."""
+    x, y = half(8, 300), half(300, 8, seed=1)
+    with emulate(softfloat.Environment(rounding="stochastic", seed=3)):
+        found = x @ y
+    sums, _ = bits.matmul(codes(x), codes(y), "float16", accumulators.fma("float32"))
+    numbers = bits.decode(sums, "float32")
+    down, up = (bits.encode(numbers, "float16", rounding=f"toward_{way}")[0] for way in ("negative", "positive"))
+    assert np.logical_or(codes(found) == down, codes(found) == up).all()
+    assert 0 < np.count_nonzero(codes(found) == up) < found.numel()
+    with emulate(softfloat.Environment(rounding="toward_zero")):
+        directed = x @ y
+    expected, _ = bits.matmul(
+        codes(x), codes(y), "float16", accumulators.fma("float32"), rounding="toward_zero", out_format="float16"
+    )
+    assert (codes(directed) == expected).all()
+
+
 # -- where results go ------------------------------------------------------------------------------------------------
 
 WRITERS: dict[str, Callable[..., Any]] = {

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from softfloat import bits
-from softfloat.accumulators import Accumulator, fma
+from softfloat.accumulators import Accumulator, Stage, fma
 from softfloat.array import constant
-from softfloat.environment import Environment, current_environment
-from softfloat.formats import Format
+from softfloat.environment import Environment, Rounding, current_environment
+from softfloat.formats import Format, float32
 from softfloat.status import Flags, FloatingPointTrap
 from softfloat.torch import _private
 from softfloat.torch._bridge import FORMATS, Codes, UnsupportedArguments, codes_of, numbers_of, tensor_of, write
@@ -23,6 +23,7 @@ __all__ = ["Operation", "OperatorTrap", "Tally", "Unit"]
 
 How = Accumulator | Callable[[Format], Accumulator] | None
 SINGLE = fma("float32")
+SINGLE_NEAREST = SINGLE.replace(name="fma('float32'), to nearest even", running=Stage(float32, Rounding.NEAREST_EVEN))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,9 @@ class Unit:
         """How products of operands in a format are summed."""
         how = self._convolution if convolution else self._matmul
         if how is None:
-            how = self.environment.accumulator or SINGLE
+            environment = self.environment
+            drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
+            how = environment.accumulator or (SINGLE_NEAREST if drawn else SINGLE)
         if isinstance(how, Accumulator):
             return how
         made = how(fmt)

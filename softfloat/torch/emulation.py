@@ -88,7 +88,8 @@ class emulate(ContextDecorator):
         addresses random numbers. None: the one in force, looked up anew for each operation.
     matmul, convolution : Accumulator, or callable from Format to Accumulator, optional
         How products are summed. None: the environment's `accumulator`, else `fma("float32")`, which is one fused
-        multiply-add in single for each k; the sum is rounded to the tensors' format at the end.
+        multiply-add in single for each k, to nearest even where rounding is stochastic. The sum is rounded to the
+        tensors' format at the end.
     record : bool, or callable
         Keep every `Operation` in `trace`, or call this with it. Costs a copy of all operands.
     use_stable_statistics : bool
