@@ -133,10 +133,14 @@ def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:
 
     A run that takes long shows its progress where a terminal would see it, and an interrupt ends it between two pieces.
     """
+    if count * cost < SMALLEST_SHARE:
+        if count:
+            work(0, count)
+        return
     step = max(1, min(PIECE // max(cost, 1), -(-count // (4 * _workers.count))))
     spans = [(start, min(start + step, count)) for start in range(0, count, step)]
     with Progress(len(spans)) as progress:
-        if _workers.count == 1 or len(spans) == 1 or count * cost < SMALLEST_SHARE:
+        if _workers.count == 1 or len(spans) == 1:
             for span in spans:
                 work(*span)
                 progress.advance()

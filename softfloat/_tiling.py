@@ -40,6 +40,14 @@ def tiles() -> ModuleType:
 
 
 @cache
+def dots() -> ModuleType:
+    """The compiled floor below, imported when first needed."""
+    from softfloat.kernels import dots as module
+
+    return module
+
+
+@cache
 def available() -> tuple[bool, bool]:
     """Whether the compiler may use the CPU's fused multiply-adds, and its conversions of halves."""
     from softfloat.kernels import fast
@@ -58,9 +66,7 @@ class Extent(NamedTuple):
 
 def extent(values: Codes, fmt: Format) -> Extent:
     """The span of values of a format."""
-    from softfloat.kernels import dots
-
-    least, greatest, finite = dots.extent()(values.reshape(-1))
+    least, greatest, finite = dots().extent()(values.reshape(-1))
     if not greatest:
         return Extent(0, 0, bool(finite), True)
     return Extent(
@@ -95,18 +101,17 @@ def _narrow_family(fmt: spec.FormatSpec) -> str:
 
 def choose(planned: Program) -> Way | None:
     """The way that serves a program, if its operands allow."""
-    from softfloat.kernels import dots
-
     accumulator = planned.accumulator
     if not _engine.FAST or _engine.loops().jit.DISABLED or not planned.length or accumulator.reduction:
         return None
     if accumulator.tree or accumulator.chains > 1:
         return None
+    floor = dots()
     makers = {
-        dots.FUSED: _fused,
-        dots.ROUNDED: _rounded,
-        dots.EXACT: _exact,
-        dots.ALIGNED: _aligned,
+        floor.FUSED: _fused,
+        floor.ROUNDED: _rounded,
+        floor.EXACT: _exact,
+        floor.ALIGNED: _aligned,
     }
     return makers[planned.kind](planned)
 
@@ -123,9 +128,7 @@ def _overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
 
 
 def _running(planned: Program) -> tuple[Site, str] | None:
-    from softfloat.kernels import dots
-
-    site = planned.sites[dots.RUNNING]
+    site = planned.sites[dots().RUNNING]
     family = _narrow_family(site.format.spec)
     if not family or planned.accumulator.store or not _overflow_serves(site, planned.policy):
         return None
@@ -152,13 +155,11 @@ def _fused(planned: Program) -> Way | None:
 
 
 def _rounded(planned: Program) -> Way | None:
-    from softfloat.kernels import dots
-
     found = _running(planned)
     if found is None:
         return None
     site, family = found
-    product = planned.sites[dots.PRODUCT]
+    product = planned.sites[dots().PRODUCT]
     if product != site or site.rule.rounding is not Rounding.NEAREST_EVEN:
         return None
     saturate = site.rule.overflow is Overflow.SATURATE
@@ -178,13 +179,11 @@ def _plain_single(site: Site) -> bool:
 
 
 def _exact(planned: Program) -> Way | None:
-    from softfloat.kernels import dots
-
     accumulator = planned.accumulator
-    running = planned.sites[dots.RUNNING]
+    running = planned.sites[dots().RUNNING]
     if not _plain_single(running) or accumulator.block not in (4, 8):
         return None
-    store = planned.sites.get(dots.STORE)
+    store = planned.sites.get(dots().STORE)
     saturate, stored = False, ""
     if store is not None:
         stored = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}.get(
@@ -214,9 +213,7 @@ def _exact(planned: Program) -> Way | None:
 
 
 def _aligned(planned: Program) -> Way | None:
-    from softfloat.kernels import dots
-
-    running, store = planned.sites[dots.RUNNING], planned.sites.get(dots.STORE)
+    running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
     rule = running.rule
     if _engine.is_unusual(running.format.spec) or planned.block > LONGEST:
         return None
@@ -246,9 +243,7 @@ def _parameters(way: Way, planned: Program) -> Codes:
     numbers = np.zeros(floor.PARAMETERS, way.carrier)
     single = way.carrier is np.float32
     bits = numbers.view(np.uint32 if single else np.uint64)
-    from softfloat.kernels import dots
-
-    site = way.site if way.kind == "exact" else planned.sites[dots.RUNNING]
+    site = way.site if way.kind == "exact" else planned.sites[dots().RUNNING]
     fmt, rule = site.format, site.rule
     fraction, bias = (23, 127) if single else (52, 1023)
     saturates = rule.overflow is Overflow.SATURATE

@@ -319,6 +319,8 @@ class Results(NamedTuple):
 
 def _view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[int, int]) -> Codes:
     """The places of a grid in the last axis of an array: from `index` on, so far from one row and column to the next."""
+    if distances == (grid[1], 1) and grid[0] * grid[1] == whole.shape[-1]:
+        return whole.reshape(*whole.shape[:-1], *grid)
     step = whole.itemsize
     rest = whole[..., index:]
     return as_strided(rest, (*whole.shape[:-1], *grid), (*whole.strides[:-1], distances[0] * step, distances[1] * step))
