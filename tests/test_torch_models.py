@@ -62,6 +62,7 @@ MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
         (3, 4, 8, 8),
     ),
     "conv1d": (lambda: nn.Sequential(nn.Conv1d(2, 3, 3, dilation=2), nn.SiLU(), nn.AvgPool1d(2), nn.Flatten()), (3, 2, 10)),
+    "conv3d": (lambda: nn.Sequential(nn.Conv3d(2, 3, 2, stride=(2, 1, 1)), nn.ReLU(), nn.MaxPool3d(2), nn.Flatten()), (3, 2, 5, 4, 4)),
     "transposed": (lambda: nn.Sequential(nn.ConvTranspose2d(3, 2, 3, stride=2), nn.GELU(), nn.Flatten()), (2, 3, 3, 3)),
     "batch norm": (lambda: nn.Sequential(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), nn.Flatten()), (4, 2, 4, 4)),
     "layer norm": (lambda: nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.GroupNorm(2, 6)), (4, 5)),

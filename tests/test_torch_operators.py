@@ -429,16 +429,18 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_and_their_gradients(name: str, axes: int) -> None:
     """Partials in float32 and one rounding at the end: float64's result within half an ulp, and float32's own rounding."""
     options = dict(CONVOLUTIONS[name])
     if axes == 1:
         options = {k: v[0] if isinstance(v, tuple) else v for k, v in options.items()}
+    elif axes == 3:
+        options = {k: (*v, 2) if isinstance(v, tuple) else v for k, v in options.items()}
     transposed, groups = options.pop("transposed", False), options.get("groups", 1)
-    x = half(2, 4, *(7, 6)[:axes])
-    weight = half(4, 4 // groups, *(3, 2)[:axes], seed=1)
+    x = half(2, 4, *(7, 6, 5)[:axes])
+    weight = half(4, 4 // groups, *(3, 2, 3)[:axes], seed=1)
     function = getattr(F, f"conv{'_transpose' * transposed}{axes}d")
 
     def run(*tensors: Any) -> Any:
@@ -454,6 +456,34 @@ def test_convolutions_and_their_gradients(name: str, axes: int) -> None:
         error = (ours.double() - theirs).abs()
         assert bool((error <= theirs.abs() * 2**-11 + scale * 2**-20 + 2**-25).all())
         assert ours.dtype == HALF
+
+
+def test_depth_is_part_of_one_sum() -> None:
+    """A volume convolved with one as large: a dot product over rows, columns, and within these depth and channels."""
+    x, weight, how = half(1, 3, 2, 4, 5), half(1, 3, 2, 4, 5, seed=1), accumulators.fma("float16")
+    with emulate(convolution=how):
+        found = F.conv3d(x, weight)
+    a, b = (codes(t).transpose(0, 3, 4, 2, 1).reshape(-1) for t in (x, weight))
+    assert codes(found).item() == bits.vecdot(a, b, "float16", how)[0]
+
+
+def test_padding_in_depth_has_products_of_its_own() -> None:
+    """0 * inf, as in the other axes."""
+    x, weight = torch.ones(1, 1, 1, 1, 1).half(), torch.tensor([torch.inf, 1.0, 1.0]).half().reshape(1, 1, 3, 1, 1)
+    environment = softfloat.Environment()
+    with emulate(environment):
+        found = F.conv3d(x, weight, padding=(1, 0, 0))
+    assert found.isnan().all()
+    assert environment.status.flags & softfloat.Flags.INVALID
+
+
+def test_steps_for_another_number_of_axes_are_refused() -> None:
+    x, weight = half(1, 2, 4, 4, 4), half(2, 2, 2, 2, 2)
+    with (
+        emulate(),
+        pytest.raises(RuntimeError, match=r"padding must be one integer or 3, one for each spatial axis, got \[1, 1\]"),
+    ):
+        F.conv3d(x, weight, padding=(1, 1))
 
 
 def test_convolutions_use_their_own_accumulator() -> None:
@@ -764,7 +794,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         "fused=False",
     ),
     "bilinear": (lambda x: F.bilinear(x, x, x[None]), "einsum"),
-    "conv3d": (lambda x: F.conv3d(x[None, None, None], x[None, None, None]), "conv2d"),
     "embedding bag": (lambda x: F.embedding_bag(torch.tensor([[0]]), x), "Embedding"),
     "inverse": (lambda x: torch.ops.aten.linalg_inv_ex(x), "float32"),
     "complex": (lambda x: torch.complex(x, x), "float32"),

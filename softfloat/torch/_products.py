@@ -167,38 +167,38 @@ def _sum(
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
 
+Run = Callable[..., Codes]
+"""run(function, *operands, **options): one function of `softfloat.bits` with formats and accumulator."""
+
 
 class Geometry:
-    """A convolution's arguments as `softfloat.bits` takes them, those with one spatial axis given a second of length 1."""
+    """A convolution's arguments, and how `softfloat.bits`, whose convolutions have two spatial axes, does it with one, two or three.
+
+    With one axis there is a second of length 1. With three, windows along the first, depth, are laid side by side: for
+    each place of depth an image, whose channels are those of the planes in its window. So k is kernel row, kernel
+    column, and within a group of channels the plane of the kernel and the channel, channels fastest.
+    """
 
     def __init__(self, axes: int, *each: tuple[int, ...], groups: int) -> None:
-        self.axes = axes
-        if self.axes not in (1, 2):
-            raise UnsupportedArguments(
-                f"convolutions have 1 or 2 spatial axes here, got {self.axes}; write it as sums of conv2d"
-            )
-        first = [1] * (2 - axes)
-        stride, padding, dilation, self.output_padding = (list(x) * (axes if len(x) == 1 else 1) for x in each)
+        if axes not in (1, 2, 3):
+            raise UnsupportedArguments(f"convolutions have 1, 2 or 3 spatial axes, got {axes}")
+        for name, x in zip(("stride", "padding", "dilation", "output_padding"), each, strict=True):
+            if len(x) not in (1, axes):
+                raise RuntimeError(f"{name} must be one integer or {axes}, one for each spatial axis, got {list(x)}")
+        self.axes, self.groups = axes, groups
+        self.stride, self.padding, self.dilation, self.output_padding = (
+            list(x) * (axes if len(x) == 1 else 1) for x in each
+        )
+        missing = 2 - axes
         self.options: dict[str, Any] = {
-            "stride": first + stride,
-            "padding": [0] * len(first) + padding,
-            "dilation": first + dilation,
+            "stride": ([1] * missing + self.stride)[-2:],
+            "padding": ([0] * missing + self.padding)[-2:],
+            "dilation": ([1] * missing + self.dilation)[-2:],
             "groups": groups,
             "layout": "NCHW",
         }
 
-    def codes(self, x: torch.Tensor) -> Codes:
-        """Codes with two spatial axes."""
-        codes = codes_of(x)
-        return codes if self.axes == 2 else codes[:, :, None]
-
-    def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """A shape with two spatial axes."""
-        return tuple(shape) if self.axes == 2 else (*shape[:2], 1, *shape[2:])
-
-    def narrowed(self, codes: Codes) -> Codes:
-        """A result with as many axes as PyTorch expects."""
-        return codes if self.axes == 2 else codes[:, :, 0]
+    # -- shapes --
 
     def adapted(self, codes: Codes, inputs: Sequence[int], kernel: Sequence[int]) -> Codes:
         """Codes of a transposed convolution's inputs, with as many places as a convolution from its outputs' shape gives.
@@ -206,22 +206,99 @@ class Geometry:
         Output padding of a stride or more, which dilation allows, makes room for more windows than there are inputs:
         there, zeros.
         """
-        counts = []
-        for axis in range(2):
-            stride, padding, dilation = (self.options[name][axis] for name in ("stride", "padding", "dilation"))
-            counts.append((inputs[axis + 2] + 2 * padding - dilation * (kernel[axis + 2] - 1) - 1) // stride + 1)
+        counts = [
+            (inputs[axis + 2] + 2 * padding - dilation * (kernel[axis + 2] - 1) - 1) // stride + 1
+            for axis, (stride, padding, dilation) in enumerate(
+                zip(self.stride, self.padding, self.dilation, strict=True)
+            )
+        ]
         more = [(0, count - have) for count, have in zip(counts, codes.shape[2:], strict=True)]
         return np.pad(codes, [(0, 0), (0, 0), *more]) if any(after for _, after in more) else codes
 
     def transposed_shape(self, x: torch.Tensor, weight: torch.Tensor) -> tuple[int, ...]:
         """The output's shape of a transposed convolution."""
-        sizes = []
-        skip = 2 - self.axes
-        for axis in range(self.axes):
-            stride, padding, dilation = (self.options[name][axis + skip] for name in ("stride", "padding", "dilation"))
-            reach = dilation * (weight.shape[axis + 2] - 1)
-            sizes.append((x.shape[axis + 2] - 1) * stride - 2 * padding + reach + self.output_padding[axis] + 1)
-        return self.shape((x.shape[0], weight.shape[1] * self.options["groups"], *sizes))
+        sizes = [
+            (x.shape[axis + 2] - 1) * stride - 2 * padding + dilation * (weight.shape[axis + 2] - 1) + beyond + 1
+            for axis, (stride, padding, dilation, beyond) in enumerate(
+                zip(self.stride, self.padding, self.dilation, self.output_padding, strict=True)
+            )
+        ]
+        return (x.shape[0], weight.shape[1] * self.groups, *sizes)
+
+    # -- depth --
+
+    def _planes(self, kernel: int, outputs: int, inputs: int) -> Codes:
+        """The plane of inputs under each place of the kernel's depth, for each place of the outputs'; -1: none."""
+        places = np.arange(outputs)[:, None] * self.stride[0] + np.arange(kernel) * self.dilation[0] - self.padding[0]
+        return np.where((places >= 0) & (places < inputs), places, -1)
+
+    def _meetings(self, kernel: int, inputs: int, outputs: int) -> Codes:
+        """The plane of outputs that met a plane of inputs under each place of the kernel's depth, last place first; -1: none."""
+        spread = np.arange(inputs)[:, None] + self.padding[0] - np.arange(kernel)[::-1] * self.dilation[0]
+        places = spread // self.stride[0]
+        return np.where((spread % self.stride[0] == 0) & (places >= 0) & (places < outputs), places, -1)
+
+    def _laid_out(self, codes: Codes, planes: Codes) -> Codes:
+        """(N, C, depth, H, W) as (N * places, groups * kernel depth * C / groups, H, W), zeros where there is no plane."""
+        taken = codes[:, :, planes]
+        taken[:, :, planes < 0] = 0
+        images, channels, places, depth, *image = taken.shape
+        split = taken.reshape(images, self.groups, channels // self.groups, places, depth, *image)
+        return split.transpose(0, 3, 1, 4, 2, 5, 6).reshape(images * places, depth * channels, *image)
+
+    @staticmethod
+    def _images(codes: Codes) -> Codes:
+        """(N, C, depth, H, W) as (N * depth, C, H, W)."""
+        return codes.transpose(0, 2, 1, 3, 4).reshape(-1, codes.shape[1], *codes.shape[3:])
+
+    @staticmethod
+    def _volumes(codes: Codes, images: int) -> Codes:
+        """The way back."""
+        return codes.reshape(images, -1, *codes.shape[1:]).transpose(0, 2, 1, 3, 4)
+
+    # -- the convolution and its gradients --
+
+    def convolution(self, run: Run, x: Codes, weight: Codes, c: Codes | None = None) -> Codes:
+        """Outputs, from inputs and weights as PyTorch has them."""
+        if self.axes == 1:
+            return run(bits.conv2d, x[:, :, None], weight[:, :, None], c, **self.options)[:, :, 0]
+        if self.axes == 2:
+            return run(bits.conv2d, x, weight, c, **self.options)
+        depth = (weight.shape[2] - 1) * self.dilation[0] + 1
+        outputs = max((x.shape[2] + 2 * self.padding[0] - depth) // self.stride[0] + 1, 0)
+        laid_out = self._laid_out(x, self._planes(weight.shape[2], outputs, x.shape[2]))
+        flat = weight.transpose(0, 2, 1, 3, 4).reshape(weight.shape[0], -1, *weight.shape[3:])
+        return self._volumes(run(bits.conv2d, laid_out, flat, c, **self.options), x.shape[0])
+
+    def input_gradient(
+        self, run: Run, gradient: Codes, weight: Codes, shape: Sequence[int], c: Codes | None = None
+    ) -> Codes:
+        """That of inputs of some shape, from the outputs'."""
+        function, shape = bits.conv2d_input_gradient, tuple(shape)
+        if self.axes == 1:
+            wide = (*shape[:2], 1, *shape[2:])
+            return run(function, gradient[:, :, None], weight[:, :, None], wide, c, **self.options)[:, :, 0]
+        if self.axes == 2:
+            return run(function, gradient, weight, shape, c, **self.options)
+        outputs, inputs, depth, *kernel = weight.shape
+        laid_out = self._laid_out(gradient, self._meetings(depth, shape[2], gradient.shape[2]))
+        split = weight[:, :, ::-1].reshape(self.groups, outputs // self.groups, inputs, depth, *kernel)
+        flat = split.transpose(0, 3, 1, 2, 4, 5).reshape(outputs * depth, inputs, *kernel)
+        image = (shape[0] * shape[2], shape[1], *shape[3:])
+        return self._volumes(run(function, laid_out, flat, image, c, **self.options), shape[0])
+
+    def weight_gradient(self, run: Run, x: Codes, gradient: Codes, shape: Sequence[int]) -> Codes:
+        """That of weights of some shape, from inputs and the outputs' gradient."""
+        function, shape = bits.conv2d_weight_gradient, tuple(shape)
+        if self.axes == 1:
+            wide = (*shape[:2], 1, *shape[2:])
+            return run(function, x[:, :, None], gradient[:, :, None], wide, **self.options)[:, :, 0]
+        if self.axes == 2:
+            return run(function, x, gradient, shape, **self.options)
+        outputs, inputs, depth, *kernel = shape
+        laid_out = self._laid_out(x, self._planes(depth, gradient.shape[2], x.shape[2]))
+        found = run(function, laid_out, self._images(gradient), (outputs, depth * inputs, *kernel), **self.options)
+        return found.reshape(outputs, depth, inputs, *kernel).transpose(0, 2, 1, 3, 4)
 
 
 @lru_cache(maxsize=1024)
@@ -232,6 +309,17 @@ def _geometry(axes: int, *each: tuple[int, ...], groups: int) -> Geometry:
 def geometry_of(weight: torch.Tensor, each: Sequence[Any], groups: int) -> Geometry:
     """The geometry for weights, and stride, padding, dilation and output padding."""
     return _geometry(weight.ndim - 2, *map(tuple, each), groups=groups)
+
+
+def runner(unit: Unit, fmt: Format, how: Accumulator) -> Run:
+    """What runs convolutions of codes of a format, summed by an accumulator."""
+
+    def run(function: Callable[..., Any], a: Codes, b: Codes, *others: Any, **options: Any) -> Codes:
+        shapes = [x for x in others if isinstance(x, tuple)]
+        rest = [x for x in others if not isinstance(x, tuple)]
+        return unit.run(function, a, b, *shapes, fmt, how, *rest, out_format=fmt, **options)
+
+    return run
 
 
 def _convolution(
@@ -251,17 +339,15 @@ def _convolution(
     """A transposed convolution is the input gradient of one whose outputs are the inputs."""
     geometry = geometry_of(weight, (stride, padding, dilation, output_padding), groups)
     how = unit.accumulator(True, fmt)
+    run = runner(unit, fmt, how)
     c = None if bias is None else addend(unit, codes_of(bias), fmt, how)
-    data, kernel = geometry.codes(x), geometry.codes(weight)
+    data, kernel = codes_of(x), codes_of(weight)
     if transposed:
         shape = geometry.transposed_shape(x, weight)
-        data = geometry.adapted(data, shape, kernel.shape)
-        result = unit.run(
-            bits.conv2d_input_gradient, data, kernel, shape, fmt, how, c, out_format=fmt, **geometry.options
-        )
+        result = geometry.input_gradient(run, geometry.adapted(data, shape, kernel.shape), kernel, shape, c)
     else:
-        result = unit.run(bits.conv2d, data, kernel, fmt, how, c, out_format=fmt, **geometry.options)
-    return unit.deliver(geometry.narrowed(result), x.dtype, target)
+        result = geometry.convolution(run, data, kernel, c)
+    return unit.deliver(result, x.dtype, target)
 
 
 def _convolution_backward(
@@ -281,33 +367,23 @@ def _convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor | None, ...]:
     geometry = geometry_of(weight, (stride, padding, dilation, output_padding), groups)
-    how = unit.accumulator(True, fmt)
-    g, data, kernel = geometry.codes(gradient), geometry.codes(x), geometry.codes(weight)
-    results: list[torch.Tensor | None] = [None, None, None]
-
+    run = runner(unit, fmt, unit.accumulator(True, fmt))
+    g, data, kernel = codes_of(gradient), codes_of(x), codes_of(weight)
+    results: list[Codes | None] = [None, None, None]
     if transposed:
         data = geometry.adapted(data, g.shape, kernel.shape)
-
-    def result(codes: Codes) -> torch.Tensor:
-        return unit.deliver(geometry.narrowed(codes), x.dtype, None)
-
-    if output_mask[0]:
-        shape = geometry.shape(x.shape)
-        results[0] = result(
-            unit.run(bits.conv2d, g, kernel, fmt, how, out_format=fmt, **geometry.options)[:, :, : shape[2], : shape[3]]
-            if transposed
-            else unit.run(bits.conv2d_input_gradient, g, kernel, shape, fmt, how, out_format=fmt, **geometry.options)
-        )
+    if output_mask[0] and transposed:
+        found = geometry.convolution(run, g, kernel)
+        results[0] = found[tuple(slice(size) for size in x.shape)]
+    elif output_mask[0]:
+        results[0] = geometry.input_gradient(run, g, kernel, x.shape)
     if output_mask[1]:
-        shape = geometry.shape(weight.shape)
         inputs, outputs = (g, data) if transposed else (data, g)
-        results[1] = result(
-            unit.run(bits.conv2d_weight_gradient, inputs, outputs, shape, fmt, how, out_format=fmt, **geometry.options)
-        )
+        results[1] = geometry.weight_gradient(run, inputs, outputs, kernel.shape)
     if output_mask[2]:
         axes = [axis for axis in range(gradient.ndim) if axis != 1]
-        results[2] = unit.deliver(summed(unit, fmt, codes_of(gradient), axes, True), x.dtype, None)
-    return tuple(results)
+        results[2] = summed(unit, fmt, g, axes, True)
+    return tuple(None if codes is None else unit.deliver(codes, x.dtype, None) for codes in results)
 
 
 CONVOLUTIONS["convolution"] = CONVOLUTIONS["convolution_overrideable"] = _convolution

@@ -124,7 +124,7 @@ class emulate(ContextDecorator):
     The context has to be around the backward pass and the optimiser's step too. What an operator computes:
 
     products
-        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one or two spatial axes, transposed ones,
+        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one, two or three spatial axes, transposed ones,
         and their gradients: by the accumulator, rounded to the format. A bias is where the sum starts. Sums,
         and gradients of biases, are dot products with ones.
     casts, elementwise arithmetic and functions
