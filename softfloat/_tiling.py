@@ -86,6 +86,7 @@ class Way:
     lowest: int
     site: Site
     highest: int = 126  # exponent above the largest product
+    bounded: bool = False  # whether no sum may overflow
 
 
 @lru_cache(maxsize=512)
@@ -137,7 +138,7 @@ def _running(planned: Program) -> tuple[Site, str] | None:
     exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
     if family == "float32":
         family = "float32_of_narrow" if exact else family
-        return (site, family) if site.rule.overflow is Overflow.INFINITY and available()[0] else None
+        return (site, family) if available()[0] else None
     return (site, family) if exact else None
 
 
@@ -146,9 +147,9 @@ def _fused(planned: Program) -> Way | None:
     if found is None:
         return None
     site, family = found
-    saturate = site.rule.overflow is Overflow.SATURATE
     if site.rule.rounding is Rounding.NEAREST_EVEN:
-        return Way(np.float32, "deterministic", (("fma", family), saturate), 1, 1, NORMAL, site, _highest(family))
+        return _one_by_one("fma", site, family)
+    saturate = site.rule.overflow is Overflow.SATURATE
     if site.rule.rounding is Rounding.STOCHASTIC and site.format.spec != FLOAT32 and available()[0]:
         return Way(np.float32, "stochastic", (saturate,), 1, 1, STOCHASTIC_NORMAL, site)
     return None
@@ -162,13 +163,17 @@ def _rounded(planned: Program) -> Way | None:
     product = planned.sites[dots().PRODUCT]
     if product != site or site.rule.rounding is not Rounding.NEAREST_EVEN:
         return None
-    saturate = site.rule.overflow is Overflow.SATURATE
-    return Way(np.float32, "deterministic", (("mul_add", family), saturate), 1, 1, NORMAL, site, _highest(family))
+    return _one_by_one("mul_add", site, family)
 
 
-def _highest(family: str) -> int:
-    """Narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow."""
-    return 100 if family == "narrow" else 126
+def _one_by_one(kind: str, site: Site, family: str) -> Way:
+    """The way of products that meet the sum one after the other, to nearest even."""
+    single = site.format.spec == FLOAT32
+    saturate = site.rule.overflow is Overflow.SATURATE and not single
+    # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
+    highest = 100 if family == "narrow" else 126
+    bounded = single and site.rule.overflow is not Overflow.INFINITY
+    return Way(np.float32, "deterministic", ((kind, family), saturate), 1, 1, NORMAL, site, highest, bounded)
 
 
 def _plain_single(site: Site) -> bool:
@@ -342,7 +347,7 @@ def run(
     low, top = min(lows), max(highs) + planned.length.bit_length() + 1
     if any(x.empty for x in spans[:2]):
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > way.highest:
+    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
         return None
     if way.carrier is np.float64 and (top > 127 or (way.kind == "exact" and top - low > SUBTLEST)):
         return None

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -237,6 +238,23 @@ class Convolution:
             raise ValueError(f"gradient must have the outputs' shape {self.shape}, got {gradient.shape}")
 
 
+def _checked(inputs: tuple[int, ...], weights: tuple[int, ...], layout: Layout, *others: Any) -> Convolution:
+    """A `Convolution`, kept for the next call where all arguments are integers and names: 1, True and 1.0 would be one key."""
+    settings = tuple(tuple(x) if isinstance(x, list) else x for x in others)
+    if all(map(_is_plain, settings)):
+        return _kept(inputs, weights, layout, *settings)
+    return Convolution(inputs, weights, layout, *others)
+
+
+def _is_plain(x: Any) -> bool:
+    return type(x) in (int, str) or (type(x) is tuple and all(map(_is_plain, x)))
+
+
+@lru_cache(maxsize=1024)
+def _kept(inputs: tuple[int, ...], weights: tuple[int, ...], layout: Layout, *settings: Any) -> Convolution:
+    return Convolution(inputs, weights, layout, *settings)
+
+
 def _addend(contraction: Contraction, c: Any, shape: tuple[int, ...], layout: Layout) -> Codes | None:
     """Codes of c in the shape of the output; those of one axis go with channels."""
     if c is None:
@@ -442,7 +460,7 @@ def _forward(
     first, second = contraction.formats
     x = _array(inputs, first, "inputs", axes.data)
     w = _array(weights, second, "weights", axes.weights)
-    checked = Convolution(x.shape, w.shape, axes, *geometry)
+    checked = _checked(x.shape, w.shape, axes, *geometry)
     return _convolve(
         contraction,
         Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"),
@@ -606,7 +624,7 @@ def conv2d_input_gradient(
     g = _array(gradient, first, "gradient", axes.data)
     w = _array(weights, second, "weights", axes.weights)
     shape = _shaped("input_shape", input_shape, axes.data)
-    checked = Convolution(shape, w.shape, axes, stride, padding, dilation, groups)
+    checked = _checked(shape, w.shape, axes, stride, padding, dilation, groups)
     checked.check_gradient(g)
     flipped = _ordered(w, axes.weights, "HWIO")[::-1, ::-1]
     split = flipped.reshape(*flipped.shape[:3], checked.groups, checked.outputs).transpose(0, 1, 4, 3, 2)
@@ -668,7 +686,7 @@ def conv2d_weight_gradient(
     x = _array(inputs, first, "inputs", axes.data)
     g = _array(gradient, second, "gradient", axes.data)
     shape = _shaped("weight_shape", weight_shape, axes.weights)
-    checked = Convolution(x.shape, shape, axes, stride, padding, dilation, groups, "weight_shape")
+    checked = _checked(x.shape, shape, axes, stride, padding, dilation, groups, "weight_shape")
     checked.check_gradient(g)
     start = contraction.check_addend(c, shape)
     data, other = Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"), Operand(g, second, "gradient")

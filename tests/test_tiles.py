@@ -37,6 +37,9 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
     (fma("float8_e4m3fn"), "float8_e4m3fn", {"overflow": "saturate"}),
     (fma("float32"), "float16", {}),
     (fma("float32"), "float32", {}),
+    (fma("float32"), "float16", {"overflow": "saturate"}),
+    (fma("float32"), "float16", {"overflow": "nan", "out_format": "float16"}),
+    (mul_add("float32"), "bfloat16", {"overflow": "saturate", "out_format": "bfloat16"}),
     (fma("float32"), "bfloat16", {"out_format": "bfloat16"}),
     (fma("float16"), "float16", STOCHASTIC),
     (fma("float16"), "float16", STOCHASTIC | {"sr_bits": 5}),
@@ -198,6 +201,14 @@ def test_sums_too_wide_for_float64(monkeypatch: pytest.MonkeyPatch) -> None:
 def encoded(values: Any, fmt: Any = "float16") -> np.ndarray[Any, Any]:
     codes: np.ndarray[Any, Any] = bits.encode(np.array(values, np.float64), fmt)[0]
     return codes
+
+
+@pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
+@pytest.mark.parametrize("exponent", [60, 62, 63, 64])
+def test_sums_in_single_near_its_end(overflow: str, exponent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = encoded(np.full((16, 40), 1.5 * 2.0**exponent), "bfloat16")
+    for how in (fma("float32"), mul_add("float32")):
+        both_ways(monkeypatch, a, a.T, "bfloat16", how, overflow=overflow)
 
 
 @pytest.mark.parametrize("overflow", ["infinity", "saturate"])

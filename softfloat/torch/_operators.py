@@ -270,6 +270,17 @@ def product(
     return handler(unit, fmt, target, *args, **kwargs)
 
 
+def convolution(
+    unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, handler: Callable[..., Any], in_place: bool
+) -> Any:
+    """As `product`; at once where nothing is to be seen to."""
+    dtype = args[0].dtype
+    bias = args[2]
+    if dtype in LOW and not kwargs and args[1].dtype == dtype and (bias is None or bias.dtype == dtype):
+        return handler(unit, FORMATS[dtype].format, None, *args)
+    return product(unit, operator, args, kwargs, handler, in_place)
+
+
 # -- computed wide, rounded once -------------------------------------------------------------------------------------
 
 HIDDEN = {"native_batch_norm": ("running_mean", "running_var")}
@@ -459,9 +470,11 @@ PLANS: dict[Any, Plan | None] = {}
 
 def planned(operator: Any) -> Plan | None:
     """What computes an operator; None if nothing here does."""
-    if operator not in PLANS:
-        PLANS[operator] = _plan(operator)
-    return PLANS[operator]
+    try:
+        return PLANS[operator]
+    except KeyError:
+        plan = PLANS[operator] = _plan(operator)
+        return plan
 
 
 def _plan(operator: Any) -> Plan | None:
@@ -491,9 +504,10 @@ def _plan(operator: Any) -> Plan | None:
     if base in STEPS:
         count, definition = STEPS[base]
         return partial(pointwise, count=count, definition=definition, in_place=in_place)
-    if base in PRODUCTS or base in CONVOLUTIONS:
-        handler = PRODUCTS.get(base) or CONVOLUTIONS[base]
-        return partial(product, handler=handler, in_place=in_place)
+    if base in PRODUCTS:
+        return partial(product, handler=PRODUCTS[base], in_place=in_place)
+    if base in CONVOLUTIONS:
+        return partial(convolution, handler=CONVOLUTIONS[base], in_place=in_place)
     if base in _tables.NORMS:
         stable = partial(inside, wide=torch.float32, results=_tables.NORMS[base])
         return partial(normalised, stable=stable, name=base) if base in LAYOUTS else stable

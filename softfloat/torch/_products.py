@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -167,8 +167,19 @@ def _sum(
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
 
-Run = Callable[..., Codes]
-"""run(function, *operands, **options): one function of `softfloat.bits` with formats and accumulator."""
+
+class Runner(NamedTuple):
+    """Runs convolutions of codes of a format, summed by an accumulator."""
+
+    unit: Unit
+    format: Format
+    how: Accumulator
+
+    def __call__(
+        self, function: Callable[..., Any], a: Codes, b: Codes, c: Codes | None, options: dict[str, Any], *shape: Any
+    ) -> Codes:
+        """One function of `softfloat.bits`; `shape` is that of a gradient."""
+        return self.unit.run(function, a, b, *shape, self.format, self.how, c, out_format=self.format, **options)
 
 
 class Geometry:
@@ -179,7 +190,7 @@ class Geometry:
     column, and within a group of channels the plane of the kernel and the channel, channels fastest.
     """
 
-    def __init__(self, axes: int, *each: tuple[int, ...], groups: int) -> None:
+    def __init__(self, axes: int, groups: int, *each: tuple[int, ...]) -> None:
         if axes not in (1, 2, 3):
             raise UnsupportedArguments(f"convolutions have 1, 2 or 3 spatial axes, got {axes}")
         for name, x in zip(("stride", "padding", "dilation", "output_padding"), each, strict=True):
@@ -258,68 +269,58 @@ class Geometry:
 
     # -- the convolution and its gradients --
 
-    def convolution(self, run: Run, x: Codes, weight: Codes, c: Codes | None = None) -> Codes:
+    def convolution(self, run: Runner, x: Codes, weight: Codes, c: Codes | None = None) -> Codes:
         """Outputs, from inputs and weights as PyTorch has them."""
         if self.axes == 1:
-            return run(bits.conv2d, x[:, :, None], weight[:, :, None], c, **self.options)[:, :, 0]
+            return run(bits.conv2d, x[:, :, None], weight[:, :, None], c, self.options)[:, :, 0]
         if self.axes == 2:
-            return run(bits.conv2d, x, weight, c, **self.options)
+            return run(bits.conv2d, x, weight, c, self.options)
         depth = (weight.shape[2] - 1) * self.dilation[0] + 1
         outputs = max((x.shape[2] + 2 * self.padding[0] - depth) // self.stride[0] + 1, 0)
         laid_out = self._laid_out(x, self._planes(weight.shape[2], outputs, x.shape[2]))
         flat = weight.transpose(0, 2, 1, 3, 4).reshape(weight.shape[0], -1, *weight.shape[3:])
-        return self._volumes(run(bits.conv2d, laid_out, flat, c, **self.options), x.shape[0])
+        return self._volumes(run(bits.conv2d, laid_out, flat, c, self.options), x.shape[0])
 
     def input_gradient(
-        self, run: Run, gradient: Codes, weight: Codes, shape: Sequence[int], c: Codes | None = None
+        self, run: Runner, gradient: Codes, weight: Codes, shape: Sequence[int], c: Codes | None = None
     ) -> Codes:
         """That of inputs of some shape, from the outputs'."""
         function, shape = bits.conv2d_input_gradient, tuple(shape)
         if self.axes == 1:
             wide = (*shape[:2], 1, *shape[2:])
-            return run(function, gradient[:, :, None], weight[:, :, None], wide, c, **self.options)[:, :, 0]
+            return run(function, gradient[:, :, None], weight[:, :, None], c, self.options, wide)[:, :, 0]
         if self.axes == 2:
-            return run(function, gradient, weight, shape, c, **self.options)
+            return run(function, gradient, weight, c, self.options, shape)
         outputs, inputs, depth, *kernel = weight.shape
         laid_out = self._laid_out(gradient, self._meetings(depth, shape[2], gradient.shape[2]))
         split = weight[:, :, ::-1].reshape(self.groups, outputs // self.groups, inputs, depth, *kernel)
         flat = split.transpose(0, 3, 1, 2, 4, 5).reshape(outputs * depth, inputs, *kernel)
         image = (shape[0] * shape[2], shape[1], *shape[3:])
-        return self._volumes(run(function, laid_out, flat, image, c, **self.options), shape[0])
+        return self._volumes(run(function, laid_out, flat, c, self.options, image), shape[0])
 
-    def weight_gradient(self, run: Run, x: Codes, gradient: Codes, shape: Sequence[int]) -> Codes:
+    def weight_gradient(self, run: Runner, x: Codes, gradient: Codes, shape: Sequence[int]) -> Codes:
         """That of weights of some shape, from inputs and the outputs' gradient."""
         function, shape = bits.conv2d_weight_gradient, tuple(shape)
         if self.axes == 1:
             wide = (*shape[:2], 1, *shape[2:])
-            return run(function, x[:, :, None], gradient[:, :, None], wide, **self.options)[:, :, 0]
+            return run(function, x[:, :, None], gradient[:, :, None], None, self.options, wide)[:, :, 0]
         if self.axes == 2:
-            return run(function, x, gradient, shape, **self.options)
+            return run(function, x, gradient, None, self.options, shape)
         outputs, inputs, depth, *kernel = shape
         laid_out = self._laid_out(x, self._planes(depth, gradient.shape[2], x.shape[2]))
-        found = run(function, laid_out, self._images(gradient), (outputs, depth * inputs, *kernel), **self.options)
+        flat = outputs, depth * inputs, *kernel
+        found = run(function, laid_out, self._images(gradient), None, self.options, flat)
         return found.reshape(outputs, depth, inputs, *kernel).transpose(0, 2, 1, 3, 4)
 
 
 @lru_cache(maxsize=1024)
-def _geometry(axes: int, *each: tuple[int, ...], groups: int) -> Geometry:
-    return Geometry(axes, *each, groups=groups)
+def _geometry(axes: int, groups: int, *each: tuple[int, ...]) -> Geometry:
+    return Geometry(axes, groups, *each)
 
 
-def geometry_of(weight: torch.Tensor, each: Sequence[Any], groups: int) -> Geometry:
+def geometry_of(weight: torch.Tensor, groups: int, *each: Sequence[int]) -> Geometry:
     """The geometry for weights, and stride, padding, dilation and output padding."""
-    return _geometry(weight.ndim - 2, *map(tuple, each), groups=groups)
-
-
-def runner(unit: Unit, fmt: Format, how: Accumulator) -> Run:
-    """What runs convolutions of codes of a format, summed by an accumulator."""
-
-    def run(function: Callable[..., Any], a: Codes, b: Codes, *others: Any, **options: Any) -> Codes:
-        shapes = [x for x in others if isinstance(x, tuple)]
-        rest = [x for x in others if not isinstance(x, tuple)]
-        return unit.run(function, a, b, *shapes, fmt, how, *rest, out_format=fmt, **options)
-
-    return run
+    return _geometry(weight.ndim - 2, groups, *map(tuple, each))
 
 
 def _convolution(
@@ -337,9 +338,9 @@ def _convolution(
     groups: int,
 ) -> torch.Tensor:
     """A transposed convolution is the input gradient of one whose outputs are the inputs."""
-    geometry = geometry_of(weight, (stride, padding, dilation, output_padding), groups)
+    geometry = geometry_of(weight, groups, stride, padding, dilation, output_padding)
     how = unit.accumulator(True, fmt)
-    run = runner(unit, fmt, how)
+    run = Runner(unit, fmt, how)
     c = None if bias is None else addend(unit, codes_of(bias), fmt, how)
     data, kernel = codes_of(x), codes_of(weight)
     if transposed:
@@ -366,8 +367,8 @@ def _convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor | None, ...]:
-    geometry = geometry_of(weight, (stride, padding, dilation, output_padding), groups)
-    run = runner(unit, fmt, unit.accumulator(True, fmt))
+    geometry = geometry_of(weight, groups, stride, padding, dilation, output_padding)
+    run = Runner(unit, fmt, unit.accumulator(True, fmt))
     g, data, kernel = codes_of(gradient), codes_of(x), codes_of(weight)
     results: list[Codes | None] = [None, None, None]
     if transposed:

@@ -153,9 +153,11 @@ class Unit:
         """How products of operands in a format are summed."""
         how = self._convolution if convolution else self._matmul
         if how is None:
-            environment = self.environment
-            drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
-            how = environment.accumulator or (SINGLE_NEAREST if drawn else SINGLE)
+            environment = self._environment or current_environment()
+            how = environment.accumulator
+            if how is None:
+                drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
+                return SINGLE_NEAREST if drawn else SINGLE
         if isinstance(how, Accumulator):
             return how
         made = how(fmt)
