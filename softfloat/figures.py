@@ -10,17 +10,39 @@ colour vision, and lines differ in dash or marker too. matplotlib is imported by
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat._drawing import (
+    BLACK,
+    BLUE,
+    DASHED,
+    GREY,
+    LINES,
+    ORANGE,
+    PURPLE,
+    SKY,
+    YELLOW,
+    Points,
+    axes_by_lengths,
+    draw_measured,
+    legend_below,
+    line_sample,
+    log2_axis,
+    new_figure,
+    no_ticks,
+    patch_sample,
+    percent_text,
+    plain_axes,
+    power_text,
+    require_matplotlib,
+)
 from softfloat._measures import (
     KINDS,
     Step,
@@ -71,100 +93,13 @@ __all__ = [
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 """File types that figures are written as."""
 
-BLUE, SKY, ORANGE, GREEN, BLACK = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#000000"
-YELLOW, PURPLE = "#E69F00", "#CC79A7"
-GREY = "#E0E0E0"  # of grids
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#B0B0B0", "hatch": "///", "linewidth": 0, "zorder": 1}
 LOST = "infinity or NaN"
-DASHED = (0, (5, 3))
-LINES: tuple[tuple[str, Any, str], ...] = (
-    (BLUE, "-", "o"),
-    (ORANGE, (0, (6, 2)), "s"),
-    (GREEN, (0, (2, 1.2)), "^"),
-    (BLACK, (0, (6, 2, 1.5, 2)), "D"),
-    (PURPLE, (0, (4, 1, 1, 1, 1, 1)), "v"),
-    (YELLOW, (0, (9, 2)), "P"),
-    (SKY, (0, (1, 2)), "X"),
-)
-"""Colour, dash and marker of the first, second ... line of a picture; they start again after the last."""
-
-WIDTH = 8.0  # inches
 LINE_POINTS = 460  # points of the page that a number line is long, about
 PANEL_POINTS = 120  # points of the page that a panel of a staircase is wide, about
-NOTEBOOK_WIDTH = 100  # pixels for an inch, in notebooks
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise ImportError('plots need matplotlib: pip install "numba-softfloat[plot]"') from None
-
-
-@cache
-def _figure_class() -> type[Figure]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Base
-
-    class Figure(Base):
-        """A figure that notebooks display without pyplot, which alone tells them how to display its base class."""
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            FigureCanvasAgg(self)
-
-        def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, bytes], dict[str, dict[str, int]]]:
-            """Asked for before pyplot's own formatter, so that the width is the same with and without it."""
-            file = io.BytesIO()
-            self.savefig(file, format="png")
-            return {"image/png": file.getvalue()}, {"image/png": {"width": round(self.get_figwidth() * NOTEBOOK_WIDTH)}}
-
-    return Figure
-
-
-def _figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure of that height in inches, and its axes."""
-    _require_matplotlib()
-    figure = _figure_class()(figsize=(WIDTH, height), dpi=150, layout="constrained")
-    return figure, figure.subplots(rows, columns, **options)
-
-
-def _plain(axes: Any, grid: str = "both") -> None:
-    axes.grid(True, axis=grid, color=GREY, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _legend_below(figure: Any, entries: dict[str, Any], columns: int = 4) -> None:
-    """A legend under everything: label -> artist."""
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside lower center",
-        ncols=min(columns, len(entries)),
-        frameon=False,
-    )
-
-
-def _line(**style: Any) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], **style)
-
-
-def _log2_axis(axis: Any, low: float, high: float, most: int = 9) -> None:
-    """A logarithmic axis from low to high with at most `most` powers of two named."""
-    axis.axes.set(**{f"{axis.axis_name}scale": ("log"), f"{axis.axis_name}lim": (low, high)})
-    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    step = 1
-    while (last - first) // step + 1 > most:
-        step *= 2
-    shown = [k for k in range(first, last + 1) if k % step == 0]
-    axis.set_ticks([2.0**k for k in shown], [f"$2^{{{k}}}$" for k in shown])
-    axis.set_minor_locator(_no_ticks())
 
 
 def _value_axis(axis: Any, low: float, high: float, room: int, unit: float = 0.0) -> str:
@@ -191,7 +126,7 @@ def _value_axis(axis: Any, low: float, high: float, room: int, unit: float = 0.0
     step = 2.0 ** math.ceil(math.log2((high - low) * 6 / room))
     places = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
     unit = min(step, unit) if unit else step
-    power = _power(math.log2(unit))
+    power = power_text(math.log2(unit))
     if max(abs(low), abs(high)) / unit < 1000:
         put(places, [f"{x / unit:g}" for x in places])
         return f", in units of {power}"
@@ -208,22 +143,12 @@ def _symlog2_axis(axis: Any, low: float, high: float, inner: float) -> None:
     while (last - first) / step > (4 if low < 0 < high else 8):
         step *= 2
     powers = [k for k in range(first, last + 1) if k % step == 0 and k >= first + step / 2]
-    places = [(-(2.0**k), f"$-2^{{{k}}}$") for k in powers] + [(0.0, "0")] + [(2.0**k, _power(k)) for k in powers]
+    places = [(-(2.0**k), f"$-2^{{{k}}}$") for k in powers] + [(0.0, "0")] + [(2.0**k, power_text(k)) for k in powers]
     axis.axes.set_xscale("symlog", base=2, linthresh=inner, linscale=1)
     axis.axes.set_xlim(1.3 * min(low, 0) - inner / 4, 1.3 * max(high, 0) + inner / 4)
     shown = [(x, text) for x, text in sorted(places) if low <= x <= high]
     axis.set_ticks([x for x, _ in shown], [text for _, text in shown])
-    axis.set_minor_locator(_no_ticks())
-
-
-def _no_ticks() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
-
-
-def _power(exponent: float) -> str:
-    return f"$2^{{{exponent:g}}}$"
+    axis.set_minor_locator(no_ticks())
 
 
 def _mode_name(mode: Rounding) -> str:
@@ -279,7 +204,7 @@ def check_plot_path(path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(f"cannot write the plot to {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"cannot write the plot to {path}: the folder {path.parent} is not writable")
-    _require_matplotlib()
+    require_matplotlib()
     return path
 
 
@@ -356,7 +281,7 @@ def number_line(
         reach = 8 * max(fmt.eps for fmt in found)
         default = max(1 - reach, 0.0), 1 + reach
     low, high = check_range(low, high, default, positive=scale == "log")
-    figure, axes = _figure(1.5 + 0.85 * len(found))
+    figure, axes = new_figure(1.5 + 0.85 * len(found))
     kinds = {"normal": (BLUE, 0.34), "subnormal": (ORANGE, 0.22), "zero": (BLACK, 0.42)}
     used: dict[str, Any] = {}
     merged = False
@@ -373,7 +298,7 @@ def number_line(
             ticks = values[masks[kind]]
             if len(ticks):
                 axes.vlines(ticks, -row - half, -row + half, color=color, linewidth=width, snap=False, zorder=2)
-                used.setdefault(kind, _line(color=color, marker="|", markersize=30 * half, linestyle="none"))
+                used.setdefault(kind, line_sample(color=color, marker="|", markersize=30 * half, linestyle="none"))
     labels = []
     for fmt in found:
         total, shown = count_between(fmt, -fmt.max, fmt.max), count_between(fmt, low, high)
@@ -385,7 +310,7 @@ def number_line(
     axes.spines[["top", "right", "left"]].set_visible(False)
     unit = ""
     if scale == "log":
-        _log2_axis(axes.xaxis, low * 0.9, high * 1.1, most=8)
+        log2_axis(axes.xaxis, low * 0.9, high * 1.1, most=8)
     else:
         margin = 0.01 * (high - low)
         axes.set_xlim(low - margin, high + margin)
@@ -393,7 +318,7 @@ def number_line(
     axes.set_xlabel(f"value{unit}" + ("; numbers closer than a line is wide merge into a band" if merged else ""))
     axes.set_title("Number line: every tick is a number of the format")
     entries = {kind: used[kind] for kind in kinds if kind in used}
-    _legend_below(figure, entries)
+    legend_below(figure, entries)
     return figure
 
 
@@ -421,13 +346,13 @@ def spacing(*formats: Format | str, low: float | None = None, high: float | None
     """
     found = _formats(formats)
     low, high = check_range(low, high, _reach(found), positive=True)
-    figure, axes = _figure(5.6)
+    figure, axes = new_figure(5.6)
     entries: dict[str, Any] = {}
     heights = []
     for fmt, (color, dash, marker) in zip(found, LINES, strict=False):
         magnitudes, heights_of = spacing_steps(fmt, low, high)
         label = f"{fmt.name}: largest {fmt.max:.5g}"
-        entries[label] = _line(color=color, linestyle=dash, marker=marker, markersize=5, linewidth=1.6)
+        entries[label] = line_sample(color=color, linestyle=dash, marker=marker, markersize=5, linewidth=1.6)
         if len(magnitudes):
             axes.plot(magnitudes, heights_of, drawstyle="steps-post", color=color, linestyle=dash, linewidth=1.6)
             heights += heights_of.tolist()
@@ -435,14 +360,14 @@ def spacing(*formats: Format | str, low: float | None = None, high: float | None
                 axes.plot(fmt.max, heights_of[-1], marker, color=color, markersize=6, zorder=4, clip_on=False)
     if not heights:
         raise ValueError(f"low to high must meet the numbers of a format, got low={low:g} and high={high:g}")
-    _log2_axis(axes.xaxis, low / 1.4, high * 1.4)
+    log2_axis(axes.xaxis, low / 1.4, high * 1.4)
     margin = (max(heights) / min(heights)) ** 0.04 * 1.2
-    _log2_axis(axes.yaxis, min(heights) / margin, max(heights) * margin)
-    _plain(axes)
+    log2_axis(axes.yaxis, min(heights) / margin, max(heights) * margin)
+    plain_axes(axes)
     axes.set_xlabel("magnitude")
     axes.set_ylabel("distance to the next number (ulp)")
     axes.set_title("Spacing doubles at every power of two, down to the smallest normal number")
-    _legend_below(figure, entries, columns=2)
+    legend_below(figure, entries, columns=2)
     return figure
 
 
@@ -482,19 +407,19 @@ def staircase(
     low, high = window(fmt, low, high)
     columns = min(len(modes), 4)
     rows = -(-len(modes) // columns)
-    figure, panels = _figure(1.0 + 2.3 * rows, rows, columns, sharex=True, sharey=True, squeeze=False)
+    figure, panels = new_figure(1.0 + 2.3 * rows, rows, columns, sharex=True, sharey=True, squeeze=False)
     entries = {
-        "x, rounded": _line(color=BLUE, linewidth=2.4),
-        "x itself": _line(color=BLACK, linewidth=0.9, linestyle=DASHED),
+        "x, rounded": line_sample(color=BLUE, linewidth=2.4),
+        "x itself": line_sample(color=BLACK, linewidth=0.9, linestyle=DASHED),
     }
     for axes, mode in zip(panels.flat, modes, strict=False):
         axes.plot([low, high], [low, high], color=BLACK, linewidth=0.9, linestyle=DASHED, zorder=2)
         axes.set_title(_mode_name(mode), fontsize=10)
-        _plain(axes)
+        plain_axes(axes)
         if mode is Rounding.STOCHASTIC:
             if _draw_stochastic(axes, fmt, low, high):
-                entries[LOST] = _patch(**HATCHED)
-            entries["stochastic: as dark as likely"] = _line(color=BLUE, linewidth=2.4, alpha=0.4)
+                entries[LOST] = patch_sample(**HATCHED)
+            entries["stochastic: as dark as likely"] = line_sample(color=BLUE, linewidth=2.4, alpha=0.4)
         else:
             _draw_steps(axes, steps(fmt, low, high, mode), entries)
     for axes in panels.flat[len(modes) :]:
@@ -512,7 +437,7 @@ def staircase(
         if place % columns == 0:
             axes.set_ylabel("x, rounded")
     figure.suptitle(f"Rounding to {fmt.name}{unit}", fontsize=12)
-    _legend_below(figure, entries, columns=3)
+    legend_below(figure, entries, columns=3)
     return figure
 
 
@@ -530,7 +455,7 @@ def _draw_steps(axes: Any, found: Sequence[Step], entries: dict[str, Any]) -> No
     for step in found:
         if not math.isfinite(step.value):
             axes.axvspan(step.first, step.last, **HATCHED)
-            entries[LOST] = _patch(**HATCHED)
+            entries[LOST] = patch_sample(**HATCHED)
             continue
         axes.plot([step.first, step.last], [step.value] * 2, color=BLUE, linewidth=2.2, zorder=3, solid_capstyle="butt")
     for full, label in ((True, "end of a step, included"), (False, "end of a step, not included")):
@@ -538,7 +463,7 @@ def _draw_steps(axes: Any, found: Sequence[Step], entries: dict[str, Any]) -> No
         if shown:
             style = {"color": BLUE, "markerfacecolor": BLUE if full else "white", "markersize": size, "marker": "o"}
             axes.plot(*zip(*shown, strict=True), linestyle="none", zorder=4 + full, **style)
-            entries[label] = _line(linestyle="none", **style)
+            entries[label] = line_sample(linestyle="none", **style)
 
 
 def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> bool:
@@ -559,12 +484,6 @@ def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> bool:
     if len(lost):  # infinities lie at the ends, and in a window that a picture can show, at one of them
         axes.axvspan(lost[0] - half, lost[-1] + half, **HATCHED)
     return bool(len(lost))
-
-
-def _patch(**style: Any) -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(**style)
 
 
 # -- errors of functions ---------------------------------------------------------------------------------------------
@@ -607,7 +526,7 @@ def function_error(
     found = function_errors(function, fmt, low, high, rounding, reference, points)
     if not len(found.x):
         raise ValueError("low to high must hold numbers at which the exact value is finite, got none")
-    figure, axes = _figure(4.8)
+    figure, axes = new_figure(4.8)
     drawn, wrong = np.isfinite(found.error), found.wrong
     entries = {}
     style: dict[str, Any] = {"linestyle": "none", "rasterized": True}
@@ -621,23 +540,23 @@ def function_error(
         axes.plot(found.x[mask & drawn], found.error[mask & drawn], **style, **options, zorder=3)
         outside = int((mask & ~drawn).sum())
         note = f" ({grouped(outside)} not drawn)" if outside else ""
-        entries[f"{label}: {grouped(int(mask.sum()))}{note}"] = _line(linestyle="none", **legend)
+        entries[f"{label}: {grouped(int(mask.sum()))}{note}"] = line_sample(linestyle="none", **legend)
     limit = 0.5 if found.rounding.startswith("nearest") else 1.0
     for bound in (-limit, limit):
         axes.axhline(bound, color=BLACK, linewidth=1.0, linestyle=DASHED, zorder=2)
-    entries[f"±{limit:g} ulp"] = _line(color=BLACK, linewidth=1.0, linestyle=DASHED)
+    entries[f"±{limit:g} ulp"] = line_sample(color=BLACK, linewidth=1.0, linestyle=DASHED)
     tallest = float(np.max(abs(found.error[drawn]), initial=0.0))
     if tallest < 1.25 * limit:
         axes.set_ylim(-1.25 * limit, 1.25 * limit)
     if scale == "log":
-        _log2_axis(axes.xaxis, found.x[0] / 1.25, found.x[-1] * 1.25)
+        log2_axis(axes.xaxis, found.x[0] / 1.25, found.x[-1] * 1.25)
     if scale == "symlog":
         _symlog2_axis(axes.xaxis, float(found.x[0]), float(found.x[-1]), fmt.eps / 4)
-    _plain(axes)
+    plain_axes(axes)
     axes.set_xlabel("x")
     axes.set_ylabel("error (ulp)")
     axes.set_title(f"Error of {found.name} in {found.format}, rounding {_mode_name(as_rounding(found.rounding))}")
-    _legend_below(figure, entries, columns=3)
+    legend_below(figure, entries, columns=3)
     return figure
 
 
@@ -675,7 +594,7 @@ def exponent_histogram(values: Any, fmt: Format | str, scales: Sequence[float] =
     low = min(int(np.concatenate(exponents).min()), fmt.emin - fmt.mantissa_bits - 1)
     high = max(int(np.concatenate(exponents).max()), fmt.emax) + 1
     edges = np.arange(low, high + 1)
-    figure, panels = _figure(1.3 + 1.7 * len(factors), len(factors), 1, sharex=True, squeeze=False)
+    figure, panels = new_figure(1.3 + 1.7 * len(factors), len(factors), 1, sharex=True, squeeze=False)
     below = "become zero" if fmt.zero else "become the smallest number"
     styles = {
         "underflow": (below, ORANGE, "xxx"),
@@ -705,16 +624,16 @@ def exponent_histogram(values: Any, fmt: Format | str, scales: Sequence[float] =
             bottom += counts
         for place in (fmt.emin - fmt.mantissa_bits, fmt.emin, math.log2(fmt.max)):
             axes.axvline(place, color=BLACK, linewidth=0.9, linestyle=DASHED, zorder=4)
-        shares = [f"{_percent((kinds == KINDS.index(kind)).mean())} {styles[kind][0]}" for kind in styles]
+        shares = [f"{percent_text((kinds == KINDS.index(kind)).mean())} {styles[kind][0]}" for kind in styles]
         axes.set_title(f"× {_factor(factor)}: " + ", ".join(shares), fontsize=9.5, loc="left")
         axes.set_ylabel("numbers")
-        _plain(axes, "y")
+        plain_axes(axes, "y")
     panels[0, 0].set_xlim(low - 0.5, high + 0.5)
     step = 1
     while (high - low) // step > 12:
         step *= 2
     ticks = [edge for edge in edges if edge % step == 0]
-    panels[0, 0].set_xticks(ticks, [_power(int(k)) for k in ticks])
+    panels[0, 0].set_xticks(ticks, [power_text(int(k)) for k in ticks])
     panels[-1, 0].set_xlabel("magnitude after scaling")
     _, kinds, zeros, excluded = found[0]
     rest = [f"{grouped(zeros)} zeros"] * bool(zeros) + [f"{grouped(excluded)} others"] * bool(excluded)
@@ -723,25 +642,19 @@ def exponent_histogram(values: Any, fmt: Format | str, scales: Sequence[float] =
         fontsize=12,
     )
     entries = {
-        label: _patch(facecolor=color, hatch=hatch, edgecolor="white", linewidth=0)
+        label: patch_sample(facecolor=color, hatch=hatch, edgecolor="white", linewidth=0)
         for label, color, hatch in styles.values()
     }
     edge = "smallest, smallest normal, largest" if "subnormal" in styles else "smallest, largest"
-    entries[edge] = _line(color=BLACK, linewidth=0.9, linestyle=DASHED)
-    _legend_below(figure, entries, columns=3)
+    entries[edge] = line_sample(color=BLACK, linewidth=0.9, linestyle=DASHED)
+    legend_below(figure, entries, columns=3)
     return figure
-
-
-def _percent(share: float) -> str:
-    if 0 < share < 0.0001 or 0.9999 < share < 1:
-        return "<0.01%" if share < 0.5 else ">99.99%"
-    return f"{share:.0%}" if share in (0, 1) else f"{share:.2%}"
 
 
 def _factor(x: float) -> str:
     """A power of two as such from 2^10 on, to either side."""
     mantissa, exponent = math.frexp(x)
-    return _power(exponent - 1) if mantissa == 0.5 and abs(exponent - 1) >= 10 else f"{x:g}"
+    return power_text(exponent - 1) if mantissa == 0.5 and abs(exponent - 1) >= 10 else f"{x:g}"
 
 
 # -- experiments -----------------------------------------------------------------------------------------------------
@@ -768,7 +681,7 @@ def running_sums(*sums: RunningSum) -> Figure:
     if any((one.requested, one.count) != (first.requested, first.count) for one in sums):
         raise ValueError("sums must have the same increment and count")
     several_formats = len({one.format for one in sums}) > 1
-    figure, (axes, errors) = _figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
+    figure, (axes, errors) = new_figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
     shown = np.unique(np.linspace(0, first.count, 2001, dtype=int))
     exact = shown * (first.requested if several_formats else float(first.exact) / max(first.count, 1))
     below = [one for one in sums if one.runs > 1] or list(sums)
@@ -790,11 +703,11 @@ def running_sums(*sums: RunningSum) -> Figure:
             )
         style = {"color": color, "linewidth": 1.8, "linestyle": dash if several_formats else "-"}
         if one.runs > 1:
-            entries[f"{name}, {one.runs} runs"] = _line(color=thin, linewidth=0.9)
-            entries[f"their mean: {last:.4f} at the end"] = _line(**style)
+            entries[f"{name}, {one.runs} runs"] = line_sample(color=thin, linewidth=0.9)
+            entries[f"their mean: {last:.4f} at the end"] = line_sample(**style)
             continue
         stalled = "" if one.stalled_after is None else f", stalls after {grouped(one.stalled_after)} additions"
-        entries[f"{name}: {last:.5g} at the end{stalled}"] = _line(
+        entries[f"{name}: {last:.5g} at the end{stalled}"] = line_sample(
             **style, **({} if one.stalled_after is None else {"marker": marker, "markersize": 5})
         )
         if one.stalled_after is not None:
@@ -804,11 +717,11 @@ def running_sums(*sums: RunningSum) -> Figure:
     for panel, base in ((axes, 0 * exact), (errors, exact)):
         panel.plot(shown, exact - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
         panel.set_xlim(0, max(first.count, 1))
-        _plain(panel)
+        plain_axes(panel)
     name = "exact" if len({one.rounding for one in sums} & {"stochastic"}) == 0 else "expectation"
-    entries[f"{name}: {exact[-1]:.7g} at the end"] = _line(color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)))
+    entries[f"{name}: {exact[-1]:.7g} at the end"] = line_sample(color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)))
     axes.set_ylim(0, 1.06 * max(top, float(exact[-1])) or 1)
-    _legend_below(figure, entries, columns=2 if sum(sorted(map(len, entries))[-2:]) < 85 else 1)
+    legend_below(figure, entries, columns=2 if sum(sorted(map(len, entries))[-2:]) < 85 else 1)
     where = "" if several_formats else f" in {first.format}"
     axes.set_title(f"{grouped(first.count)} × {first.requested:g} added up{where}")
     axes.set_ylabel("running sum")
@@ -816,27 +729,6 @@ def running_sums(*sums: RunningSum) -> Figure:
     errors.set_ylabel(f"{which} less exact sum")
     errors.set_xlabel("additions")
     return figure
-
-
-Points = Sequence[tuple[float, float]]
-"""Of a line: places and heights."""
-
-
-def _by_lengths(axes: Any, places: Iterable[float]) -> None:
-    """Logarithmic axes with every second power of two named."""
-    exponents = [round(math.log2(x)) for x in places]
-    low, high = min(exponents), max(exponents)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(2 ** (low - 0.3), 2 ** (high + 0.3))
-    shown = range(high, low - 1, -2 if high - low > 5 else -1)
-    axes.set_xticks([2.0**k for k in shown], [_power(k) for k in shown])
-    axes.minorticks_off()
-    _plain(axes)
-
-
-def _measured(axes: Any, points: Points, color: str, marker: str, label: str) -> None:
-    axes.plot(*zip(*points, strict=True), color=color, marker=marker, markersize=5, linewidth=1.6, label=label)
 
 
 def _guaranteed(axes: Any, points: Points, color: str, label: str) -> None:
@@ -851,15 +743,15 @@ def dot_swamping(rows: Sequence[DotError]) -> Figure:
     rows : sequence of DotError
         Of `softfloat.experiments.dot_swamping`: three accumulators.
     """
-    figure, (errors, shares) = _figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
+    figure, (errors, shares) = new_figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
     names = list(dict.fromkeys(row.accumulator for row in rows))
     labels = ("AMP, half partials", "AMP, float partials", "multiply-adds in half")
     for name, label, color, marker in zip(names, labels, (ORANGE, BLUE, BLACK), "os^", strict=True):
         found = [row for row in rows if row.accumulator == name]
-        _measured(errors, [(row.length, row.error) for row in found], color, marker, label)
-        _measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
-    _by_lengths(errors, [row.length for row in rows])
-    _by_lengths(shares, [row.length for row in rows])
+        draw_measured(errors, [(row.length, row.error) for row in found], color, marker, label)
+        draw_measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
+    axes_by_lengths(errors, [row.length for row in rows])
+    axes_by_lengths(shares, [row.length for row in rows])
     shares.set_yscale("linear")
     shares.set_ylim(-0.04, 1)
     errors.set_ylabel("mean relative error")
@@ -878,13 +770,13 @@ def chunking(rows: Sequence[ChunkError]) -> Figure:
     rows : sequence of ChunkError
         Of `softfloat.experiments.chunking`.
     """
-    figure, axes = _figure(5.6)
+    figure, axes = new_figure(5.6)
     styles = {"float16": (ORANGE, "o"), "float32": (BLUE, "s")}
     for outer in dict.fromkeys(row.outer for row in rows):
         found = [(row.chunk, row.error) for row in rows if row.outer == outer]
-        _measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
+        draw_measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
     length = rows[0].length
-    _by_lengths(axes, [row.chunk for row in rows])
+    axes_by_lengths(axes, [row.chunk for row in rows])
     axes.axvline(math.sqrt(length), color=BLACK, linewidth=1.1, linestyle=DASHED, label="√n")
     axes.set_xlabel("products in a chunk")
     axes.set_ylabel("mean relative error")
@@ -901,7 +793,7 @@ def block_fma(rows: Sequence[BlockError]) -> Figure:
     rows : sequence of BlockError
         Of `softfloat.experiments.block_fma_bounds`: three pairs of accumulator and output.
     """
-    figure, axes = _figure(5.6)
+    figure, axes = new_figure(5.6)
     pairs = list(dict.fromkeys((row.accumulator, row.output) for row in rows))
     labels = (
         ("multiply-adds in half", "n·u16"),
@@ -910,9 +802,9 @@ def block_fma(rows: Sequence[BlockError]) -> Figure:
     )
     for pair, (label, bound), color, marker in zip(pairs, labels, (BLACK, ORANGE, BLUE), "^os", strict=True):
         found = [row for row in rows if (row.accumulator, row.output) == pair]
-        _measured(axes, [(row.length, row.error) for row in found], color, marker, label)
+        draw_measured(axes, [(row.length, row.error) for row in found], color, marker, label)
         _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound, {bound}")
-    _by_lengths(axes, [row.length for row in rows])
+    axes_by_lengths(axes, [row.length for row in rows])
     axes.set_xlabel("products n")
     axes.set_ylabel("largest error / |a|·|b|")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
@@ -929,16 +821,16 @@ def stochastic_sums(rows: Sequence[SumError]) -> Figure:
         Of `softfloat.experiments.stochastic_sums`.
     """
     formats = list(dict.fromkeys(row.format for row in rows))
-    figure, panels = _figure(5.6, 1, len(formats), sharey=True, squeeze=False)
+    figure, panels = new_figure(5.6, 1, len(formats), sharey=True, squeeze=False)
     for axes, name in zip(panels[0], formats, strict=True):
         for rounding, color, marker, bound in (
             ("nearest_even", ORANGE, "o", "n·u"),
             ("stochastic", BLUE, "s", "√n·u"),
         ):
             found = [row for row in rows if (row.format, row.rounding) == (name, rounding)]
-            _measured(axes, [(row.length, row.error) for row in found], color, marker, rounding.replace("_", " "))
+            draw_measured(axes, [(row.length, row.error) for row in found], color, marker, rounding.replace("_", " "))
             _guaranteed(axes, [(row.length, row.bound) for row in found], color, bound)
-        _by_lengths(axes, [row.length for row in rows])
+        axes_by_lengths(axes, [row.length for row in rows])
         axes.set_title(name)
         axes.set_xlabel("numbers n")
     panels[0][0].set_ylabel("root mean square of the relative error")

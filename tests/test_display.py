@@ -21,7 +21,7 @@ from rich.console import Console
 
 import softfloat
 from softfloat import ROSTER, Format, Rounding, _markup, bits, display, experiments, reference
-from softfloat.figures import LINES
+from softfloat._drawing import LINES, percent_text
 
 NARROW = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.bits <= 16]
 DETERMINISTIC = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
@@ -657,7 +657,7 @@ def test_the_picture_of_exponents():
     [(0, "0%"), (1, "100%"), (1e-9, "<0.01%"), (1 - 1e-9, ">99.99%"), (0.12345, "12.35%"), (0.0001, "0.01%")],
 )
 def test_percentages(share, text):
-    assert softfloat.figures._percent(share) == text
+    assert percent_text(share) == text
 
 
 # -- running sums ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from softfloat import accumulators, bits, figures
+from softfloat import _drawing, accumulators, bits
 from softfloat.environment import Environment, Overflow, as_member
 from softfloat.examples.data import load
 from softfloat.examples.models import TwoConvolutions
@@ -468,10 +468,10 @@ def long_sums(lengths: Sequence[int] = LENGTHS, outputs: int = 32, seed: int = 0
 # -- figures ---------------------------------------------------------------------------------------------------------
 
 STYLES: dict[str, tuple[str, Any, str]] = {
-    "float32": (figures.BLACK, figures.DASHED, "D"),
-    "half, nearest even": (figures.ORANGE, "-", "o"),
-    "half, stochastic": (figures.BLUE, "-", "s"),
-    "mixed": (figures.GREEN, (0, (2, 1.2)), "^"),
+    "float32": (_drawing.BLACK, _drawing.DASHED, "D"),
+    "half, nearest even": (_drawing.ORANGE, "-", "o"),
+    "half, stochastic": (_drawing.BLUE, "-", "s"),
+    "mixed": (_drawing.GREEN, (0, (2, 1.2)), "^"),
 }
 """Colour, dash and marker of each of `WAYS`: nearest even and stochastic as in all figures."""
 
@@ -494,7 +494,7 @@ def methods_figure(results: Sequence[Method]) -> Figure:
     ways = [one for one in results if one.name in STYLES]
     if not ways:
         raise ValueError(f"results must hold a training other than the start, got {[one.name for one in results]}")
-    figure, (losses, moved) = figures._figure(3.9, 1, 2, width_ratios=(3, 2))
+    figure, (losses, moved) = _drawing.new_figure(3.9, 1, 2, width_ratios=(3, 2))
     entries: dict[str, Any] = {}
     for one in ways:
         color, dash, marker = STYLES[one.name]
@@ -502,7 +502,7 @@ def methods_figure(results: Sequence[Method]) -> Figure:
         if one.name != "half, nearest even":  # three lines as good as one: what lies below shows through
             style |= {"fillstyle": "none", "markersize": {"float32": 10, "half, stochastic": 7, "mixed": 4}[one.name]}
         losses.plot(range(len(one.losses)), one.losses, **style, zorder=3, clip_on=False)
-        entries[one.name] = figures._line(**style)
+        entries[one.name] = _drawing.line_sample(**style)
     for place, one in enumerate(ways):
         color, _, _ = STYLES[one.name]
         hatch = {"half, nearest even": "///", "half, stochastic": "...", "mixed": "xxx"}.get(one.name, "")
@@ -518,9 +518,9 @@ def methods_figure(results: Sequence[Method]) -> Figure:
     moved.set_xticks([0, 0.5, 1], ["0%", "50%", "100%"])
     moved.set_xlabel("share of parameters")
     moved.set_title("What has moved")
-    figures._plain(losses)
-    figures._plain(moved, "x")
-    figures._legend_below(figure, entries)
+    _drawing.plain_axes(losses)
+    _drawing.plain_axes(moved, "x")
+    _drawing.legend_below(figure, entries)
     return figure
 
 
@@ -546,34 +546,40 @@ def scaling_figure(results: Sequence[Scaling]) -> Figure:
         raise ValueError(f"results must be 1 to 4 trainings, got {len(results)}")
     if len({len(one.scales) for one in results}) > 1:
         raise ValueError(f"results must have as many steps each, got {[len(one.scales) for one in results]}")
-    figure, (scales, losses) = figures._figure(5.6, 2, 1, sharex=True, height_ratios=(2, 3))
+    figure, (scales, losses) = _drawing.new_figure(5.6, 2, 1, sharex=True, height_ratios=(2, 3))
     entries: dict[str, Any] = {}
     widths = (5.0, 1.6, 1.6, 1.6)  # the first wide and pale, so that others on top of it leave it visible
-    colors = (figures.SKY, figures.BLACK, figures.ORANGE, figures.GREEN)
-    dashes: tuple[Any, ...] = ("-", figures.DASHED, "-", (0, (2, 1.2)))
+    colors = (_drawing.SKY, _drawing.BLACK, _drawing.ORANGE, _drawing.GREEN)
+    dashes: tuple[Any, ...] = ("-", _drawing.DASHED, "-", (0, (2, 1.2)))
     places = range(1, len(results[0].scales) + 1)
     for one, width, color, dash in zip(results, widths, colors, dashes, strict=False):
         style = {"color": color, "linewidth": width, "linestyle": dash}
         scales.step(places, one.scales, where="mid", **style)
         losses.plot(places, one.losses, **style)
         watched = "flags are read" if one.watch == "flags" else "gradients alone are looked at"
-        entries[f"{OVERFLOWS[one.overflow]}, {watched}"] = figures._line(**style)
+        entries[f"{OVERFLOWS[one.overflow]}, {watched}"] = _drawing.line_sample(**style)
     lost = [(k, scale) for one in results for k, scale, no in zip(places, one.scales, one.skipped, strict=True) if no]
     if lost:
-        mark = {"color": figures.BLACK, "marker": "o", "markerfacecolor": "white", "linestyle": "none", "markersize": 6}
+        mark = {
+            "color": _drawing.BLACK,
+            "marker": "o",
+            "markerfacecolor": "white",
+            "linestyle": "none",
+            "markersize": 6,
+        }
         scales.plot(*zip(*dict.fromkeys(lost), strict=True), **mark, zorder=4)
-        entries["step skipped"] = figures._line(**mark)
+        entries["step skipped"] = _drawing.line_sample(**mark)
     every = [scale for one in results for scale in one.scales]
-    figures._log2_axis(scales.yaxis, min(every) / 2, max(every) * 2, most=6)
+    _drawing.log2_axis(scales.yaxis, min(every) / 2, max(every) * 2, most=6)
     losses.set_ylim(0, None)
     losses.set_xlim(0.5, len(places) + 0.5)
     scales.set_ylabel("loss scale")
     losses.set_ylabel("loss of the batch")
     losses.set_xlabel("step")
     for axes in (scales, losses):
-        figures._plain(axes)
+        _drawing.plain_axes(axes)
     scales.set_title("A scale that is halved at each overflow")
-    figures._legend_below(figure, entries, columns=2)
+    _drawing.legend_below(figure, entries, columns=2)
     return figure
 
 
@@ -594,17 +600,17 @@ def long_sums_figure(results: Sequence[LongSum]) -> Figure:
     """
     if not results:
         raise ValueError("results must hold at least one sum, got none")
-    figure, (errors, shares) = figures._figure(6, 2, 1, sharex=True, height_ratios=(3, 2))
+    figure, (errors, shares) = _drawing.new_figure(6, 2, 1, sharex=True, height_ratios=(3, 2))
     for (partials, stochastic), label, color, marker in (
-        (("half", False), "half partials, nearest even", figures.ORANGE, "o"),
-        (("half", True), "half partials, stochastic", figures.BLUE, "s"),
-        (("float", False), "float partials", figures.BLACK, "^"),
+        (("half", False), "half partials, nearest even", _drawing.ORANGE, "o"),
+        (("half", True), "half partials, stochastic", _drawing.BLUE, "s"),
+        (("float", False), "float partials", _drawing.BLACK, "^"),
     ):
         found = [one for one in results if (one.partials, one.stochastic) == (partials, stochastic)]
-        figures._measured(errors, [(one.length, one.error) for one in found], color, marker, label)
-        figures._measured(shares, [(one.length, one.swamped) for one in found], color, marker, label)
+        _drawing.draw_measured(errors, [(one.length, one.error) for one in found], color, marker, label)
+        _drawing.draw_measured(shares, [(one.length, one.swamped) for one in found], color, marker, label)
     for axes in (errors, shares):
-        figures._by_lengths(axes, [one.length for one in results])
+        _drawing.axes_by_lengths(axes, [one.length for one in results])
     shares.set_yscale("linear")
     shares.set_ylim(-0.004, None)
     errors.set_ylabel("mean relative error")
