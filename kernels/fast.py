@@ -549,4 +549,5 @@ def convert_drawn(family, each):
             raises[i] = raised
         return target.none if each else raised
 
+    block, settle = jit.referable(block, each), jit.referable(settle, each)
     return jit.compiled(convert_drawn_loop)

@@ -6,6 +6,7 @@ safe under every one of them.
 """
 
 import hashlib
+import re
 import sys
 import threading
 import time
@@ -96,6 +97,18 @@ def compiled(function: Callable) -> Callable:
 
     call.dispatcher = dispatcher  # type: ignore[attr-defined]
     return call
+
+
+def referable(function: Callable, *parameters: object) -> Callable:
+    """A kernel made for some parameters, under a name in its module that tells it from those made for others.
+
+    Numba pickles what a loop closes over, for its cache's keys: by name what a module has, else by value, and that
+    differs between a function that Python compiled and the same one read from bytecode.
+    """
+    name = re.sub(r"\W+", "_", " ".join([function.__name__, "for", *map(str, parameters)]))
+    function.__qualname__ = name
+    setattr(sys.modules[function.__module__], name, function)
+    return function
 
 
 def once(make: Callable) -> Callable:

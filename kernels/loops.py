@@ -96,7 +96,7 @@ def _element(operation, way, unusual, payloads):
         raised = cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
         return code, raised, value
 
-    return element
+    return jit.referable(element, operation, way, unusual, payloads)
 
 
 @jit.kernel

@@ -592,6 +592,19 @@ def exact_blocks(block, blocks, stored, saturate):
 STEPS_OF_A_BLOCK = 8  # half-words of a Philox block
 
 
+@kernel
+def drawn_again(x, y, z, noise, output, step, source, target, width, key, stream):
+    """A fused multiply-add rounded with all of its random bits."""
+    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+    random = np.float64(noise) - 1.0
+    if width > 16:
+        random += unit_fraction(dot_low(output, RUNNING, step, key, stream), 52)
+    random = np.floor(random * scale) / scale
+    s, _ = fma(x, y, z, target)
+    code, raised = round_any(s, random, target)
+    return decode(code, source), raised
+
+
 @jit.once
 def stochastic(saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
@@ -609,17 +622,6 @@ def stochastic(saturate, roomy):
     brief = drawn_step(saturate, roomy, False)
     brief = tile((name, False), brief, np.float32, (VALUE, *slots), PARAMETERS, shared=(LEFT_OPEN,))
     cells = ROWS * lanes
-
-    @kernel
-    def again(x, y, z, noise, output, step, source, target, width, key, stream):
-        scale = bits_float(np.int64(1023 + width) << 52, 1.0)
-        random = np.float64(noise) - 1.0
-        if width > 16:
-            random += unit_fraction(dot_low(output, RUNNING, step, key, stream), 52)
-        random = np.floor(random * scale) / scale
-        s, _ = fma(x, y, z, target)
-        code, raised = round_any(s, random, target)
-        return decode(code, source), raised
 
     def stochastic_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
@@ -676,7 +678,7 @@ def stochastic(saturate, roomy):
                         z = np.float64(saved[cell])
                         seen = 0
                         for turn in range(count):
-                            z, raised = again(
+                            z, raised = drawn_again(
                                 np.float64(flat_a[a_at + turn * ROWS + row_]),
                                 np.float64(flat_b[b_at + turn * lanes + lane]),
                                 z,

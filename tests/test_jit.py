@@ -67,8 +67,11 @@ def test_without_a_folder_for_compiled_code(
 
 KEYS = """
 import hashlib
+import sys
 import numpy as np
 from numba.core.serialize import dumps
+
+sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
 from softfloat.kernels import dots, fast, loops, tiles
 
 made = [
@@ -93,11 +96,11 @@ for loop in made:
 """
 
 
-def test_compiled_code_is_found_again() -> None:
-    """What Numba's cache goes by, beside the types, is the same in every process, and differs between loops."""
+def test_compiled_code_is_found_again(tmp_path: Path) -> None:
+    """What Numba's cache goes by, beside the types, is the same in every process, of sources and of bytecode, and differs between loops."""
     printed = [
         subprocess.run(
-            [sys.executable, "-W", "error", "-c", KEYS],
+            [sys.executable, "-W", "error", "-c", KEYS, str(tmp_path)],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
