@@ -531,10 +531,10 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
     """Codes and flags of partials to the output's format."""
     codes, flags = done
     if planned.converts:
-        settings = call.settings if planned.accumulator.nan is None else call.settings.replace(nan=planned.policy.name)
         width, random_bits = planned.sites[dots().RESULT].width, None
+        nan = None if planned.accumulator.nan is None else planned.policy.name
+        settings = _result_settings(call.settings, nan, width)
         if width:
-            settings = settings.replace(sr_bits=width)
             random_bits = _result_bits(problem, codes.shape, width, key, call.stream)
         codes, raised = _engine.run(
             "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
@@ -543,6 +543,14 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
         flags = flags | raised
     results.codes[...] = codes
     results.flags[...] = flags
+
+
+@lru_cache(maxsize=512)
+def _result_settings(settings: Environment, nan: str | None, width: int) -> Environment:
+    """Those of the conversion to the output's format, which takes so many random bits, 0: none."""
+    if nan is None and not width:
+        return settings
+    return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits)
 
 
 def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int, stream: int) -> Codes:

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from softfloat import Environment, Flags, accumulators, bits  # noqa: E402 -- after the skip
+from softfloat import Environment, Flags, accumulators, bits, linalg  # noqa: E402 -- after the skip
 from softfloat.torch import Tally, emulate  # noqa: E402
 
 
@@ -74,6 +74,26 @@ def test_a_sum_that_stops_growing() -> None:
     with emulate(Environment(), accumulators.fma("float16"), count=True) as emulation:
         ones @ ones.T
     assert emulation.tallies == {"forward": Tally(results=1, overflowed=0, additions=4096, swamped=2048)}
+
+
+@pytest.mark.parametrize(
+    "how", [accumulators.fma("float16"), accumulators.mul_add("float16"), accumulators.amp("half")], ids=repr
+)
+def test_counts_of_long_sums_are_those_of_short_ones(
+    how: accumulators.Accumulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of many numbers are a row of ones times a matrix."""
+    codes, _ = bits.encode(np.random.default_rng(0).standard_normal((300, 20)) * 10, "float16")
+    found = []
+    for least in (1, codes.size + 1):
+        monkeypatch.setattr(linalg, "MANY", least)
+        found.append(bits.sum(codes, "float16", how, 0, count=True))
+    (sums, flags, counts), (others, other_flags, other_counts) = found
+    np.testing.assert_array_equal(sums, others)
+    np.testing.assert_array_equal(flags, other_flags)
+    for name, value in vars(counts).items():
+        np.testing.assert_array_equal(value, getattr(other_counts, name))
+    assert counts.swamped.sum() > 0
 
 
 @pytest.mark.parametrize("overflow", ["infinity", "nan", "saturate"])
