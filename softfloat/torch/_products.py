@@ -202,9 +202,9 @@ class Geometry:
         )
         missing = 2 - axes
         self.options: dict[str, Any] = {
-            "stride": ([1] * missing + self.stride)[-2:],
-            "padding": ([0] * missing + self.padding)[-2:],
-            "dilation": ([1] * missing + self.dilation)[-2:],
+            "stride": tuple(([1] * missing + self.stride)[-2:]),
+            "padding": tuple(([0] * missing + self.padding)[-2:]),
+            "dilation": tuple(([1] * missing + self.dilation)[-2:]),
             "groups": groups,
             "layout": "NCHW",
         }
