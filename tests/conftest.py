@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import tempfile
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.skip(reason="needs --exhaustive"))
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made, PyTorch's modules and thousands of tests, stays; the garbage collector need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
