@@ -27,9 +27,10 @@ from numpy.lib.stride_tricks import as_strided
 
 from softfloat._call import Options
 from softfloat._engine import Codes, check_codes, is_nan
+from softfloat._tiling import dots
 from softfloat.accumulators import Accumulator
 from softfloat.formats import Format
-from softfloat.linalg import Contraction, Problem, check_formats, dots
+from softfloat.linalg import Contraction, Problem, check_formats
 
 __all__ = ["conv1d", "conv2d", "conv2d_input_gradient", "conv2d_weight_gradient"]
 

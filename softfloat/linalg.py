@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from softfloat import _engine, _tiling
 from softfloat._call import Call, Options, check_boolean
 from softfloat._engine import Codes, Numbers, check_codes
+from softfloat._tiling import dots
 from softfloat.accumulators import ALL, Accumulator, Stage
 from softfloat.environment import Environment
 from softfloat.formats import Format, check_format, float32
@@ -25,21 +26,13 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    pass
 
 __all__ = ["Counts", "cumsum", "matmul", "sum", "vecdot"]
 
 PIECE = 1 << 24  # codes of operands made contiguous at a time
 STOCHASTIC_OUTPUTS = 1 << 32  # an output's number has 32 bits of a random address
 STOCHASTIC_STEPS = 1 << 27  # and a rounding's number within an output that many
-
-
-@cache
-def dots() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import dots as module
-
-    return module
 
 
 @dataclass(frozen=True, eq=False)

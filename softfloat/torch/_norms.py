@@ -22,15 +22,13 @@ import numpy as np
 import torch
 
 from softfloat import bits
-from softfloat.accumulators import fma
 from softfloat.torch import _private
 from softfloat.torch._bridge import FORMATS, LOW, UnsupportedArguments, codes_of
-from softfloat.torch._unit import Unit
+from softfloat.torch._unit import SINGLE, Unit
 
 __all__ = ["LAYOUTS", "normalised"]
 
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
-SINGLE = fma("float32")
 
 
 class Layout(NamedTuple):

@@ -83,56 +83,38 @@ def _matmul(unit: Unit, fmt: Format, target: torch.Tensor | None, a: torch.Tenso
     return unit.deliver(multiplied(unit, fmt, codes_of(a), codes_of(b)), a.dtype, target)
 
 
-@product("addmm")
-@product("baddbmm")
-@product("addmv")
-def _addmm(
-    unit: Unit,
-    fmt: Format,
-    target: torch.Tensor | None,
-    c: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-) -> torch.Tensor:
-    return unit.deliver(multiplied(unit, fmt, codes_of(a), codes_of(b), codes_of(c), beta, alpha), a.dtype, target)
+Arranged = Callable[[Codes, Codes], tuple[Codes, Codes]]
+"""The operands of one matrix product, from those of the operator."""
 
 
-@product("addbmm")
-def _addbmm(
-    unit: Unit,
-    fmt: Format,
-    target: torch.Tensor | None,
-    c: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-) -> torch.Tensor:
-    """One sum over batch and k."""
-    rows = codes_of(a).transpose(1, 0, 2).reshape(a.shape[1], -1)
-    columns = codes_of(b).reshape(-1, b.shape[2])
-    return unit.deliver(multiplied(unit, fmt, rows, columns, codes_of(c), beta, alpha), a.dtype, target)
+def _added(arrange: Arranged = lambda a, b: (a, b)) -> Handler:
+    """What adds a matrix product to its first tensor."""
+
+    def handler(
+        unit: Unit,
+        fmt: Format,
+        target: torch.Tensor | None,
+        c: torch.Tensor,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        *,
+        beta: Any = 1,
+        alpha: Any = 1,
+    ) -> torch.Tensor:
+        operands = arrange(codes_of(a), codes_of(b))
+        return unit.deliver(multiplied(unit, fmt, *operands, codes_of(c), beta, alpha), a.dtype, target)
+
+    return handler
 
 
-@product("addr")
-def _addr(
-    unit: Unit,
-    fmt: Format,
-    target: torch.Tensor | None,
-    c: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-) -> torch.Tensor:
-    return unit.deliver(
-        multiplied(unit, fmt, codes_of(a)[:, None], codes_of(b)[None], codes_of(c), beta, alpha), a.dtype, target
-    )
+def _one_sum(a: Codes, b: Codes) -> tuple[Codes, Codes]:
+    """Over batch and k."""
+    return a.transpose(1, 0, 2).reshape(a.shape[1], -1), b.reshape(-1, b.shape[2])
+
+
+PRODUCTS["addmm"] = PRODUCTS["baddbmm"] = PRODUCTS["addmv"] = _added()
+PRODUCTS["addbmm"] = _added(_one_sum)
+PRODUCTS["addr"] = _added(lambda a, b: (a[:, None], b[None]))
 
 
 def summed(unit: Unit, fmt: Format, codes: Codes, axes: Sequence[int], convolution: bool = False) -> Codes:

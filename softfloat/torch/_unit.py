@@ -19,7 +19,7 @@ from softfloat.status import Flags, FloatingPointTrap
 from softfloat.torch import _private
 from softfloat.torch._bridge import FORMATS, Codes, UnsupportedArguments, codes_of, numbers_of, tensor_of, write
 
-__all__ = ["Operation", "OperatorTrap", "Tally", "Unit"]
+__all__ = ["SINGLE", "Operation", "OperatorTrap", "Tally", "Unit", "check_environment"]
 
 How = Accumulator | Callable[[Format], Accumulator] | None
 SINGLE = fma("float32")
@@ -122,6 +122,12 @@ def place(operator: str, module: str, backward: bool) -> str:
     """Where an operator ran, for messages."""
     within = f"module {module}" if module else "no module"
     return f"in {operator}, {within}, {'backward' if backward else 'forward'}"
+
+
+def check_environment(environment: object) -> None:
+    """Refuse anything but an environment, or None for the one in force."""
+    if environment is not None and not isinstance(environment, Environment):
+        raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
 
 
 class Unit:

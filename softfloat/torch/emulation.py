@@ -13,7 +13,7 @@ from softfloat.torch import _private
 from softfloat.torch._bridge import UnsupportedArguments
 from softfloat.torch._operators import involved, planned, touches
 from softfloat.torch._tables import ADVICE
-from softfloat.torch._unit import Operation, Tally, Unit, place
+from softfloat.torch._unit import Operation, Tally, Unit, check_environment, place
 
 __all__ = ["UnemulatedOperatorError", "emulate"]
 
@@ -164,8 +164,7 @@ class emulate(ContextDecorator):
         use_stable_statistics: bool = True,
         count: bool = False,
     ) -> None:
-        if environment is not None and not isinstance(environment, Environment):
-            raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
+        check_environment(environment)
         for name, how in (("matmul", matmul), ("convolution", convolution)):
             if not (how is None or isinstance(how, Accumulator) or callable(how)):
                 raise TypeError(

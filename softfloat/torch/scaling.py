@@ -31,6 +31,7 @@ import torch
 from softfloat.environment import Environment, current_environment
 from softfloat.status import Flags, as_flags
 from softfloat.torch import _private
+from softfloat.torch._unit import check_environment
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "GradScaler"]
 
@@ -80,8 +81,7 @@ class GradScaler(torch.amp.GradScaler):
         minimum: float = 0.0,
         most_overflows: int | None = None,
     ) -> None:
-        if environment is not None and not isinstance(environment, Environment):
-            raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
+        check_environment(environment)
         if not minimum >= 0:
             raise ValueError(f"minimum must be at least 0, got {minimum}")
         if most_overflows is not None and (isinstance(most_overflows, bool) or most_overflows < 1):

@@ -31,7 +31,7 @@ from softfloat.environment import Environment, current_environment
 from softfloat.formats import Format
 from softfloat.status import Flags, as_flags
 from softfloat.torch._bridge import FORMATS, LOW
-from softfloat.torch._unit import OperatorTrap
+from softfloat.torch._unit import OperatorTrap, check_environment
 from softfloat.torch.emulation import emulate
 
 __all__ = ["Finding", "LossScaleSearch", "check_hyperparameters", "find_loss_scale", "scale_hyperparameters"]
@@ -256,8 +256,7 @@ def check_hyperparameters(
     lineage = _lineage(optimizer)
     if dtype is not None and dtype not in {*LOW, torch.float32}:
         raise ValueError(f"dtype must be torch.float16, torch.bfloat16, torch.float32 or None, got {dtype!r}")
-    if environment is not None and not isinstance(environment, Environment):
-        raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
+    check_environment(environment)
     scale, env = _factor("loss_scale", loss_scale), environment or current_environment()
     rule = _rule(optimizer) if scale != 1 else None
     squares = next((SQUARES[name] for name in lineage if name in SQUARES), None)
@@ -493,8 +492,7 @@ def find_loss_scale(
     """
     if not callable(backward):
         raise TypeError(f"backward must be a function of the scale, got {backward!r}")
-    if environment is not None and not isinstance(environment, Environment):
-        raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
+    check_environment(environment)
     start, factor, most = _factor("start", start), _factor("factor", factor), _factor("most", most)
     if factor <= 1:
         raise ValueError(f"factor must be greater than 1, got {factor}")
