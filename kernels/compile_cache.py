@@ -29,10 +29,14 @@ FOLDERS_KEPT = 10
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
-@cache
-def announce_once(text: str) -> None:
-    """A line on standard error, the first time."""
-    print(text, file=sys.stderr)
+def tell(text: str) -> None:
+    """A line on standard error, if there is one that takes it."""
+    if sys.stderr is not None:  # print would take standard output
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr)
+
+
+tell_once = cache(tell)
 
 
 def root() -> Path:
@@ -172,4 +176,4 @@ class CompileCache(_Cache):
             self.kept = True
         except (OSError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or error
-            announce_once(f"softfloat: cannot keep compiled code ({reason}); NUMBA_CACHE_DIR can name a folder for it")
+            tell_once(f"softfloat: cannot keep compiled code ({reason}); NUMBA_CACHE_DIR can name a folder for it")

@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
-from .compile_cache import CompileCache
+from .compile_cache import CompileCache, tell
 
 _UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # by Python or C; wrappers take long to compile
 kernel = register_jitable(forceinline=True, **_UNCALLED)
@@ -84,7 +84,7 @@ def compiled(function: Callable) -> Callable:
         if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known and known not in told:
             told.add(known)
             promise = "; it is cached from now on" if kept.kept else ""
-            print(f"softfloat: compiling {function.__name__} took {elapsed:.1f} s{promise}", file=sys.stderr)
+            tell(f"softfloat: compiling {function.__name__} took {elapsed:.1f} s{promise}")
         return result
 
     call.dispatcher = dispatcher  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ from softfloat.kernels import compile_cache, jit
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty folder for compiled code."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    compile_cache.announce_once.cache_clear()
+    compile_cache.tell_once.cache_clear()
     return tmp_path
 
 
