@@ -56,10 +56,9 @@ def root() -> Path:
 
 def folder(digest: int) -> Path:
     """The folder of what this Python and this Numba compile from sources with this digest."""
-    from softfloat import __version__
-
+    version = sys.modules[__name__.partition(".")[0]].__version__  # kernels import nothing of the package
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
-    return root() / f"compiled-{__version__}-{digest:016x}-{python}-numba-{numba.__version__}"
+    return root() / f"compiled-{version}-{digest:016x}-{python}-numba-{numba.__version__}"
 
 
 @cache

@@ -222,7 +222,7 @@ def test_other_kinds_of_plot(ready, tmp_path, suffix):
 
 def test_a_plot_replaces_a_file_only_when_complete(monkeypatch, ready, tmp_path):
     path = tmp_path / "sums.png"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
 
     def refuse(*_):
         raise PermissionError(13, "Permission denied", str(path))
@@ -230,7 +230,7 @@ def test_a_plot_replaces_a_file_only_when_complete(monkeypatch, ready, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refuse)
         Run("reproduce", "--plot", str(path)).assert_error("cannot write the plot", "Permission denied", "sums.png")
-    assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "old"
     assert [x.name for x in tmp_path.iterdir()] == ["sums.png"]
     assert Run("reproduce", "--plot", str(path)).status == 0
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -256,7 +256,7 @@ def test_a_plot_of_everything(ready, tmp_path):
 
 def test_folders_that_plots_cannot_go_to(monkeypatch, tmp_path):
     monkeypatch.setattr(claims, "reproduce", never)
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     Run("reproduce", "--plots", str(tmp_path / "file")).assert_error("cannot write the plot", "file")
     Run("reproduce", "--plots", str(tmp_path / "missing" / "folder")).assert_error("cannot write the plot", "missing")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -749,7 +749,7 @@ def test_the_installed_command_is_main():
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_output_that_cannot_be_written_is_an_error() -> None:
     command = [sys.executable, "-m", "softfloat", "inspect", "0.1", "--json"]
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "wb") as full:
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert result.returncode == 2
     assert result.stderr.startswith("softfloat: error: cannot write the output")

@@ -514,7 +514,7 @@ for line in sys.stdin:
 def program(tmp_path: Path) -> Callable[[str], list[str]]:
     def make(text: str) -> list[str]:
         path = tmp_path / "unit.py"
-        path.write_text(textwrap.dedent(text))
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
         return [sys.executable, str(path)]
 
     return make
