@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import conformance
+import hypothesis
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
@@ -29,6 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What collecting made, PyTorch's modules and thousands of tests, stays; the garbage collector need not look at it each time."""
+    hypothesis.find(hypothesis.strategies.none(), lambda _: True)  # registers NumPy's generator, which it misses if frozen
     gc.collect()
     gc.freeze()
 
