@@ -30,7 +30,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What collecting made, PyTorch's modules and thousands of tests, stays; the garbage collector need not look at it each time."""
-    hypothesis.find(hypothesis.strategies.none(), lambda _: True)  # registers NumPy's generator, which it misses if frozen
+    hypothesis.find(
+        hypothesis.strategies.none(), lambda _: True
+    )  # registers NumPy's generator, which it misses if frozen
     gc.collect()
     gc.freeze()
 
