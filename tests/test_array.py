@@ -230,7 +230,7 @@ def test_every_half_converts_both_ways() -> None:
             found = x[~fits].astype(dtype)
         assert "INVALID" in env.status
         low = native[~fits] < 0
-        np.testing.assert_array_equal(found, np.where(low, info.min, info.max).astype(dtype))
+        np.testing.assert_array_equal(found, np.where(low, dtype(info.min), dtype(info.max)))
         np.testing.assert_array_equal(np.asarray(x[fits], dtype), x[fits].astype(dtype))
 
 
