@@ -201,15 +201,18 @@ def cut_row(total, cut, terms, scales, fraction_bits):
 
 
 @row
-def align_row(running, total, cut, scales, numbers, flags, fraction_bits, integers, floats):
-    """The block's sum, to be rounded."""
+def align_row(running, terms, alone, total, cut, scales, numbers, flags, fraction_bits, integers, floats):
+    """The block's sum, to be rounded. Where `alone`, its one term and the running sum are operands of IEEE 754-2019 6.3."""
     stand_alone()
     target = target_of(integers, floats)
     for j in range(running.size):
         scale = scales[j] if scales[j] > 0.0 else 1.0
         grid = bits_float(((float_bits(scale) >> 52) - fraction_bits) << 52, 1.0)
         s = total[j] * grid
-        s = (-target.zero if target.downward != target.none else target.zero) if s == target.zero else s
+        keeps = alone & ((float_bits(running[j]) ^ float_bits(terms[j])) >= 0)
+        zero = -target.zero if target.downward != target.none else target.zero
+        zero = running[j] * target.zero if keeps else zero
+        s = zero if s == target.zero else s
         cut[j] = cut[j] if abs(s) < np.inf else 0.0
         number = numbers[j] != 0.0
         raised = target.invalid if (s != s) & number else target.none
@@ -287,15 +290,6 @@ def converted_payload_row(payload, after, before, source, target):
     for j in range(after.size):
         if after[j] != after[j]:
             payload[j] = quieted(payload[j], source, target) if before[j] != before[j] else target.nan
-
-
-@row
-def read_row(values, codes, integers, floats):
-    """The values of codes."""
-    stand_alone()
-    source = source_of(integers, floats)
-    for j in range(values.size):
-        values[j] = decode(codes[j], source)
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,240 @@
+"""Every field of an accumulator, in any combination that is accepted, against the evaluator in `direct_sums`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from direct_sums import Output
+from hypothesis import HealthCheck, assume, given, seed, settings
+from hypothesis import strategies as st
+from operands import CUSTOM
+from test_accumulators import FAMILIES, MODES, draw_addend, draw_vectors
+
+from softfloat import ROSTER, Environment, Format, bits
+from softfloat.accumulators import ALL, Accumulator, Reduction, Stage
+
+F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
+E4M3, E5M2, E5M2FNUZ = (ROSTER[f"float8_{name}"] for name in ("e4m3fn", "e5m2", "e5m2fnuz"))
+SUMS = (F16, BF16, F32, E4M3, E5M2FNUZ, ROSTER["float6_e3m2fn"], *CUSTOM)
+OPERANDS = (*SUMS, TF32, ROSTER["float4_e2m1fn"], ROSTER["float8_e8m0fnu"])
+NANS = ("canonical", "riscv", "ipu", "nvidia")  # of those that propagate payloads, `test_accumulators` holds the codes
+OVERFLOWS = ("infinity", "saturate", "nan")
+LONGEST = 13
+
+optional = lambda strategy: st.none() | strategy  # noqa: E731
+
+
+@st.composite
+def stages(draw: st.DrawFn) -> Stage:
+    """Every field of a stage, most of them open in most."""
+    fmt = draw(st.sampled_from(SUMS))
+    return Stage(
+        fmt,
+        draw(optional(st.sampled_from(MODES))),
+        draw(optional(st.sampled_from(OVERFLOWS if fmt.has_nan else OVERFLOWS[:2]))),
+        daz=draw(optional(st.booleans())),
+        ftz=draw(optional(st.booleans())),
+        tininess=draw(optional(st.sampled_from(("after", "before")))),
+        always_infinite=draw(st.booleans()),
+    )
+
+
+@st.composite
+def reductions(draw: st.DrawFn, sums: int) -> tuple[Reduction, ...]:
+    """One to three levels over so many sums of segments."""
+    levels = []
+    for _ in range(draw(st.integers(0, 2)) if sums else 0):
+        sums = draw(st.integers(1, sums))
+        levels.append(Reduction(draw(stages()), sums, draw(optional(stages()))))
+    return (*levels, Reduction(draw(stages()), None, draw(optional(stages()))))
+
+
+@st.composite
+def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> Accumulator:
+    """Any accumulator that `length` products allow."""
+    block = draw(st.sampled_from((1, 1, 1, 2, 3, 4, ALL)))
+    fields: dict[str, Any] = {"name": "drawn", "running": draw(stages()), "block": block}
+    fields["tree"] = block == 1 and draw(st.integers(0, 3)) == 0
+    if block == 1:
+        fields["product"] = draw(stages() if fields["tree"] else optional(stages()))
+        fields["chains"] = 1 if fields["tree"] else draw(st.sampled_from((1, 1, 2, 3)))
+    if block != ALL:
+        fields["order"] = tuple(draw(st.permutations(range(draw(st.sampled_from((1, 1, 2, 3, 4)))))))
+    if block != ALL and not fields["tree"]:
+        fields["fraction_bits"] = draw(optional(st.integers(1, 30)))
+    if fields.get("fraction_bits") is not None and fields.get("product") is None:
+        fields["unpacked"] = draw(optional(st.sampled_from((F16, F32, CUSTOM[0]))))
+    if block != ALL and not fields["tree"] and fields.get("chains", 1) == 1:
+        fields["store"] = draw(optional(stages()))
+        if fields["store"] is not None:
+            fields["store_every"] = block * draw(st.integers(1, 4))
+        split = draw(st.sampled_from((None, "length", "count", "lengths")))
+        if split == "length":
+            fields |= {"segment": draw(st.integers(1, 6)), "reduction": draw(reductions(0))}
+        elif split and length:
+            count = draw(st.integers(1, length))
+            lengths = np.diff([0, *sorted(draw(st.permutations(range(1, length)))[: count - 1]), length])
+            fields["segments"] = count if split == "count" else tuple(map(int, lengths))
+            fields["reduction"] = draw(reductions(count))
+    return Accumulator(
+        **fields,
+        inputs=draw(st.sampled_from(((), pair))),
+        daz=draw(optional(st.booleans())),
+        result=draw(st.sampled_from(("partials", "partials", "inputs", *SUMS[:5]))),
+        nan=draw(optional(st.sampled_from(NANS))),
+    )
+
+
+@st.composite
+def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
+    """What a call can say."""
+    return Environment(
+        rounding=draw(st.sampled_from(MODES)),
+        overflow=draw(st.sampled_from(OVERFLOWS)),
+        tininess=draw(st.sampled_from(("after", "before"))),
+        infinite_input=draw(st.sampled_from(("default", "keep", "saturate", "nan"))),
+        daz=draw(st.booleans()),
+        ftz=draw(st.booleans()),
+        nan=draw(st.sampled_from(NANS)),
+        sr_bits=draw(st.sampled_from((1, 3, 16, 17, 20))),
+        seed=draw(st.sampled_from((0, 1, 2**40 + 7))),
+        overrides={draw(st.sampled_from(SUMS)).name: draw(environments(False))}
+        if overrides and draw(st.booleans())
+        else {},
+    )
+
+
+class Trial(NamedTuple):
+    """A call of one accumulator."""
+
+    accumulator: Accumulator
+    pair: tuple[Format, Format]
+    environment: Environment
+    family: str
+    length: int
+    seed: int
+    addend: bool
+    out_format: Format | None
+    stream: int
+
+    @property
+    def output(self) -> Format:
+        """The format of results."""
+        return self.out_format or self.accumulator.output(*self.pair)
+
+    def vectors(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of operands."""
+        random = np.random.default_rng(self.seed)
+        partials = self.accumulator.partials
+        drawn = [draw_vectors(self.family, self.pair, partials, self.length, random) for _ in range(count)]
+        a, b = (np.array([row[i] for row in drawn], np.int64).reshape(count, self.length) for i in (0, 1))
+        return a, b
+
+    def addends(self, *shape: int) -> np.ndarray | None:
+        """Codes of c."""
+        random = np.random.default_rng(self.seed + 1)
+        if not self.addend:
+            return None
+        return np.array([draw_addend(self.accumulator.partials, random) for _ in np.ndindex(shape)]).reshape(shape)
+
+    def direct(
+        self, a: Sequence[int], b: Sequence[int], c: int | None, index: int, pair: tuple[Format, Format] | None = None
+    ) -> tuple[tuple[int, int], Output]:
+        """(code, flags), and what else is known of output `index`."""
+        one = Output(self.accumulator, pair or self.pair, self.environment, self.stream, index)
+        codes = ([int(x) for x in v] for v in (a, b))
+        return one.sum(*codes, None if c is None else int(c), self.output), one
+
+    def options(self) -> dict[str, Any]:
+        """Keywords of a call."""
+        return {"out_format": self.output, "environment": self.environment, "stream": self.stream}
+
+
+def formats_of(how: Accumulator) -> list[Format]:
+    stages = [how.running, how.product, how.store]
+    stages += [stage for level in how.reduction for stage in (level.running, level.store)]
+    return [stage.format for stage in stages if stage is not None]
+
+
+@st.composite
+def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
+    pair = draw(st.sampled_from(OPERANDS)), draw(st.sampled_from(OPERANDS))
+    if length is None:
+        length = draw(st.integers(0, 4) | st.integers(0, LONGEST))
+    trial = Trial(
+        accumulator=draw(accumulators(length, pair)),
+        pair=pair,
+        environment=draw(environments()),
+        family=draw(st.sampled_from(FAMILIES)),
+        length=length,
+        seed=draw(st.integers(0, 2**32 - 1)),
+        addend=draw(st.booleans()),
+        out_format=draw(optional(st.sampled_from(SUMS))),
+        stream=draw(st.sampled_from((0, 3, 2**33 + 1))),
+    )
+    assume(trial.output.zero)
+    for fmt in (*formats_of(trial.accumulator), trial.output):
+        assume(fmt.has_nan or trial.environment.for_format(fmt.name).overflow.value != "nan")
+    return trial
+
+
+def repeated(examples: int, *strategies: st.SearchStrategy[Any]) -> Any:
+    """The same examples in each run."""
+
+    def decorate(check: Any) -> Any:
+        quiet = settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        return seed(11)(quiet(given(*strategies)(check)))
+
+    return decorate
+
+
+def check_rows(trial: Trial) -> None:
+    a, b = trial.vectors(3)
+    c = trial.addends(3)
+    codes, flags, counts = bits.vecdot(a, b, trial.pair, trial.accumulator, c, count=True, **trial.options())
+    for i in range(3):
+        expected, one = trial.direct(a[i], b[i], None if c is None else c[i], i)
+        assert (int(codes[i]), int(flags[i])) == expected, (i, [hex(x) for x in (codes[i], expected[0])], a[i], b[i], c)
+        tally = one.tally
+        found = counts.overflowed[i], counts.inexact[i], counts.swamped[i], counts.smallest[i], counts.largest[i]
+        np.testing.assert_array_equal(found, (tally.overflowed, tally.inexact, tally.swamped, *tally.extremes()))
+    plain = bits.vecdot(a, b, trial.pair, trial.accumulator, c, **trial.options())
+    np.testing.assert_array_equal(plain[0], codes)
+    np.testing.assert_array_equal(plain[1], flags)
+
+
+def check_matrices(trial: Trial) -> None:
+    a, b = trial.vectors(70)
+    c = trial.addends(1, 70)
+    codes, flags = bits.matmul(a[:1], b.T, trial.pair, trial.accumulator, c, **trial.options())
+    for j in (0, 1, 63, 64, 69):
+        expected, _ = trial.direct(a[0], b[j], None if c is None else c[0, j], j)
+        assert (int(codes[0, j]), int(flags[0, j])) == expected, (j, hex(codes[0, j]), hex(expected[0]), a[0], b[j], c)
+
+
+@repeated(400, trials())
+def test_dot_products(trial: Trial) -> None:
+    """Codes, flags and counts."""
+    check_rows(trial)
+
+
+@repeated(150, trials())
+def test_matrix_products(trial: Trial) -> None:
+    """Rows wider than the lanes of a loop; where there is a faster way, by it."""
+    check_matrices(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(20_000, trials())
+def test_dot_products_at_length(trial: Trial) -> None:
+    check_rows(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(5_000, trials())
+def test_matrix_products_at_length(trial: Trial) -> None:
+    check_matrices(trial)
