@@ -278,7 +278,7 @@ def finish(top, running, stack, addend, held, state, call):
     stand_alone()
     z = running[0]
     joins = call.how[TREE] or call.how[CHAINS] > 1
-    if joins and top < 0 and call.how[HAS_ADDEND]:
+    if joins and top < 0:
         z[:] = addend
         joins = False
     if call.how[TREE]:

@@ -44,8 +44,8 @@ class Tally:
     def note(self, before: Value, exact: Value, after: Value, raised: int, cut: bool = False) -> None:
         self.overflowed += bool(raised & OVERFLOW)
         self.inexact += bool(raised & INEXACT) or cut
-        numbers = not any(x.is_nan for x in (before, exact, after))
-        self.swamped += numbers and (exact.real != before.real or cut) and after.real == before.real
+        stays = not before.is_nan and not after.is_nan and before.real == after.real
+        self.swamped += stays and (cut or exact.is_nan or exact.real != before.real)
         if not after.is_nan:
             self.seen.append(after.real)
 

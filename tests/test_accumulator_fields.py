@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from direct_sums import Output
-from hypothesis import HealthCheck, assume, given, seed, settings
+from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
 from test_accumulators import FAMILIES, MODES, draw_addend, draw_vectors
 
 from softfloat import ROSTER, Environment, Format, bits
 from softfloat.accumulators import ALL, Accumulator, Reduction, Stage
+from softfloat.kernels.spec import Overflow
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
 E4M3, E5M2, E5M2FNUZ = (ROSTER[f"float8_{name}"] for name in ("e4m3fn", "e5m2", "e5m2fnuz"))
@@ -178,7 +179,7 @@ def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
     )
     assume(trial.output.zero)
     for fmt in (*formats_of(trial.accumulator), trial.output):
-        assume(fmt.has_nan or trial.environment.for_format(fmt.name).overflow.value != "nan")
+        assume(fmt.has_nan or trial.environment.for_format(fmt.name).overflow is not Overflow.NAN)
     return trial
 
 
@@ -192,7 +193,15 @@ def repeated(examples: int, *strategies: st.SearchStrategy[Any]) -> Any:
     return decorate
 
 
+def spelled(how: Accumulator) -> str:
+    """The fields that are not as they are by default."""
+    given = {field.name: getattr(how, field.name) for field in dataclasses.fields(how)}
+    plain = {field.name: field.default for field in dataclasses.fields(how)}
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value != plain[name])
+
+
 def check_rows(trial: Trial) -> None:
+    note(spelled(trial.accumulator))
     a, b = trial.vectors(3)
     c = trial.addends(3)
     codes, flags, counts = bits.vecdot(a, b, trial.pair, trial.accumulator, c, count=True, **trial.options())
@@ -208,6 +217,7 @@ def check_rows(trial: Trial) -> None:
 
 
 def check_matrices(trial: Trial) -> None:
+    note(spelled(trial.accumulator))
     a, b = trial.vectors(70)
     c = trial.addends(1, 70)
     codes, flags = bits.matmul(a[:1], b.T, trial.pair, trial.accumulator, c, **trial.options())
@@ -216,13 +226,13 @@ def check_matrices(trial: Trial) -> None:
         assert (int(codes[0, j]), int(flags[0, j])) == expected, (j, hex(codes[0, j]), hex(expected[0]), a[0], b[j], c)
 
 
-@repeated(400, trials())
+@repeated(3000, trials())
 def test_dot_products(trial: Trial) -> None:
     """Codes, flags and counts."""
     check_rows(trial)
 
 
-@repeated(150, trials())
+@repeated(500, trials())
 def test_matrix_products(trial: Trial) -> None:
     """Rows wider than the lanes of a loop; where there is a faster way, by it."""
     check_matrices(trial)
