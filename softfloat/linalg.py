@@ -861,8 +861,8 @@ MANY = 2048  # numbers from which sums are faster as a row of ones times a matri
 
 
 def has_one(fmt: Format) -> bool:
-    """Whether 1 is among a format's numbers."""
-    return fmt.emin - fmt.mantissa_bits <= 0 and fmt.max >= 1
+    """Whether 1 is among a format's normal numbers."""
+    return fmt.emin <= 0 and fmt.max >= 1
 
 
 def _summed(
@@ -870,6 +870,8 @@ def _summed(
     out_format: Format | str | None, count: bool, options: Options,
 ) -> Any:  # fmt: skip
     one = check_format(fmt)
+    if out_format is None:
+        out_format = check_accumulator(accumulator).output(one, one)
     contraction = Contraction((one, float32), accumulator, out_format, count, options)
     if contraction.accumulator.inputs:
         _check_inputs(contraction.accumulator, one)

@@ -119,7 +119,8 @@ class Output:
         else:
             code, raised = reference.round_exact(x, stage.format, **options)
         if stage.always_infinite and raised & OVERFLOW and options["overflow"] is Overflow.INFINITY:
-            code, _ = reference.round_exact(x, stage.format, **options | {"rounding": "nearest_even"})
+            infinity = Value(Kind.INFINITE, x.negative)
+            code, _ = reference.round_exact(infinity, stage.format, nan=options["nan"])
         self.flags |= raised
         return code, self.read(code, stage.format, options["daz"]), raised
 

@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
 from test_accumulators import FAMILIES, MODES, draw_addend, draw_vectors
+from test_conv import PRODUCTS, Case
+from test_conv import Trial as ConvolutionTrial
 
 from softfloat import ROSTER, Environment, Format, bits
-from softfloat.accumulators import ALL, Accumulator, Reduction, Stage
+from softfloat.accumulators import ALL, Accumulator, Reduction, Stage, fma
 from softfloat.kernels.spec import Overflow
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
@@ -183,6 +185,33 @@ def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
     return trial
 
 
+class Convolved(NamedTuple):
+    """A convolution or one of its gradients, by the name of the function, and a call as long as its sums."""
+
+    name: str
+    case: Case
+    trial: Trial
+
+
+CONVOLUTIONS = (
+    Case((1, 3, 3, 2), (2, 2), 2, padding=((1, 0), (0, 1))),
+    Case((2, 4, 3, 3), (2, 1), 3, (2, 1), "same", groups=3),
+    Case((1, 3, 4, 3), (1, 2), 2, dilation=(1, 2)),
+)
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Convolved:
+    name, case = draw(st.sampled_from(sorted(PRODUCTS))), draw(st.sampled_from(CONVOLUTIONS))
+    channel_group = draw(optional(st.integers(1, 4)))
+    shaped = ConvolutionTrial(name, case, fma(F16).replace(channel_group=channel_group), F16)
+    length = len(list(PRODUCTS[name](shaped.first, shaped.second, case, shaped.accumulator, (0, 0, 0, 0))))
+    trial = draw(trials(length))
+    assume(all(fmt.zero for fmt in trial.pair))
+    how = trial.accumulator.replace(channel_group=channel_group)
+    return Convolved(name, case, trial._replace(accumulator=how))
+
+
 def repeated(examples: int, *strategies: st.SearchStrategy[Any]) -> Any:
     """The same examples in each run."""
 
@@ -226,16 +255,63 @@ def check_matrices(trial: Trial) -> None:
         assert (int(codes[0, j]), int(flags[0, j])) == expected, (j, hex(codes[0, j]), hex(expected[0]), a[0], b[j], c)
 
 
-@repeated(3000, trials())
+def check_convolution(drawn: Convolved) -> None:
+    name, case, trial = drawn
+    how = trial.accumulator
+    note(f"{name} {case} {spelled(how)}")
+    shaped = ConvolutionTrial(name, case, how, trial.pair)
+    size = max(shaped.first.size, shaped.second.size)
+    for operand, codes in zip(
+        (shaped.first, shaped.second), trial._replace(length=size).vectors(1), strict=True
+    ):
+        operand.reshape(-1)[...] = codes[0, : operand.size]
+    c = trial.addends(*shaped.shape)
+    shape = () if name == "conv2d" else (shaped.shape,)
+    function = getattr(bits, name)
+    codes, flags = function(
+        shaped.first, shaped.second, *shape, trial.pair, how, c, **case.options, **trial.options()
+    )
+    for index, place in list(enumerate(np.ndindex(*shaped.shape)))[::5]:
+        products = list(PRODUCTS[name](shaped.first, shaped.second, case, how, place))
+        a, b = zip(*products, strict=True)
+        expected, _ = trial.direct(a, b, None if c is None else c[place], index)
+        assert (int(codes[place]), int(flags[place])) == expected, (place, hex(codes[place]), hex(expected[0]), a, b)
+
+
+def check_sums(trial: Trial) -> None:
+    note(spelled(trial.accumulator))
+    fmt = trial.pair[0]
+    trial = trial._replace(pair=(fmt, fmt))
+    assume(trial.output.zero)
+    x, _ = trial.vectors(3)
+    options = trial.options() | {"out_format": trial.out_format}
+    codes, flags = bits.sum(x, fmt, trial.accumulator, 1, **options)
+    ones = [F32.one_code] * trial.length
+    for i in range(3):
+        expected, _ = trial.direct(x[i], ones, None, i, (fmt, F32))
+        assert (int(codes[i]), int(flags[i])) == expected, (hex(codes[i]), hex(expected[0]), x[i])
+
+
+@repeated(400, trials())
 def test_dot_products(trial: Trial) -> None:
     """Codes, flags and counts."""
     check_rows(trial)
 
 
-@repeated(500, trials())
+@repeated(150, trials())
 def test_matrix_products(trial: Trial) -> None:
     """Rows wider than the lanes of a loop; where there is a faster way, by it."""
     check_matrices(trial)
+
+
+@repeated(120, convolutions())
+def test_convolutions_and_gradients(drawn: Convolved) -> None:
+    check_convolution(drawn)
+
+
+@repeated(150, trials())
+def test_sums(trial: Trial) -> None:
+    check_sums(trial)
 
 
 @pytest.mark.exhaustive
@@ -248,3 +324,15 @@ def test_dot_products_at_length(trial: Trial) -> None:
 @repeated(5_000, trials())
 def test_matrix_products_at_length(trial: Trial) -> None:
     check_matrices(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(5_000, convolutions())
+def test_convolutions_and_gradients_at_length(drawn: Convolved) -> None:
+    check_convolution(drawn)
+
+
+@pytest.mark.exhaustive
+@repeated(5_000, trials())
+def test_sums_at_length(trial: Trial) -> None:
+    check_sums(trial)
