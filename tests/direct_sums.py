@@ -211,7 +211,9 @@ class Output:
     def segments(self, a: Sequence[int], b: Sequence[int], c: Value | None) -> tuple[int, Value]:
         how, count = self.how, len(a)
         daz = how.daz if how.daz is not None else self.settings(how.product or how.running)["daz"]
-        factors = [(self.read(x, self.pair[0], daz), self.read(y, self.pair[1], daz)) for x, y in zip(a, b, strict=True)]
+        factors = [
+            (self.read(x, self.pair[0], daz), self.read(y, self.pair[1], daz)) for x, y in zip(a, b, strict=True)
+        ]
         if how.segment is not None:
             spans = [range(start, min(start + how.segment, count)) for start in range(0, count, how.segment)]
         elif isinstance(how.segments, tuple):
@@ -244,7 +246,9 @@ class Output:
         unit = math.lcm(len(how.order), block)
         filled = [*factors, *[(ZERO, ZERO)] * (-len(factors) % unit)]
         ordered = [
-            self.product(*filled[group + place]) for group in range(0, len(filled), len(how.order)) for place in how.order
+            self.product(*filled[group + place])
+            for group in range(0, len(filled), len(how.order))
+            for place in how.order
         ]
         if how.tree:
             return self.tree(ordered, c)

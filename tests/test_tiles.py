@@ -143,11 +143,9 @@ def test_sums(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatc
     ("inner", "outer"),
     [
         ("float16", "bfloat16"),  # fewer fraction bits
-        ("bfloat16", "float16"),  # a smaller largest number, larger subnormals
-        ("float16", Format("e8m10_no_subnormals", exponent_bits=8, mantissa_bits=10, subnormals=False)),
+        ("float16", Format("e5m10_no_subnormals", exponent_bits=5, mantissa_bits=10, subnormals=False)),
         ("float16", Format("e8m10_unsigned", exponent_bits=8, mantissa_bits=10, signed=False)),
-        ("float16", Format("e8m10_fn", exponent_bits=8, mantissa_bits=10, nan="fn", infinities=False)),
-        ("float16", Format("e4m12", exponent_bits=4, mantissa_bits=12, bias=12)),  # only a smaller largest number
+        ("float16", Format("e4m12", exponent_bits=4, mantissa_bits=12, bias=13)),  # only a smaller largest number
         ("float16", Format("e5m10_small", exponent_bits=5, mantissa_bits=10, bias=14)),  # only larger subnormals
     ],
     ids=str,
@@ -157,7 +155,7 @@ def test_chunks_whose_sums_the_outer_format_does_not_hold(
 ) -> None:
     how = chunked(16, inner, outer)
     rng = np.random.default_rng(5)
-    for scale in (1.0, 2.0**-7, 60.0):
+    for scale in (1.0, 2.0**-10, 300.0):
         a, b = (drawn(rng, Format.from_name(inner), shape, scale) for shape in ((32, 64), (64, 32)))
         both_ways(monkeypatch, a, b, inner, how)
 
