@@ -708,8 +708,9 @@ def tensor_core(
     Notes
     -----
     Zero products have no part in the largest exponent; the published models disagree on that, and on a floor for it.
-    Measured rows do not decide: those that hold zeros, of e4m3, have larger exponents beside them. NaN is 0x7FFFFFFF (0x7FFF in half). Hardware raises no flags; those returned say
-    what a block did: INEXACT if any bit was cut, OVERFLOW, UNDERFLOW, INVALID.
+    Measured rows do not decide: those that hold zeros, of e4m3, have larger exponents beside them. NaN is 0x7FFFFFFF
+    (0x7FFF in half). Hardware raises no flags; those returned say what a block did: INEXACT if any bit was cut,
+    OVERFLOW, UNDERFLOW, INVALID.
 
     Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
     """

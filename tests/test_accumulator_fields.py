@@ -18,7 +18,7 @@ from test_conv import Trial as ConvolutionTrial
 
 from softfloat import ROSTER, Environment, Format, bits
 from softfloat.accumulators import ALL, Accumulator, Reduction, Stage, fma
-from softfloat.kernels.spec import Overflow
+from softfloat.kernels.spec import Overflow, Rounding
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
 E4M3, E5M2, E5M2FNUZ = (ROSTER[f"float8_{name}"] for name in ("e4m3fn", "e5m2", "e5m2fnuz"))
@@ -292,6 +292,22 @@ def check_sums(trial: Trial) -> None:
         assert (int(codes[i]), int(flags[i])) == expected, (hex(codes[i]), hex(expected[0]), x[i])
 
 
+def check_cumulative(trial: Trial) -> None:
+    """Each is the sum of so many; a tree's last merges take other random numbers than they would in a longer one."""
+    how, fmt = trial.accumulator, trial.pair[0]
+    assume(how.block == 1 and len(how.order) == 1 and not how.store and how.segments is None)
+    drawn = any(trial.environment.for_format(x.name).rounding is Rounding.STOCHASTIC for x in SUMS)
+    assume(not (how.tree and (drawn or how.running.rounding is Rounding.STOCHASTIC)))
+    trial = trial._replace(pair=(fmt, fmt))
+    assume(trial.allowed)
+    note(spelled(how))
+    x, _ = trial.vectors(2)
+    codes, flags = bits.cumsum(x, fmt, how, 1, **trial.options())
+    for i, k in np.ndindex(*x.shape):
+        expected, _ = trial.direct(x[i, : k + 1], [F32.one_code] * (k + 1), None, i, (fmt, F32))
+        assert (int(codes[i, k]), int(flags[i, k])) == expected, (k, hex(codes[i, k]), hex(expected[0]), x[i])
+
+
 @repeated(400, trials())
 def test_dot_products(trial: Trial) -> None:
     """Codes, flags and counts."""
@@ -312,6 +328,11 @@ def test_convolutions_and_gradients(drawn: Convolved) -> None:
 @repeated(150, trials())
 def test_sums(trial: Trial) -> None:
     check_sums(trial)
+
+
+@repeated(60, trials())
+def test_cumulative_sums(trial: Trial) -> None:
+    check_cumulative(trial)
 
 
 @pytest.mark.exhaustive
@@ -336,3 +357,9 @@ def test_convolutions_and_gradients_at_length(drawn: Convolved) -> None:
 @repeated(5_000, trials())
 def test_sums_at_length(trial: Trial) -> None:
     check_sums(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(2_000, trials())
+def test_cumulative_sums_at_length(trial: Trial) -> None:
+    check_cumulative(trial)
