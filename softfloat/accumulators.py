@@ -166,8 +166,9 @@ class Accumulator:
     block : int
         Products that meet the running sum at once; 0: all of them.
     fraction_bits : int, optional
-        Fraction bits kept below the largest exponent of a block's terms; None keeps everything. The exponent of a product
-        is the sum of its factors', or after a `product` stage its own; a subnormal's is its format's least one.
+        Fraction bits kept below the largest exponent of a block's terms; None keeps everything. A product's exponent is
+        the sum of its factors', or after a `product` stage its own; the running sum's is that in the running format. A
+        subnormal's is the least of its format, and zeros have none.
     store : Stage, optional
         Rounds the running sum every `store_every` products, and at the end of a segment.
     store_every : int
