@@ -488,7 +488,8 @@ def identify(
         if judge.wrong(candidate, few)[1].any():
             continue
         settled = judge.settled(candidate, everything)
-        if settled is not None and settled.accumulator not in [x.accumulator for x in fits]:
+        known = [(x.accumulator.name, x.accumulator) for x in fits]
+        if settled is not None and (settled.accumulator.name, settled.accumulator) not in known:
             fits.append(settled)
     judged = len(tried)
     if not fits:
