@@ -1,4 +1,4 @@
-"""Carrier values to codes: the only place that rounds. The other file that decides every bit.
+"""Carrier values to codes: the definition of every rounding. The other file that decides every bit.
 
 With e the exponent of |x|, but at least emin, and m the format's fraction bits:
 
@@ -65,9 +65,9 @@ def drawn(y, random, target):
 
 @kernel
 def within_window(y, random, target):
-    """Whether random bits not drawn yet could turn a step that was not taken into one that is."""
+    """Whether random bits not drawn yet, or what a sticky bit stands for, could turn a step into another."""
     short = (target.one - random) - (y - np.floor(y))
-    return (short > target.zero) & (short <= target.window)
+    return (short > target.window_low) & (short <= target.window_high)
 
 
 @kernel
@@ -87,7 +87,7 @@ def drawn_tiny(x, random, target):
 
 @kernel
 def undecided(x, random, target):
-    """Whether the result or its tininess hangs on random bits not drawn yet."""
+    """Whether the result or its tininess hangs on random bits not drawn yet, or on what a sticky bit stands for."""
     y, _ = scaled(x, target)
     magnitude = abs(x)
     sliver = (magnitude >= target.tiny_positive) & (magnitude < target.smallest_normal)
