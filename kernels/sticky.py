@@ -69,14 +69,6 @@ def threshold(value, y, random):
     return np.floor(y) * quantum, (1.0 - random) * quantum
 
 
-@kernel
-def replaced(value, up, not_tiny, target):
-    """A random number that takes the value up or not, and makes it tiny or not; what is not tiny goes up."""
-    y, _ = scaled(value, target)
-    y = abs(value) * target.sliver_scale if not_tiny else y
-    return 1.0 - (y - np.floor(y)) if up else 0.0
-
-
 # -- exact values against thresholds ---------------------------------------------------------------------------------
 
 
@@ -94,29 +86,32 @@ def outward(x, value):
 
 
 @kernel
+def four(a, b, c, d):
+    """An array of four numbers, for `sign_of_sum`."""
+    terms = np.empty(4)
+    terms[0], terms[1], terms[2], terms[3] = a, b, c, d
+    return terms
+
+
+@kernel
 def quotient_above(x, y, high, low, more):
     """A number with the sign of x + more - (high + low) * y."""
     first, second = halves(low)
-    return sign_of_sum(np.array([x, more, -high * y, -first * y, -second * y]))
+    terms = np.empty(5)
+    terms[0], terms[1] = x, more
+    terms[2], terms[3], terms[4] = -high * y, -first * y, -second * y
+    return sign_of_sum(terms)
 
 
 @kernel
 def root_reaches(x, y, high, low):
     """sqrt(x + y) >= high + low."""
     first, second = halves(low)
-    square = np.array(
-        [
-            x,
-            y,
-            -high * high,
-            -2.0 * high * first,
-            -2.0 * high * second,
-            -first * first,
-            -2.0 * first * second,
-            -second * second,
-        ]
-    )
-    return sign_of_sum(square) >= 0.0
+    terms = np.empty(8)
+    terms[0], terms[1] = x, y
+    terms[2], terms[3], terms[4] = -high * high, -first * first, -second * second
+    terms[5], terms[6], terms[7] = -2.0 * high * first, -2.0 * high * second, -2.0 * first * second
+    return sign_of_sum(terms) >= 0.0
 
 
 @kernel
@@ -133,13 +128,13 @@ def parts_reach(parts, y, z, value, more, high, low, target):
 @kernel
 def value_reaches(x, y, z, value, more, high, low, target):
     """The value and `more`."""
-    return sign_of_sum(np.array([abs(value), outward(more, value), -high, -low])) >= 0.0
+    return sign_of_sum(four(abs(value), outward(more, value), -high, -low)) >= 0.0
 
 
 @kernel
 def add_reaches(x, y, z, value, more, high, low, target):
     """x + y."""
-    return sign_of_sum(np.array([outward(x, value), outward(y, value), -high, -low])) >= 0.0
+    return sign_of_sum(four(outward(x, value), outward(y, value), -high, -low)) >= 0.0
 
 
 @kernel
@@ -211,7 +206,11 @@ REACHES = {
 
 @cache
 def settling(operation):
-    """settled(x, y, z, value, more, random, target): the random number that rounds `value` as `random` rounds the exact result."""
+    """settled(x, y, z, value, more, random, target): the random number that rounds `value` as `random` rounds the exact result.
+
+    It is 0, which takes no value up, or so much that the value's fraction just reaches the threshold. In half quanta, for tininess,
+    the fraction is the lesser one: what reaches the threshold there does so in quanta too.
+    """
     reaches = REACHES.get(operation, value_reaches)
 
     @kernel
@@ -219,13 +218,13 @@ def settling(operation):
         if not hidden(value, random, target):
             return random
         quanta, _ = scaled(value, target)
-        high, low = threshold(value, quanta, random)
-        up = reaches(x, y, z, value, more, high, low, target)
-        not_tiny = False
-        if in_sliver(value, target):
-            high, low = threshold(value, abs(value) * target.sliver_scale, random)
-            not_tiny = reaches(x, y, z, value, more, high, low, target)
-        return replaced(value, up, not_tiny, target)
+        result = 0.0
+        for _ in range(2 if in_sliver(value, target) else 1):
+            high, low = threshold(value, quanta, random)
+            if reaches(x, y, z, value, more, high, low, target):
+                result = 1.0 - (quanta - np.floor(quanta))
+            quanta = abs(value) * target.sliver_scale
+        return result
 
     return jit.referable(settled, operation)
 
