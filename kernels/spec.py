@@ -13,7 +13,18 @@ from typing import NamedTuple
 
 
 class Rounding(IntEnum):
-    """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding."""
+    """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding.
+
+    NEAREST_EVEN takes a tie to the even significand. With one bit of precision significands are 1, which is odd, and the
+    power of two above counts as 2: ties go to the larger number, as IEEE 754 4.3.1 has it. P3109 goes by the parity of codes there.
+
+    TO_ODD takes what is not exact to the neighbour with an odd significand; beyond the largest number it gives the largest,
+    odd or even, and never infinity (`overflow="nan"` aside).
+
+    STOCHASTIC goes up in magnitude with the probability floor(f * 2^w) / 2^w: f is the exact distance from the candidate below,
+    in units of that between the candidates, and w the number of random bits (`sr_bits`, 1 to 52). This holds in every
+    operation, function, conversion and stage of a sum, in all formats.
+    """
 
     NEAREST_EVEN = 0
     NEAREST_AWAY = 1
@@ -384,9 +395,7 @@ class Target(NamedTuple):
     smallest_normal: float
     sliver_scale: float  # stochastic tininess: 1 / spacing just below the smallest normal number, exponent unbounded
     window_low: float  # a step is open where the fraction falls short of the threshold by more than this
-    window_high: (
-        float  # and by no more than this: random bits not drawn yet lower the threshold, sticky bits hide the fraction
-    )
+    window_high: float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
     sticky_unit: float  # a value's sticky bit, of its power of two
 
 
@@ -489,9 +498,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     positive, negative = (thresholds(rule.rounding, side, carrier) for side in (False, True))
     spacing_exponent = emin(fmt) - 1 - fmt.mantissa_bits
     coming = 2.0**-16 - 2.0**-rule.random_width if rule.random_width > 16 and not rule.handed_bits else 0.0
-    shown = (
-        rule.value_bits - 2 - fmt.mantissa_bits
-    )  # fraction bits before the sticky one: thresholds of as many are clear of it
+    shown = rule.value_bits - 2 - fmt.mantissa_bits  # fraction bits before the sticky one, clear of thresholds as short
     hidden = 2.0**-shown / 2 if rule.random_width > shown else 0.0
     return Target(
         mantissa_bits=fmt.mantissa_bits,

@@ -3,8 +3,7 @@
 Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape;
 operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars. Sums of products
 (`vecdot`, `matmul`, `sum`, `conv2d` ...) take a `softfloat.Accumulator`, which says how they are summed. Mathematical
-functions (`exp`, `log`, `pow` ...) are correctly rounded, flags included; stochastic rounding sees 42 significant bits
-of their values (`softfloat.functions`).
+functions (`exp`, `log`, `pow` ...) are correctly rounded, flags included.
 
 Options, all keyword-only, with the defaults of `softfloat.Environment`, where each is described:
 
@@ -22,8 +21,8 @@ stream : int
     products, output and step are the address. Default 0.
 random_bits : array of integers
     The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the
-    dtype. A magnitude between two candidates with fraction f goes up if floor(f * 2^sr_bits) + random_bits >=
-    2^sr_bits. Not for sums of products, which round many times.
+    dtype. A magnitude goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits, f its distance from the candidate below
+    in units of the distance between the candidates, of the exact result. Not for sums of products, which round many times.
 
 Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
 range.
