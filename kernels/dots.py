@@ -31,6 +31,7 @@ from .accumulate import (
     leading_row,
     multiply_row,
     paired_payload_row,
+    round_drawn_row,
     round_row,
     watch_row,
 )
@@ -68,6 +69,8 @@ DEEPEST = 64  # levels of a tree over all that memory holds
 
 A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE, OPERAND = range(14)
 """Rows of working space."""
+PARTS = OPERAND + 2
+"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; `round_drawn_row` has the one before."""
 
 
 class Call(NamedTuple):
@@ -117,17 +120,19 @@ def copied(state):
 
 
 @row
-def stage(site, values, state, call):
-    """One rounding of a row, with its flags."""
+def stage(site, values, parts, state, call):
+    """One rounding of a row, with its flags. The exact values are the sums of so many parts; 0: `values` are exact."""
     stand_alone()
-    random = state.work[RANDOM]
-    if call.draws[site]:
-        steps, width = state.steps[site], call.draws[site]
+    steps, width = state.steps[site], call.draws[site]
+    integers, floats = call.ints[site], call.floats[site]
+    if width:
+        random = state.work[RANDOM]
         draw_row(random, state.start, state.stride, site, steps, call.key, call.stream, width)
+        last = PARTS + parts
+        round_drawn_row(values, state.work, PARTS, last, random, state.codes, state.raised, integers, floats)
     else:
-        random[:] = 0.0
+        round_row(values, state.codes, state.raised, integers, floats)
     state.steps[site] += 1
-    round_row(values, random, state.codes, state.raised, call.ints[site], call.floats[site])
     flags, raised = state.flags, state.raised
     for j in range(values.size):
         flags[j] |= raised[j]
@@ -141,7 +146,7 @@ def convert(site, values, state, call):
     flags = state.flags
     for j in range(values.size):
         flags[j] |= signals if values[j] != values[j] else 0
-    stage(site, values, state, call)
+    stage(site, values, 0, state, call)
 
 
 @row
@@ -163,10 +168,14 @@ def added(site, total, addend, state, call):
     work = state.work
     if call.how[COUNTING]:
         work[BEFORE, :] = total
+    if call.draws[site]:
+        for j in range(total.size):
+            work[PARTS, j] = total[j]
+            work[PARTS + 1, j] = addend[j]
     add_row(total, addend, state.flags, call.ints[site], call.floats[site])
     if call.how[COUNTING]:
         work[BEFORE_ROUNDING, :] = total
-    stage(site, total, state, call)
+    stage(site, total, 2, state, call)
     if call.how[COUNTING]:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
 
@@ -287,7 +296,7 @@ def finish(top, running, stack, addend, held, state, call):
         if top >= 0:
             z[:] = stack[0]
         if call.how[LONE_CONVERTED] and held == PRODUCT and not call.how[HAS_ADDEND]:
-            stage(RUNNING, z, state, call)
+            stage(RUNNING, z, 0, state, call)
     for chain in range(1, call.how[CHAINS] if joins else 1):
         added(RUNNING, z, running[chain], state, call)
     if joins and call.how[HAS_ADDEND]:
@@ -375,7 +384,7 @@ def contraction():
             width = min(LANES, columns - start)
             index = how[INDEX] + i * how[ROW_STRIDE] + start * stride
             state = State(
-                np.zeros((OPERAND + 1, width)),
+                np.zeros((PARTS + max(2, magics.size), width)),
                 np.zeros(width, np.int64),
                 np.zeros(width, np.int64),
                 np.zeros(width, np.int64),
@@ -390,7 +399,7 @@ def contraction():
             running = np.zeros((chains, width))
             totals = np.zeros((max(levels, 1), width))
             stack = np.zeros((DEEPEST if how[TREE] else 1, width))
-            bins = np.zeros((magics.size, width))
+            bins = work[PARTS : PARTS + magics.size]
             state.extremes[0, :] = np.inf
             state.extremes[1, :] = -np.inf
             addend = np.zeros(width)
@@ -421,7 +430,7 @@ def contraction():
                     load_row(work[B], b, i, n, start, True)
                 if how[PRODUCTS_ROUNDED]:
                     multiply_row(work[TERM], work[A], work[B], state.flags, ints[PRODUCT], floats[PRODUCT])
-                    stage(PRODUCT, work[TERM], state, call)
+                    stage(PRODUCT, work[TERM], 0, state, call)
                     if how[PAYLOADS]:
                         paired_payload_row(
                             operand_codes[2], work[TERM], work[A], work[B], operand_codes[0], operand_codes[1],
@@ -441,10 +450,17 @@ def contraction():
                 else:
                     if how[COUNTING]:
                         work[BEFORE, :] = z
+                    parts = 0
                     if kind == FUSED:
+                        if draws[RUNNING]:
+                            parts = 2
+                            for j in range(width):
+                                work[PARTS, j] = work[A, j] * work[B, j]
+                                work[PARTS + 1, j] = z[j]
                         fused_row(z, work[A], work[B], state.flags, ints[RUNNING], floats[RUNNING])
                     elif kind == EXACT:
                         exact_block(z, a, b, i, start, n * block, (n + 1) * block, bins, state, call)
+                        parts = magics.size
                     else:
                         if how[PRODUCTS_ROUNDED]:
                             work[A, :] = work[TERM]
@@ -452,7 +468,7 @@ def contraction():
                         aligned_block(z, a, b, i, start, n * block, (n + 1) * block, state, call)
                     if how[COUNTING]:
                         work[BEFORE_ROUNDING, :] = z
-                    stage(RUNNING, z, state, call)
+                    stage(RUNNING, z, parts, state, call)
                     if how[COUNTING]:
                         cut = work[CUT] if kind == ALIGNED else work[NOTHING]
                         before, exact = work[BEFORE], work[BEFORE_ROUNDING]

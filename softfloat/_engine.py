@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ Codes = np.ndarray[Any, np.dtype[Any]]
 NEAREST = Environment()
 FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
 
+TILE = 128  # positions whose random bits are drawn together: `prng.TILE`, without importing it
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
 SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
 
@@ -424,6 +426,25 @@ def rule_for(
     )
 
 
+# -- numbers of more bits than a carrier ---------------------------------------------------------------------------------
+
+
+def odd_float(exact: Fraction) -> float:
+    """A number as float64; one of more than 53 bits rounded to odd, so that a later rounding is the only one."""
+    if exact == 0:
+        return 0.0
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    exponent = min(max(exponent, -900), 900)  # beyond, every format rounds alike
+    scaled = magnitude / Fraction(2) ** (exponent - 53)
+    significand = min(max(int(scaled), 1), 1 << 55)
+    shift = max(significand.bit_length() - 53, 0)
+    kept = significand >> shift
+    sticky = Fraction(kept << shift) != scaled
+    odd = float((kept | sticky) << shift) * 2.0 ** (exponent - 53)
+    return -odd if exact < 0 else odd
+
+
 # -- randomness ------------------------------------------------------------------------------------------------------
 
 
@@ -439,6 +460,20 @@ class Draw:
 
 
 NO_BITS = flattened(np.empty(0, np.uint64))
+NOTHING_MORE, ALL_KNOWN = flattened(np.empty(0)), np.empty(0, np.bool_)
+"""For values that lack nothing."""
+
+
+def bits_at(drawn: Draw, places: Codes) -> Codes:
+    """The random bits of some elements."""
+    if drawn.handed.size:
+        return flattened(drawn.handed[places])
+    found = np.empty(places.size, np.uint64)
+    tile = np.empty(TILE)
+    for i, place in enumerate(places.tolist()):
+        loops().drawing()(tile, drawn.key, drawn.stream, place // TILE * TILE, drawn.width)
+        found[i] = int(tile[place % TILE] * 2.0**drawn.width)
+    return flattened(found)
 
 
 @lru_cache(maxsize=256)
@@ -667,20 +702,28 @@ def _direct_work(direct: Direct, job: Job) -> Work:
     return work
 
 
-def _drawn_work(job: Job) -> Work:
-    """The loop that serves every format under stochastic rounding."""
+def _drawn_work(job: Job, more: Codes | None = None) -> Work:
+    """The loop that serves every format under stochastic rounding; `more` is what the values lack."""
     assert job.drawn is not None
-    loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(job.fmt), job.each, job.propagates)
+    reading = job.reading(CARRIER64) if more is None else "convert_more"
+    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.each, job.propagates)
     known = numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises, extra, drawn = job.codes, job.raises, job.extra, job.drawn
+    lacking, unknown = (NOTHING_MORE, ALL_KNOWN) if more is None else (more, np.zeros(more.size, np.bool_))
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         spans = a[span], b[span], c[span], codes[span], raises[span]
-        return loop(*spans, extra, *known, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
+        tail = drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width
+        return loop(*spans, extra, lacking[span], unknown[span], *known, *tail)
 
     return work
+
+
+def drawn_more(more: Codes) -> Callable[[Job], Work]:
+    """The way to convert values that lack something, stochastically."""
+    return partial(_drawn_work, more=flattened(more))
 
 
 def _fast(family: str, job: Job) -> Direct:
@@ -711,7 +754,7 @@ def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None
     job = Job(operation, fmt.spec, fmt.spec, rule, [], NO_CODES, NO_CODES, False, 0.0, None)
     if drawn:
         loop = loops().elementwise_drawn(operation, is_unusual(fmt.spec), False, job.propagates)
-        known = 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+        known = 0.0, NOTHING_MORE, ALL_KNOWN, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
         source = draw(settings, None, 0, ())
 
         def ready_drawn(a: Codes, b: Codes, codes: Codes, stream: int) -> int:

@@ -95,7 +95,7 @@ class Environment:
     Parameters
     ----------
     rounding : Rounding or str
-        One of the seven modes; default "nearest_even".
+        One of the seven modes; default "nearest_even". `softfloat.Rounding` says how each treats ties and overflow.
     overflow : Overflow or str
         What a finite result beyond the largest becomes: "infinity" (IEEE 754 7.4: infinity or the largest finite
         value, as the rounding mode says; NaN in a format without infinity), "saturate" (the largest finite value) or
@@ -111,7 +111,8 @@ class Environment:
     nan : str
         NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "ipu" or "nvidia".
     sr_bits : int, optional
-        Random bits per stochastic rounding, 1 to 52; default 52.
+        Random bits w per stochastic rounding, 1 to 52; default 52. A magnitude whose exact distance from the candidate
+        below is f, of the distance between candidates, goes up with probability floor(f * 2^w) / 2^w.
     generator : str
         "philox4x32" or "xoroshiro128aox".
     seed : int, optional

@@ -79,6 +79,11 @@ class Format:
     ------
     TypeError, ValueError
         Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    Numbers below float8_e8m0fnu's second, 2^-126, go to the nearest: from 2^-127 up to 1.5 * 2^-127 to 2^-127. ml_dtypes and PyTorch
+    take all but 2^-127 itself to 2^-126 there; everywhere else the three agree.
     """
 
     name: str
@@ -328,7 +333,10 @@ class Format:
 
     @property
     def precision(self) -> int:
-        """Decimal digits that survive a round trip through the format."""
+        """Decimal digits that survive a round trip through the format: floor(mantissa_bits * log10(2)), as in numpy.finfo.
+
+        That is 0 with fewer than four fraction bits. ml_dtypes.finfo says 1 for its formats of eight bits. `p` is the precision in bits.
+        """
         return int(self.mantissa_bits * math.log10(2))
 
     @property

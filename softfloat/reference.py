@@ -111,10 +111,10 @@ OVERFLOW = int(Flags.OVERFLOW)
 DIVBYZERO = int(Flags.DIVBYZERO)
 INVALID = int(Flags.INVALID)
 
-CARRIER_BITS = 53  # what stochastic rounding sees of an exact value: a float64's significand, the last bit sticky
 MAXIMUM_RANDOM_BITS = 52
-FUNCTION_BITS = 42  # what it sees of a mathematical function's value
-ROOT_BITS = 128  # a root between two numbers this precise is on one side of every candidate, tie and carrier value
+ROOT_BITS = (
+    128  # a root between two numbers this precise is on one side of every candidate, tie and stochastic threshold
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,14 +395,8 @@ def _nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
     return i + 1 if up else i
 
 
-def _carried(magnitude: Fraction, bits: int) -> Fraction:
-    """Rounded to odd to some significant bits."""
-    spacing = _power(_exponent(magnitude) - (bits - 1))
-    return _nearby_integer(magnitude / spacing, False, Options(rounding=Rounding.TO_ODD)) * spacing
-
-
-def _round(value: Value, fmt: Format, rules: Options, seen: int = CARRIER_BITS) -> Result:
-    """The one rounding. The value is exact: finite, or infinite as the result of arithmetic. Stochastic rounding sees some of its bits."""
+def _round(value: Value, fmt: Format, rules: Options) -> Result:
+    """The one rounding. The value is exact: finite, or infinite as the result of arithmetic."""
     if value.negative and not value.is_zero and not fmt.signed:
         return _invalid(fmt, rules)
     if value.is_zero:
@@ -414,9 +408,7 @@ def _round(value: Value, fmt: Format, rules: Options, seen: int = CARRIER_BITS) 
             return _infinity(value.negative, fmt, rules), 0
         return _largest(value.negative, fmt) if rules.overflow is Overflow.SATURATE else _default_nan(fmt, rules), 0
 
-    exact = magnitude = value.magnitude
-    if rules.rounding is Rounding.STOCHASTIC:
-        magnitude = _carried(exact, seen)
+    magnitude = value.magnitude
     e, emin, m = _exponent(magnitude), _emin(fmt), fmt.mantissa_bits
     unbounded_spacing = _power(e - m)
     if e >= emin:
@@ -430,10 +422,10 @@ def _round(value: Value, fmt: Format, rules: Options, seen: int = CARRIER_BITS) 
 
     smallest = _power(emin)  # normal number
     if rules.tininess is Tininess.BEFORE:
-        tiny = exact < smallest
+        tiny = magnitude < smallest
     else:
         tiny = _nearby_integer(magnitude / unbounded_spacing, value.negative, rules) * unbounded_spacing < smallest
-    flags = INEXACT if rounded != exact else 0
+    flags = INEXACT if rounded != magnitude else 0
     if tiny and flags:
         flags |= UNDERFLOW
     if tiny and rules.ftz:
@@ -481,8 +473,8 @@ def round_exact(value: Value | Fraction | int, fmt: Format, **options: Any) -> R
     unsigned format, for zero in a format without zero, for NaN in a format without NaN. Rule: IEEE 754-2019 4.3, 7.4,
     7.5.
 
-    Stochastic rounding sees 53 significant bits of the value, the last one sticky (rounded to odd). With y = |value| /
-    spacing it goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >= 2^sr_bits.
+    With y = |value| / spacing, stochastic rounding goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >=
+    2^sr_bits.
 
     Raises
     ------
@@ -565,9 +557,7 @@ def convert(code: int, src: Format, dst: Format, **options: Any) -> Result:
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def _arithmetic(
-    exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any], seen: int = CARRIER_BITS
-) -> Result:
+def _arithmetic(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any]) -> Result:
     """Decode, settle NaNs, work exactly, round."""
     rules = _rules(fmt, options)
     values = [_operand(code, fmt, rules) for code in codes]
@@ -576,7 +566,7 @@ def _arithmetic(
     result, flags = exact(*values, rules)
     if result is None:
         return _invalid(fmt, rules)
-    code, raised = _round(result, fmt, rules, seen)
+    code, raised = _round(result, fmt, rules)
     return code, flags | raised
 
 
@@ -724,7 +714,7 @@ def fma(a: int, b: int, c: int, fmt: Format, **options: Any) -> Result:
 # -- mathematical functions ------------------------------------------------------------------------------------------
 
 SETTLED_BITS = (
-    64  # two numbers between the same neighbours of 64 bits are on one side of every candidate, tie and carrier value
+    128  # numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold
 )
 BEYOND = 2000  # 2^2000 overflows every format, 2^-2000 is on the same side of everything as any smaller number
 LOST_BITS = (
@@ -740,7 +730,7 @@ def _mpf(x: Fraction) -> Any:
 
 @lru_cache(maxsize=1 << 18)
 def _settled(compute: Callable[..., Any], *operands: Fraction) -> Fraction:
-    """A number between the same neighbours of 64 bits as a value that has no 64 bits itself; mpmath computes it ever more precisely."""
+    """A number between the same neighbours of 128 bits as a value that has no 128 bits itself; mpmath computes it ever more precisely."""
     precision = 256
     while True:
         with mpmath.workprec(precision):
@@ -934,12 +924,12 @@ def _analytic(name: str) -> Callable[..., Result]:
         return _finite(how.value(real))
 
     def function(a: int, fmt: Format, **options: Any) -> Result:
-        return _arithmetic(exact, (a,), fmt, options, FUNCTION_BITS)
+        return _arithmetic(exact, (a,), fmt, options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{how.summary} (IEEE 754-2019 9.2).\n\n    Flags: INVALID outside the domain and for signalling NaNs; DIVBYZERO at "
-        "poles; those of `round_exact`, of\n    whose 53 bits stochastic rounding sees 42. Errors as `round_exact`.\n    "
+        "poles; those of `round_exact`.\n    Errors as `round_exact`.\n    "
     )
     return function
 
@@ -993,7 +983,7 @@ def pow(a: int, b: int, fmt: Format, **options: Any) -> Result:
     """a^b (IEEE 754-2019 9.2.1); 1 for b = 0 and for a = 1, beside quiet NaNs too.
 
     Flags: INVALID for negative finite a and b that is no integer, and signalling NaNs; DIVBYZERO for zero to a negative
-    finite power; those of `round_exact`, of whose 53 bits stochastic rounding sees 42. Errors as `round_exact`.
+    finite power; those of `round_exact`. Errors as `round_exact`.
     """
     rules = _rules(fmt, options)
     x, y = _operand(a, fmt, rules), _operand(b, fmt, rules)
@@ -1002,7 +992,7 @@ def pow(a: int, b: int, fmt: Format, **options: Any) -> Result:
     if (y.is_zero or unit) and not signals:
         code, raised = _round(Value(Kind.FINITE, False, Fraction(1)), fmt, rules)
         return code, raised | _signals((x, y), rules)
-    return _arithmetic(_power_of, (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(_power_of, (a, b), fmt, options)
 
 
 def _root_of_squares(x: Value, y: Value, rules: Options) -> Exact:
@@ -1044,10 +1034,9 @@ def _angle(y: Value, x: Value, rules: Options) -> Exact:
 def atan2(a: int, b: int, fmt: Format, **options: Any) -> Result:
     """The angle of the point (b, a) (IEEE 754-2019 9.2.1).
 
-    Flags: INVALID for signalling NaNs; those of `round_exact`, of whose 53 bits stochastic rounding sees 42. Errors as
-    `round_exact`.
+    Flags: INVALID for signalling NaNs; those of `round_exact`. Errors as `round_exact`.
     """
-    return _arithmetic(_angle, (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(_angle, (a, b), fmt, options)
 
 
 def _natural_sum(a: Any, b: Any) -> Any:
@@ -1073,12 +1062,12 @@ def _log_of_sum(x: Value, y: Value, compute: Callable[..., Any]) -> Exact:
 
 def logaddexp(a: int, b: int, fmt: Format, **options: Any) -> Result:
     """log(e^a + e^b) (numpy.logaddexp). Flags and errors as `atan2`."""
-    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _natural_sum), (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _natural_sum), (a, b), fmt, options)
 
 
 def logaddexp2(a: int, b: int, fmt: Format, **options: Any) -> Result:
     """log2(2^a + 2^b) (numpy.logaddexp2). Flags and errors as `atan2`."""
-    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _binary_sum), (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _binary_sum), (a, b), fmt, options)
 
 
 def _floor_of_quotient(x: Value, y: Value, rules: Options) -> Exact:

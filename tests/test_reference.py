@@ -623,12 +623,10 @@ def test_stochastic_counts(bits: int) -> None:
         assert ups == numerator * 2**bits // 64
 
 
-def test_stochastic_rounding_sees_a_sticky_bit() -> None:
-    """1 + 2^-11 + 2^-80 is carried as 1 + 2^-11 + 2^-52: one random number in 2^42 more goes up than for 1 + 2^-11."""
-    tie, above = 1 + Fraction(1, 2**11), 1 + Fraction(1, 2**11) + Fraction(1, 2**80)
-    threshold = 2**51
-    carried = 2**10  # 2^-52 in units of 2^-52 of the spacing 2^-10
-    for value, least in ((tie, threshold), (above, threshold - carried)):
+def test_stochastic_rounding_sees_the_exact_value() -> None:
+    """floor(f * 2^52) of a half, and of a little more and a little less."""
+    half, little = 1 + Fraction(1, 2**11), Fraction(1, 2**80)
+    for value, least in ((half, 2**51), (half + little, 2**51), (half - little, 2**51 + 1)):
         for bits, code in ((least - 1, 0x3C00), (least, 0x3C01)):
             assert ref.encode(value, F16, rounding="stochastic", random_bits=bits) == (code, X)
 
