@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import math
 import pickle
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from functorch.compile import aot_function  # noqa: E402 -- after the skip
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402 -- after the skip
+from torch.export import export  # noqa: E402 -- after the skip
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402 -- after the skip
 
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import accumulators, bits, reference  # noqa: E402
@@ -819,6 +826,68 @@ def test_refusals_name_the_module() -> None:
         net.eval()(half(1, 3, 8))
 
 
+HANDED_OVER: dict[str, Callable[[Any, Any], Any]] = {
+    "thread": lambda pool, f: in_thread(f),
+    "thread of a thread": lambda pool, f: in_thread(lambda: in_thread(f)),
+    "new pool": lambda pool, f: ThreadPoolExecutor(1).submit(f).result(),
+    "old pool": lambda pool, f: pool.submit(f).result(),
+    "old pool, map": lambda pool, f: next(pool.map(lambda _: f(), [0])),
+    "asyncio": lambda pool, f: asyncio.run(asyncio.to_thread(f)),
+}
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    """What a thread of its own returns."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+@pytest.mark.parametrize("way", HANDED_OVER)
+def test_threads_of_a_block_do_not_compute_natively(way: str) -> None:
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+    x = torch.full((1,), 60000.0, dtype=HALF)
+
+    def emulated() -> float:
+        with emulate(softfloat.Environment(overflow="saturate")):
+            return (x + x).item()
+
+    def moved() -> float:
+        return (torch.stack([x.clone(), x]).to(HALF).float() + 1).sum().item()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: None).result()
+        hand_over = HANDED_OVER[way]
+        with emulate():
+            for native in (lambda: x + x, lambda: x @ x, lambda: x.float().half(), lambda: F.linear(x, x[None])):
+                with pytest.raises(UnemulatedOperatorError, match="open another, with an environment of its own"):
+                    hand_over(pool, native)
+            assert hand_over(pool, emulated) == 65504
+            assert hand_over(pool, moved) == 120002
+        assert hand_over(pool, lambda: (x + x).item()) == math.inf
+    assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)
+
+
+def test_a_thread_may_outlive_the_block_that_started_it() -> None:
+    x, ended = torch.full((1,), 60000.0, dtype=HALF), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        with emulate():
+            found = pool.submit(lambda: ended.wait(10) and (x + x).item())
+        ended.set()
+        assert found.result() == math.inf
+
+
 def test_tensors_elsewhere_are_refused() -> None:
     x = torch.empty(2, dtype=HALF, device="meta")
     with emulate():
@@ -904,6 +973,90 @@ def test_threads_do_not_see_each_others_blocks() -> None:
     assert found[0] == 65504
     assert math.isnan(found[1])
     assert torch.compile is original
+
+
+TRACES: dict[str, Callable[[Any, Any], Any]] = {
+    "make_fx": lambda f, x: make_fx(f)(x),
+    "make_fx of shapes": lambda f, x: make_fx(f, tracing_mode="symbolic")(x),
+    "export": lambda f, x: torch.export.export(f, (x,)),
+    "export, strict": lambda f, x: torch.export.export(f, (x,), strict=True),
+    "export of another name": lambda f, x: export(f, (x,)),
+    "jit.trace": lambda f, x: torch.jit.trace(f, (x,)),
+    "fake tensors": lambda f, x: f(FakeTensorMode(allow_non_fake_inputs=True).from_tensor(x)),
+    "functional tensors": lambda f, x: aot_function(f, lambda graph, _: graph)(x.requires_grad_()),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's tracers
+@pytest.mark.parametrize("name", TRACES)
+def test_tracing_is_refused(name: str) -> None:
+    """A layer's `device` query is what made the process end: PyTorch takes no exceptions there."""
+    layer, x = torch.nn.Linear(2, 2).half(), half(2)
+    with emulate(), pytest.raises(UnemulatedOperatorError, match="trace outside of emulate, and run inside"):
+        TRACES[name](layer, x)
+    with pytest.raises(UnemulatedOperatorError, match="ProxyTorchDispatchMode"):
+        make_fx(emulate()(lambda x: x * 3))(x)
+
+
+def test_traced_graphs_run() -> None:
+    """One rounding of 60000 + 60000, and it is emulated."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + x
+
+    x = torch.full((1,), 60000.0, dtype=HALF)
+    graphs = [make_fx(Net())(x), torch.export.export(Net(), (x,)).module(), torch.fx.symbolic_trace(Net())]
+    with emulate(softfloat.Environment(overflow="saturate")):
+        assert [graph(x).item() for graph in graphs] == [65504] * 3
+
+
+class Pair(torch.Tensor):
+    """A tensor that consists of another."""
+
+    @staticmethod
+    def __new__(cls, held: Any) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=torch.float32)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __tensor_flatten__(self) -> Any:
+        return ["held"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return cls(func(*[x.held if isinstance(x, cls) else x for x in args], **(kwargs or {})))
+
+
+class Own(torch.Tensor):
+    """A tensor that hands on what it is asked to compute."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+def test_tensors_with_a_dispatch_of_their_own() -> None:
+    """What a class computes with the tensors it consists of is emulated, whatever dtype it shows."""
+    x = torch.full((1,), 60000.0, dtype=HALF)
+    nested = torch.nested.nested_tensor([x, x], layout=torch.jagged)
+    with emulate(softfloat.Environment(overflow="saturate")):
+        assert (Pair(x) + Pair(x)).held.item() == 65504
+        assert (nested + nested).values().tolist() == [65504, 65504]
+        with pytest.raises(UnemulatedOperatorError, match="Own computes in a __torch_dispatch__"):
+            x.as_subclass(Own) + x
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of PyTorch's own decompositions
+def test_queries_have_no_numbers() -> None:
+    """Forward differentiation asks whether tensors share memory."""
+    x = half(3)
+    with emulate(record=True) as emulation:
+        value, tangent = torch.func.jvp(lambda x: x * x, (x,), (torch.ones_like(x),))
+    assert same(value, x * x)
+    assert same(tangent, x + x)
+    assert {o.function for o in emulation.trace} <= {"mul", "add"}
 
 
 def test_operators_that_have_no_kernel_are_taken_apart() -> None:

@@ -17,7 +17,7 @@ from softfloat.torch._pointwise import STEPS
 from softfloat.torch._products import CONVOLUTIONS, PRODUCTS
 from softfloat.torch._unit import Unit
 
-__all__ = ["Plan", "involved", "planned"]
+__all__ = ["Plan", "computes", "involved", "planned", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -47,6 +47,20 @@ def involved(arguments: Iterable[Any]) -> bool:
 def touches(args: Arguments, kwargs: Keywords) -> bool:
     """`involved`, for an operator's arguments."""
     return involved(args) or bool(kwargs and involved(kwargs.values()))
+
+
+def computes(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
+    """Whether an operator on narrow tensors does more than move and compare elements."""
+    if not touches(args, kwargs):
+        return False
+    plan = planned(operator)
+    if plan is cast:
+        return kwargs.get("dtype") in NARROW and kwargs.get("dtype") != args[0].dtype
+    if plan is copy_:
+        return bool(args[0].dtype != args[1].dtype)
+    if plan is joined:
+        return len({x.dtype for x in args[0]}) > 1
+    return plan is not native and plan is not move and _private.decomposition(operator) is None
 
 
 # -- promotion -------------------------------------------------------------------------------------------------------

@@ -6,31 +6,41 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from typing import Any, Protocol
 
 import torch
+import torch.export
 from torch._ops import OpOverload
 from torch.autograd.graph import register_multi_grad_hook
 from torch.nn.modules.module import register_module_forward_hook
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils import checkpoint
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 from torch.utils.module_tracker import ModuleTracker
 
 __all__ = [
     "DispatchMode",
     "OpOverload",
+    "Region",
     "Tracker",
     "argument_names",
+    "asks",
     "attention_in_its_dtype",
-    "compiled_calls",
     "decomposition",
+    "dispatching",
+    "emulating",
     "found_infinite",
     "in_backward",
     "is_view",
+    "patched",
     "raise_scale",
     "schema_name",
+    "takes_itself_apart",
+    "tracer",
     "written",
 ]
 
@@ -73,6 +83,40 @@ def decomposition(operator: OpOverload) -> Callable[..., Any] | None:
     """What the operator is made of, if it has no kernel of its own; under `torch.inference_mode` modes see such operators."""
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     return operator.decompose if operator.has_kernel_for_dispatch_key(key) else None
+
+
+TRACERS = ("FAKE", "PROXY", "FUNCTIONAL")
+"""PyTorch's own modes, which are called after all others: they see what an emulation is made of, not the operator."""
+
+
+def dispatching(types: Iterable[type]) -> list[type]:
+    """Of the operands' types, those that have a `__torch_dispatch__` of their own."""
+    return [x for x in types if x.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl]  # type: ignore[attr-defined]
+
+
+def tracer(types: Iterable[type]) -> str:
+    """What records operators here instead of computing numbers, by name; empty where nothing does. `types`: of `dispatching`."""
+    for kind in types:
+        if kind.__module__.startswith("torch._subclasses."):
+            return kind.__name__
+    if torch._C._len_torch_dispatch_stack():
+        for name in TRACERS:
+            mode = torch._C._get_dispatch_mode(getattr(torch._C._TorchDispatchModeKey, name))
+            if mode is not None:
+                return type(mode).__name__
+    return ""
+
+
+def takes_itself_apart(kind: type) -> bool:
+    """Whether tensors of a class consist of others, which its `__torch_dispatch__` computes with."""
+    return is_traceable_wrapper_subclass_type(kind)
+
+
+def asks(operator: OpOverload) -> bool:
+    """Whether an operator only asks for what is not a number: its schema has no tensor to return or to write to."""
+    if operator.namespace not in ("aten", "prim") or written(operator):
+        return False
+    return not any("Tensor" in str(x.type) for x in operator._schema.returns)
 
 
 def in_backward() -> bool:
@@ -156,7 +200,7 @@ def attention_in_its_dtype() -> Iterator[None]:
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(before)
 
 
-# -- the compiler ----------------------------------------------------------------------------------------------------
+# -- ways around -------------------------------------------------------------------------------------------------------
 
 
 def _eval_frame() -> Any:
@@ -164,8 +208,32 @@ def _eval_frame() -> Any:
     return sys.modules.get("torch._dynamo.eval_frame")
 
 
+class Session(Protocol):
+    """What an emulation does, in the thread where it is open, about PyTorch's and Python's ways around it."""
+
+    def refuse_compiled(self) -> None:
+        """Raise, where a compiler would be used."""
+
+    def refuse_traced(self) -> None:
+        """Raise, where a graph would be recorded."""
+
+    def checkpointed(self, region: Region) -> AbstractContextManager[None]:
+        """Around each run of a function whose activations are computed again."""
+
+    def elsewhere(self) -> AbstractContextManager[Any]:
+        """Around what another thread runs for this one."""
+
+
+@dataclass
+class Region:
+    """A function whose activations are computed again: the operations of its first run, and the numbers they took."""
+
+    taken: list[tuple[str, int]] = field(default_factory=list)
+    complete: bool = False
+
+
 class _Patch:
-    """Functions of PyTorch replaced while any thread wants it, and put back when none does."""
+    """Functions of PyTorch and Python replaced while any thread wants it, and put back when none does."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -173,16 +241,22 @@ class _Patch:
         self._replaced: dict[tuple[Any, str], Any] = {}
         self.here = threading.local()
 
-    def begin(self, refuse: Callable[[], None]) -> None:
-        """In this thread, from now on, call `refuse` where a compiler would be used."""
+    def begin(self, session: Session) -> None:
+        """In this thread, from now on, ask the session."""
         stack = self.here.__dict__.setdefault("stack", [])
         with self._lock:
             self._wanted += 1
-            self._replace(torch, "compile", lambda _: True)
+            self._replace(torch, "compile", self._uncompiled)
             frames = _eval_frame()
             if frames is not None:
-                self._replace(frames, "_callback_from_stance", lambda callback: callback is not None)
-        stack.append(refuse)
+                self._replace(frames, "_callback_from_stance", self._uncompiled)
+            self._replace(torch.export, "export", self._untraced)
+            self._replace(torch.jit, "trace", self._untraced)
+            self._replace(checkpoint, "CheckpointFunction", self._reentrant)
+            self._replace(checkpoint, "_checkpoint_without_reentrant_generator", self._without_reentrant)
+            self._replace(threading.Thread, "start", self._started)
+            self._replace(ThreadPoolExecutor, "submit", self._submitted)
+        stack.append(session)
 
     def end(self) -> None:
         """Undo the last `begin` of this thread."""
@@ -194,39 +268,140 @@ class _Patch:
                     setattr(owner, name, original)
                 self._replaced.clear()
 
-    def _replace(self, owner: Any, name: str, refused: Callable[[Any], bool]) -> None:
-        """Refuse what returns something that is refused; None stands for no compiler."""
-        if (owner, name) in self._replaced:
-            return
-        original = self._replaced[owner, name] = getattr(owner, name)
+    def innermost(self) -> Session | None:
+        """That of the innermost emulation open in this thread."""
+        stack = self.here.__dict__.get("stack")
+        return stack[-1] if stack else None
 
+    def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        if (owner, name) not in self._replaced:
+            original = self._replaced[owner, name] = getattr(owner, name)
+            setattr(owner, name, make(original))
+
+    def _uncompiled(self, original: Any) -> Any:
+        """Refuse what returns a compiler; None stands for no compiler."""
+
+        @wraps(original)
         def refusing(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
-            stack = self.here.__dict__.get("stack")
-            if stack and refused(result):
-                stack[-1]()
+            session = self.innermost()
+            if session is not None and result is not None:
+                session.refuse_compiled()
             return result
 
-        setattr(owner, name, refusing)
+        return refusing
+
+    def _untraced(self, original: Any) -> Any:
+        """Refuse at once: what fails within makes PyTorch end the process in some versions."""
+
+        @wraps(original)
+        def refusing(*arguments: Any, **options: Any) -> Any:
+            session = self.innermost()
+            if session is not None:
+                session.refuse_traced()
+            return original(*arguments, **options)
+
+        return refusing
+
+    # -- activation checkpointing --
+
+    @contextmanager
+    def _run(self, region: Region) -> Iterator[None]:
+        session = self.innermost()
+        with nullcontext() if session is None else session.checkpointed(region):
+            yield
+
+    def _again(self, function: Any, region: Region) -> Any:
+        @wraps(function, updated=())
+        def again(*arguments: Any, **options: Any) -> Any:
+            with self._run(region):
+                return function(*arguments, **options)
+
+        return again
+
+    def _reentrant(self, original: Any) -> Any:
+        """The function is run by what stands in, both times."""
+
+        class Standing(original):
+            @staticmethod
+            def apply(function: Any, *arguments: Any) -> Any:
+                return original.apply(self._again(function, Region()), *arguments)
+
+        return Standing
+
+    def _without_reentrant(self, original: Any) -> Any:
+        """The function is run by the caller while the generator waits, and by the generator's own the second time."""
+
+        @wraps(original)
+        def generator(function: Any, *arguments: Any, **options: Any) -> Any:
+            region = Region()
+            with self._run(region):
+                yield from original(self._again(function, region), *arguments, **options)
+
+        return generator
+
+    # -- other threads --
+
+    def _caller(self) -> Session | None:
+        """The session that threads started here are told of: also that of a thread which was started so itself."""
+        return self.innermost() or self.here.__dict__.get("caller")
+
+    def _told(self, session: Session, function: Any) -> Any:
+        def told(*arguments: Any, **options: Any) -> Any:
+            outer, self.here.caller = self.here.__dict__.get("caller"), session
+            try:
+                with session.elsewhere():
+                    return function(*arguments, **options)
+            finally:
+                self.here.caller = outer
+
+        return told
+
+    def _started(self, original: Any) -> Any:
+        @wraps(original)
+        def start(thread: threading.Thread) -> None:
+            session = self._caller()
+            if session is not None:
+                thread.run = self._told(session, thread.run)  # type: ignore[method-assign]
+            original(thread)
+
+        return start
+
+    def _submitted(self, original: Any) -> Any:
+        """Threads of a pool may be older than the emulation."""
+
+        @wraps(original)
+        def submit(pool: Any, function: Any, /, *arguments: Any, **options: Any) -> Any:
+            session = self._caller()
+            return original(pool, function if session is None else self._told(session, function), *arguments, **options)
+
+        return submit
 
 
 _PATCH = _Patch()
 
 
+def emulating() -> bool:
+    """Whether an emulation is open in this thread."""
+    return _PATCH.innermost() is not None
+
+
 @contextmanager
-def compiled_calls(refuse: Callable[[], None]) -> Iterator[None]:
-    """Within it, in this thread, making or calling what `torch.compile` makes calls `refuse`, which raises."""
+def patched(session: Session) -> Iterator[None]:
+    """Within it, in this thread, ways around the emulation ask the session; casts that autocast keeps do not pass either border."""
     if torch.compiler.is_compiling():
-        refuse()
+        session.refuse_compiled()
     if _eval_frame() is not None:
         from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
         if get_eval_frame_callback() is not None:
-            refuse()
-    _PATCH.begin(refuse)
+            session.refuse_compiled()
+    _PATCH.begin(session)
+    torch.clear_autocast_cache()
     try:
         yield
     finally:
+        torch.clear_autocast_cache()
         _PATCH.end()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -149,6 +150,8 @@ class Unit:
         self.stable_statistics = stable_statistics
         self.tracker = _private.Tracker()
         self.operator: Any = None
+        self._recording: tuple[_private.Region, ...] = ()
+        self._replayed: Iterator[tuple[str, int]] | None = None
 
     @property
     def environment(self) -> Environment:
@@ -180,7 +183,9 @@ class Unit:
     def run(self, function: Callable[..., Any], *operands: Any, **options: Any) -> Codes:
         """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
         environment = self._environment or current_environment()
-        stream, traps = environment.next_stream(), int(environment.traps)  # type: ignore[arg-type]
+        traps = int(environment.traps)  # type: ignore[arg-type]
+        again = self._recording or self._replayed is not None
+        stream = self._numbered(function.__name__, environment) if again else environment.next_stream()
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
         if self.tallies is not None:
@@ -208,6 +213,43 @@ class Unit:
                 Operation(operator, module, backward, name, kept, dict(options), environment, stream, kept_result)
             )
         return result
+
+    # -- activation checkpointing ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def running(self, region: _private.Region) -> Iterator[None]:
+        """Around each run of a checkpointed function: later runs take the numbers of the first, and so its random bits.
+
+        Without casts that autocast keeps: of weights that others use too there would be some in one run only.
+        """
+        torch.clear_autocast_cache()
+        before = self._recording, self._replayed
+        if region.complete:
+            self._recording, self._replayed = (), iter(region.taken)
+        else:
+            self._recording = (*self._recording, region)
+        try:
+            yield
+        finally:
+            region.complete = True
+            self._recording, self._replayed = before
+
+    def _numbered(self, name: str, environment: Environment) -> int:
+        """The number of the operation that is about to run, in a checkpointed function."""
+        if self._replayed is None:
+            stream = environment.next_stream()
+        else:
+            first, stream = next(self._replayed, ("nothing", -1))
+            if first != name:
+                if environment.seed is not None:
+                    raise UnsupportedArguments(
+                        f"a checkpointed function computes {name} where its first run computed {first}, and would draw "
+                        "other random numbers; it must run the same operations each time"
+                    )
+                stream = environment.next_stream()
+        for region in self._recording:
+            region.taken.append((name, stream))
+        return stream
 
     def _counted(
         self,
