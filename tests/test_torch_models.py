@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -576,3 +578,59 @@ def test_modules_in_records() -> None:
     assert forward == [("aten.addmm.default", "Attention.projection"), *[("aten.bmm.default", "Attention")] * 2]
     backward = [o.module for o in emulation.trace if o.backward and o.operator == "aten.mm.default"]
     assert set(backward) == {"Attention.projection"}
+
+
+class Block(nn.Module):
+    """A layer behind which modules return their argument, one that is called by keyword, and arithmetic of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projection = nn.Linear(3, 3)
+        self.same = nn.Sequential(nn.Identity(), nn.Dropout(0.5).eval(), nn.Flatten())
+        self.last = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(input=self.same(self.projection(x)) * 2)
+
+
+@pytest.mark.parametrize("run", ["plain", "reentrant", "not reentrant", "another block"])
+def test_backward_is_booked_to_the_module_that_computed(run: str) -> None:
+    net, x = Block().half(), torch.ones(4, 3, dtype=HALF, requires_grad=True)
+    forward = emulate(record=True)
+    backward = emulate(record=True) if run == "another block" else forward
+    with forward:
+        y = net(x) if "reentrant" not in run else checkpoint(net, x, use_reentrant=run == "reentrant")
+        loss = y.sum()
+        if backward is forward:
+            loss.backward()
+    if backward is not forward:
+        with backward:
+            loss.backward()
+    found = {(o.operator, o.module) for o in backward.trace if o.backward}
+    gradients = {"aten.mm.default", "aten.sum.dim_IntList", "aten.mul.Tensor"}
+    assert {x for x in found if x[0] in gradients} == {
+        *itertools.product(("aten.mm.default", "aten.sum.dim_IntList"), ("Block.projection", "Block.last")),
+        ("aten.mul.Tensor", "Block"),
+    }
+    again = {x for x in found if x[0] == "aten.addmm.default"}
+    assert again <= {("aten.addmm.default", "Block.projection"), ("aten.addmm.default", "Block.last")}
+    assert bool(again) == ("reentrant" in run)
+
+
+def test_modules_of_other_threads_are_not_entered() -> None:
+    """Hooks on modules are every thread's; what this one computes is in none."""
+    x, entered, computed = torch.ones(2, dtype=HALF), threading.Event(), threading.Event()
+
+    class Waits(nn.Module):
+        def forward(self) -> None:
+            entered.set()
+            computed.wait(10)
+
+    with emulate(record=True) as emulation:
+        thread = threading.Thread(target=Waits())
+        thread.start()
+        entered.wait(10)
+        x + x
+        computed.set()
+        thread.join()
+    assert [o.module for o in emulation.trace] == [""]

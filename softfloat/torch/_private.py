@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.export
 from torch._ops import OpOverload
-from torch.autograd.graph import register_multi_grad_hook
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils import checkpoint
-from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass_type
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.module_tracker import ModuleTracker
 
@@ -109,7 +107,7 @@ def tracer(types: Iterable[type]) -> str:
 
 def takes_itself_apart(kind: type) -> bool:
     """Whether tensors of a class consist of others, which its `__torch_dispatch__` computes with."""
-    return is_traceable_wrapper_subclass_type(kind)
+    return hasattr(kind, "__tensor_flatten__")
 
 
 def asks(operator: OpOverload) -> bool:
@@ -124,69 +122,74 @@ def in_backward() -> bool:
     return int(torch._C._current_graph_task_id()) != -1
 
 
-MOST_HOOKS = 1 << 14  # of past modules, to be taken down at the end: older ones are those of graphs long gone
+MODULE = "softfloat module"
+"""Where a node of the graph keeps the module that made it."""
 
 
-class Names(dict[str, None]):
-    """A set that remembers the order."""
+def _book(output: Any, module: str, start: int) -> None:
+    """Tell the nodes that lead to an output, and were made from `start` on, that a module made them; its parts have told theirs."""
+    nodes = [x.grad_fn for x in tree_leaves(output) if isinstance(x, torch.Tensor)]
+    seen: set[Any] = set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen or node._sequence_nr() < start:
+            continue
+        seen.add(node)
+        node.metadata.setdefault(MODULE, module)
+        nodes.extend(each for each, _ in node.next_functions)
 
-    def add(self, name: str) -> None:
-        self[name] = None
 
-    def remove(self, name: str) -> None:
-        del self[name]
+class Entry(NamedTuple):
+    """A module being executed: its path, the backward pass that entered it (-1: none), the number of the graph's next node."""
 
-
-def _computed(tree: Any) -> list[torch.Tensor]:
-    """Tensors that autograd computed: `torch.autograd.grad` does not stand the tracker's hooks on leaves."""
-    return [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.grad_fn is not None]
+    module: str
+    task: int
+    start: int
 
 
 class Tracker(ModuleTracker):
-    """A `ModuleTracker` that knows which module was entered last, and does not grow with every step."""
+    """A `ModuleTracker` that goes by the nodes of the graph: in the backward pass the module is the one that made the node being run.
+
+    Hooks on tensors cannot tell modules apart that return their argument. A module leaves its nodes their owner when it
+    is left: those that its parts have are taken by then.
+    """
 
     _fw_post_handle: Any
 
     def __init__(self) -> None:
         super().__init__()
-        self._hooks: Any = deque(maxlen=MOST_HOOKS)
+        self._entries: list[Entry] = []
+        self._thread = 0
 
     def __enter__(self) -> Tracker:
         """Modules are left by exceptions, too."""
+        self._thread = threading.get_ident()
+        self._entries.clear()
         super().__enter__()
         self._fw_post_handle.remove()
         self._fw_post_handle = register_module_forward_hook(self._fw_post_hook, always_call=True)
         return self
 
     def _fw_pre_hook(self, mod: Any, input: Any) -> None:
-        super()._fw_pre_hook(mod, _computed(input))
+        if threading.get_ident() == self._thread:  # hooks are every thread's
+            task, start = torch._C._current_graph_task_id(), torch.autograd._get_sequence_nr()
+            self._entries.append(Entry(self._get_mod_name(mod), task, start))
 
     def _fw_post_hook(self, mod: Any, input: Any, output: Any) -> None:
-        """Backward, a module is entered with the first gradient of its outputs: of all, PyTorch does not call for what `backward` starts from."""
-        super()._fw_post_hook(mod, (), ())
-        outputs = _computed(output)
-        if outputs:
-            enter = self._get_append_fn(self._get_mod_name(mod), True)
-            self._hooks.append(register_multi_grad_hook(outputs, enter, mode="any"))
-
-    @property
-    def parents(self) -> Any:
-        """Names of the modules being executed, in the order they were entered."""
-        return self._names
-
-    @parents.setter
-    def parents(self, names: Iterable[str]) -> None:
-        self._names = Names.fromkeys(names)
+        if threading.get_ident() != self._thread or not self._entries:
+            return
+        entry = self._entries[-1]
+        if entry.module == self._get_mod_name(mod):  # not one that was entered before the tracker was
+            self._entries.pop()
+            _book(output, entry.module, entry.start)
 
     def innermost(self) -> str:
-        """The module entered last among those that contain no other; empty outside modules.
-
-        Backward, a module whose inputs need no gradient is never left, and one that contains others is entered after
-        them.
-        """
-        names = [name for name in self._names if name != "Global"]
-        leaves = [name for name in names if not any(other.startswith(f"{name}.") for other in names)]
-        return leaves[-1] if leaves else ""
+        """The module entered last in the forward or backward pass going on, else that of the node being run; empty outside modules."""
+        task = torch._C._current_graph_task_id()
+        if self._entries and self._entries[-1].task == task:
+            return self._entries[-1].module
+        node = torch._C._current_autograd_node() if task != -1 else None
+        return "" if node is None else node.metadata.get(MODULE, "")
 
 
 @contextmanager
