@@ -520,6 +520,21 @@ def test_accumulators_by_format_and_by_environment() -> None:
         ones @ ones.T
 
 
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_accumulators_that_take_other_formats_are_refused(by: str) -> None:
+    x = torch.ones(2, 2, dtype=BRAIN)
+    how = accumulators.amp("half")
+    block = emulate(matmul=how) if by == "argument" else emulate(softfloat.Environment(accumulator=how))
+    name = "matmul" if by == "argument" else "the environment's accumulator"
+    message = (
+        rf"^{name} must take bfloat16 tensors, and amp\('float16'\) takes float16; .* \(in aten\.mm\.default, no module"
+    )
+    with block, pytest.raises(UnemulatedOperatorError, match=message):
+        x @ x
+    with emulate(convolution=how), pytest.raises(UnemulatedOperatorError, match="convolution must take bfloat16"):
+        F.conv1d(x[None], x[None])
+
+
 def test_sums_are_drawn_only_where_an_accumulator_says_so() -> None:
     """By itself, stochastic rounding is of results in half; single stays at nearest even, as on the IPU."""
     x, y = half(8, 300), half(300, 8, seed=1)

@@ -114,6 +114,9 @@ class OperatorTrap(FloatingPointTrap):
     def __str__(self) -> str:
         return self._message
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._message!r})"
+
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         trap = FloatingPointTrap(self.flags, self.operation, self.index, self.operands)
         return type(self), (trap, self.operator, self.module, self.backward)
@@ -150,8 +153,9 @@ class Unit:
         self.stable_statistics = stable_statistics
         self.tracker = _private.Tracker()
         self.operator: Any = None
-        self._recording: tuple[_private.Region, ...] = ()
-        self._replayed: Iterator[tuple[str, int]] | None = None
+        self._recording: tuple[_private.Region, ...]
+        self._replayed: Iterator[tuple[str, int]] | None
+        self.begin()
 
     @property
     def environment(self) -> Environment:
@@ -160,20 +164,23 @@ class Unit:
 
     def accumulator(self, convolution: bool, fmt: Format) -> Accumulator:
         """How products of operands in a format are summed."""
-        how = self._convolution if convolution else self._matmul
+        how, name = (self._convolution, "convolution") if convolution else (self._matmul, "matmul")
         if how is None:
             environment = self._environment or current_environment()
-            how = environment.accumulator
+            how, name = environment.accumulator, "the environment's accumulator"
             if how is None:
                 drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
                 return SINGLE_NEAREST if drawn else SINGLE
-        if isinstance(how, Accumulator):
-            return how
-        made = how(fmt)
+        made = how if isinstance(how, Accumulator) else how(fmt)
         if not isinstance(made, Accumulator):
-            name = "convolution" if convolution else "matmul"
             # no TypeError: PyTorch's operators would turn it into one of their own, without the message
             raise ValueError(f"{name} must return a softfloat.Accumulator, got {made!r} for {fmt}")
+        if made.inputs and fmt not in made.inputs:
+            accepted = ", ".join(x.name for x in made.inputs)
+            raise UnsupportedArguments(
+                f"{name} must take {fmt.name} tensors, and {made!r} takes {accepted}; a function from Format to "
+                "Accumulator may choose"
+            )
         return made
 
     def where(self) -> tuple[str, str, bool]:
@@ -215,6 +222,10 @@ class Unit:
         return result
 
     # -- activation checkpointing ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Outside of checkpointed functions: an exception may have left one half run."""
+        self._recording, self._replayed = (), None
 
     @contextmanager
     def running(self, region: _private.Region) -> Iterator[None]:

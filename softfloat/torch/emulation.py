@@ -269,6 +269,7 @@ class emulate(ContextDecorator):
         if self._open is not None:
             raise RuntimeError("this emulation is in force already; make another for a block within it")
         with ExitStack() as stack:
+            self._unit.begin()
             session = _Session(self._unit)
             stack.callback(session.close)
             stack.enter_context(_private.patched(session))
