@@ -571,6 +571,8 @@ WRITERS: dict[str, Callable[..., Any]] = {
     "fill_": lambda t, y: t.fill_(0.1),
     "masked_fill_": lambda t, y: t.masked_fill_(y > 0, 0.1),
     "index_put_": lambda t, y: t.index_put_((torch.tensor([0, 0, 1]),), y[:3], accumulate=True),
+    "assigned": lambda t, y: (t.__setitem__((slice(1, 3), 0), 0.1), t)[1],
+    "assigned by mask": lambda t, y: (t.__setitem__(y > 0, 0.1), t)[1],
     "float32 into it": lambda t, y: t.add_(y.float() * 1.001),
     "foreach": lambda t, y: (torch._foreach_add_([t], [y], alpha=0.1), t)[1],
     "out=add": lambda t, y: torch.add(y, y, out=t),
@@ -617,6 +619,41 @@ def test_out_is_resized() -> None:
         assert torch.mm(x, x.T, out=torch.empty(0, dtype=HALF)).shape == (4, 4)
         with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
             x[0].clone().add_(x)
+
+
+def test_numbers_that_are_assigned() -> None:
+    """PyTorch rounds them to nearest before any operator: 0.1 down, and 1e9 to infinity."""
+    plain = torch.Tensor.__setitem__
+    x = torch.zeros(4, dtype=HALF)
+    with emulate(softfloat.Environment(rounding="toward_positive", overflow="saturate")) as emulation:
+        x[0] = 0.1
+        x[torch.tensor([False, True, False, False])] = 1e9
+        x[2] = -math.inf
+        x[3] = True
+        wide = torch.zeros(1)
+        wide[0] = 0.1
+    assert codes(x).tolist() == [0x2E67, 0x7BFF, 0xFC00, 0x3C00]
+    assert wide.item() == torch.tensor(0.1).item()
+    assert emulation.environment.status.flags & softfloat.Flags.OVERFLOW
+    assert torch.Tensor.__setitem__ is plain
+    assert "__setitem__" not in vars(torch.Tensor)
+
+
+def test_functions_of_elements_are_refused() -> None:
+    x = half(3)
+    with emulate():
+        for write in (lambda: x.apply_(lambda a: a / 3), lambda: x.map_(x, lambda a, b: a / 3)):
+            with pytest.raises(UnemulatedOperatorError, match="use operators, or float32"):
+                write()
+        assert torch.ones(1).apply_(lambda a: a + 1).item() == 2
+    assert x.apply_(lambda a: 2.0).tolist() == [2, 2, 2]
+
+
+def test_sums_into_narrow_tensors() -> None:
+    """In the format of what they are written to."""
+    wide = torch.full((4096,), 1.0)
+    with emulate(matmul=accumulators.fma):
+        assert torch.sum(wide, 0, out=torch.empty((), dtype=HALF)).item() == 2048
 
 
 def test_results_keep_the_layout_of_operands() -> None:
@@ -819,6 +856,8 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "embedding bag": (lambda x: F.embedding_bag(torch.tensor([[0]]), x), "Embedding"),
     "inverse": (lambda x: torch.ops.aten.linalg_inv_ex(x), "float32"),
     "complex": (lambda x: torch.complex(x, x), "float32"),
+    "another dtype for products": (lambda x: torch.mm(x, x, out_dtype=torch.float32), "cast the result"),
+    "sparse": (lambda x: x.float().to_sparse().half(), "must be dense"),
     "float8 arithmetic": (lambda x: x.to(torch.float8_e5m2) * 2, "cast first"),
 }  # fmt: skip
 

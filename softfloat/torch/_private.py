@@ -220,6 +220,12 @@ class Session(Protocol):
     def refuse_traced(self) -> None:
         """Raise, where a graph would be recorded."""
 
+    def refuse_mapped(self, dtype: torch.dtype) -> None:
+        """Raise, where elements are written one by one that the emulation would have to round."""
+
+    def assigned(self, value: float, dtype: torch.dtype) -> float:
+        """A number that becomes an element."""
+
     def checkpointed(self, region: Region) -> AbstractContextManager[None]:
         """Around each run of a function whose activations are computed again."""
 
@@ -241,7 +247,7 @@ class _Patch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._wanted = 0
-        self._replaced: dict[tuple[Any, str], Any] = {}
+        self._replaced: dict[tuple[Any, str], tuple[Any, bool]] = {}
         self.here = threading.local()
 
     def begin(self, session: Session) -> None:
@@ -257,6 +263,9 @@ class _Patch:
             self._replace(torch.jit, "trace", self._untraced)
             self._replace(checkpoint, "CheckpointFunction", self._reentrant)
             self._replace(checkpoint, "_checkpoint_without_reentrant_generator", self._without_reentrant)
+            self._replace(torch.Tensor, "__setitem__", self._assigned)
+            for name in ("apply_", "map_", "map2_"):
+                self._replace(torch.Tensor, name, self._mapped)
             self._replace(threading.Thread, "start", self._started)
             self._replace(ThreadPoolExecutor, "submit", self._submitted)
         stack.append(session)
@@ -267,8 +276,11 @@ class _Patch:
         with self._lock:
             self._wanted -= 1
             if not self._wanted:
-                for (owner, name), original in self._replaced.items():
-                    setattr(owner, name, original)
+                for (owner, name), (original, own) in self._replaced.items():
+                    if own:
+                        setattr(owner, name, original)
+                    else:
+                        delattr(owner, name)
                 self._replaced.clear()
 
     def innermost(self) -> Session | None:
@@ -278,7 +290,8 @@ class _Patch:
 
     def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         if (owner, name) not in self._replaced:
-            original = self._replaced[owner, name] = getattr(owner, name)
+            original = getattr(owner, name)
+            self._replaced[owner, name] = original, name in vars(owner)
             setattr(owner, name, make(original))
 
     def _uncompiled(self, original: Any) -> Any:
@@ -305,6 +318,30 @@ class _Patch:
             return original(*arguments, **options)
 
         return refusing
+
+    def _assigned(self, original: Any) -> Any:
+        """PyTorch makes a tensor of a number, in the dtype that it is assigned to, before any mode is asked."""
+
+        @wraps(original)
+        def __setitem__(tensor: torch.Tensor, index: Any, value: Any) -> None:
+            session = self.innermost()
+            if session is not None and isinstance(value, (int, float)):
+                value = session.assigned(value, tensor.dtype)
+            original(tensor, index, value)
+
+        return __setitem__
+
+    def _mapped(self, original: Any) -> Any:
+        """PyTorch calls a function of numbers, and stores what it returns without an operator."""
+
+        @wraps(original)
+        def mapped(tensor: torch.Tensor, *arguments: Any) -> Any:
+            session = self.innermost()
+            if session is not None:
+                session.refuse_mapped(tensor.dtype)
+            return original(tensor, *arguments)
+
+        return mapped
 
     # -- activation checkpointing --
 

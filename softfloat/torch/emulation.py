@@ -10,7 +10,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.environment import Environment
 from softfloat.formats import Format
 from softfloat.torch import _private
-from softfloat.torch._bridge import UnsupportedArguments
+from softfloat.torch._bridge import FORMATS, NARROW, UnsupportedArguments
 from softfloat.torch._operators import computes, involved, planned, touches
 from softfloat.torch._tables import ADVICE
 from softfloat.torch._unit import Operation, Tally, Unit, check_environment, place
@@ -55,6 +55,17 @@ class _Session:
 
     def refuse_traced(self) -> None:
         raise UnemulatedOperatorError(TRACED)
+
+    def refuse_mapped(self, dtype: Any) -> None:
+        if dtype in NARROW:
+            raise UnemulatedOperatorError(
+                f"emulate does not see what apply_, map_ and map2_ store in {dtype} tensors; use operators, or float32"
+            )
+
+    def assigned(self, value: float, dtype: Any) -> float:
+        if dtype not in NARROW or dtype not in FORMATS or isinstance(value, bool):
+            return value
+        return self._unit.rounded_number(value, FORMATS[dtype].format)
 
     def checkpointed(self, region: _private.Region) -> AbstractContextManager[None]:
         return self._unit.running(region)
@@ -184,8 +195,12 @@ class emulate(ContextDecorator):
     -----
     The context has to be around the backward pass and the optimiser's step too, and holds in the thread that enters it.
     Threads that the block starts, and what it hands to a `ThreadPoolExecutor`, may move low-precision tensors; to compute
-    with them they open an emulation of their own: in one that they shared, random numbers would go by the schedule. Other
-    processes, and threads that get work from the block in other ways, compute natively.
+    with them they open an emulation of their own: in one that they shared, random numbers would go by the schedule. Threads
+    that get work from the block in other ways, and spawned processes, compute natively; forked ones emulate, and count
+    their operations on their own.
+
+    Tensors made of Python numbers, by `torch.tensor` and its like, are rounded by PyTorch, to nearest even, before anything
+    could be asked; `torch.tensor(numbers).half()` is emulated. What NumPy is given computes as NumPy does.
 
     `torch.utils.checkpoint` computes activations again with the random numbers of the forward pass. Graphs are traced
     outside of the block, and may be run inside. Casts that `torch.autocast` keeps do not pass the block's borders.
