@@ -1063,6 +1063,11 @@ def test_traced_graphs_run() -> None:
     graphs = [make_fx(Net())(x), torch.export.export(Net(), (x,)).module(), torch.fx.symbolic_trace(Net())]
     with emulate(softfloat.Environment(overflow="saturate")):
         assert [graph(x).item() for graph in graphs] == [65504] * 3
+    with pytest.warns(DeprecationWarning, match=r"torch.jit.trace"):
+        graph = torch.jit.trace(torch.nn.Conv1d(2, 3, 2).half(), half(1, 2, 4))
+    y = half(1, 2, 4, seed=3)
+    with emulate(softfloat.Environment(rounding="toward_positive")), torch.no_grad():
+        assert same(graph(y), F.conv1d(y, graph.weight, graph.bias))
 
 
 class Pair(torch.Tensor):
