@@ -448,6 +448,23 @@ def test_gradients_with_checkpoints_are_those_without() -> None:
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
+def test_emulations_within_checkpoints_draw_the_same_numbers_again(reentrant: bool) -> None:
+    environment, seen = softfloat.Environment(rounding="stochastic", seed=2), []
+
+    def function(x: Any) -> Any:
+        with emulate(environment):
+            y = x * x
+        seen.append((y * 0.3).detach().clone())
+        return y * x
+
+    x = torch.linspace(1, 2, 64).half().requires_grad_()
+    with emulate(environment):
+        checkpoint(function, x, use_reentrant=reentrant).sum().backward()
+    assert len(seen) == 2
+    assert identical(seen[:1], seen[1:])
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
 def test_a_checkpointed_function_that_runs_other_operations_is_refused(reentrant: bool) -> None:
     calls: list[int] = []
 

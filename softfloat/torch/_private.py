@@ -30,10 +30,11 @@ __all__ = [
     "attention_in_its_dtype",
     "decomposition",
     "dispatching",
-    "emulating",
     "found_infinite",
     "in_backward",
+    "innermost",
     "is_view",
+    "modes_below",
     "patched",
     "raise_scale",
     "schema_name",
@@ -92,12 +93,16 @@ def dispatching(types: Iterable[type]) -> list[type]:
     return [x for x in types if x.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl]  # type: ignore[attr-defined]
 
 
+modes_below = torch._C._len_torch_dispatch_stack
+"""How many modes are in force, PyTorch's own included; the one that is being asked is not."""
+
+
 def tracer(types: Iterable[type]) -> str:
     """What records operators here instead of computing numbers, by name; empty where nothing does. `types`: of `dispatching`."""
     for kind in types:
         if kind.__module__.startswith("torch._subclasses."):
             return kind.__name__
-    if torch._C._len_torch_dispatch_stack():
+    if modes_below():
         for name in TRACERS:
             mode = torch._C._get_dispatch_mode(getattr(torch._C._TorchDispatchModeKey, name))
             if mode is not None:
@@ -248,6 +253,7 @@ class _Patch:
         self._lock = threading.Lock()
         self._wanted = 0
         self._replaced: dict[tuple[Any, str], tuple[Any, bool]] = {}
+        self._made: dict[tuple[Any, str], tuple[Any, Any]] = {}
         self.here = threading.local()
 
     def begin(self, session: Session) -> None:
@@ -292,7 +298,11 @@ class _Patch:
         if (owner, name) not in self._replaced:
             original = getattr(owner, name)
             self._replaced[owner, name] = original, name in vars(owner)
-            setattr(owner, name, make(original))
+            known, made = self._made.get((owner, name), (None, None))
+            if known is not original:  # which others may replace, too
+                made = make(original)
+                self._made[owner, name] = original, made
+            setattr(owner, name, made)
 
     def _uncompiled(self, original: Any) -> Any:
         """Refuse what returns a compiler; None stands for no compiler."""
@@ -421,9 +431,9 @@ class _Patch:
 _PATCH = _Patch()
 
 
-def emulating() -> bool:
-    """Whether an emulation is open in this thread."""
-    return _PATCH.innermost() is not None
+def innermost() -> Session | None:
+    """That of the innermost emulation open in this thread."""
+    return _PATCH.innermost()
 
 
 @contextmanager

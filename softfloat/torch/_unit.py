@@ -153,6 +153,7 @@ class Unit:
         self.stable_statistics = stable_statistics
         self.tracker = _private.Tracker()
         self.operator: Any = None
+        self._again: bool
         self._recording: tuple[_private.Region, ...]
         self._replayed: Iterator[tuple[str, int]] | None
         self.begin()
@@ -191,8 +192,7 @@ class Unit:
         """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
         environment = self._environment or current_environment()
         traps = int(environment.traps)  # type: ignore[arg-type]
-        again = self._recording or self._replayed is not None
-        stream = self._numbered(function.__name__, environment) if again else environment.next_stream()
+        stream = self._numbered(function.__name__, environment) if self._again else environment.next_stream()
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
         if self.tallies is not None:
@@ -223,9 +223,11 @@ class Unit:
 
     # -- activation checkpointing ------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Outside of checkpointed functions: an exception may have left one half run."""
-        self._recording, self._replayed = (), None
+    def begin(self, outer: Unit | None = None) -> None:
+        """In the checkpointed functions that an emulation around runs, and no others: an exception may have left one half run."""
+        self._again, self._recording, self._replayed = False, (), None
+        if outer is not None:
+            self._again, self._recording, self._replayed = outer._again, outer._recording, outer._replayed
 
     @contextmanager
     def running(self, region: _private.Region) -> Iterator[None]:
@@ -234,7 +236,8 @@ class Unit:
         Without casts that autocast keeps: of weights that others use too there would be some in one run only.
         """
         torch.clear_autocast_cache()
-        before = self._recording, self._replayed
+        before = self._again, self._recording, self._replayed
+        self._again = True
         if region.complete:
             self._recording, self._replayed = (), iter(region.taken)
         else:
@@ -243,7 +246,7 @@ class Unit:
             yield
         finally:
             region.complete = True
-            self._recording, self._replayed = before
+            self._again, self._recording, self._replayed = before
 
     def _numbered(self, name: str, environment: Environment) -> int:
         """The number of the operation that is about to run, in a checkpointed function."""

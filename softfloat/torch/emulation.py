@@ -42,7 +42,7 @@ class _Session:
     """One opening of an emulation."""
 
     def __init__(self, unit: Unit) -> None:
-        self._unit, self.open = unit, True
+        self.unit, self.open = unit, True
 
     def close(self) -> None:
         self.open = False
@@ -65,10 +65,10 @@ class _Session:
     def assigned(self, value: float, dtype: Any) -> float:
         if dtype not in NARROW or dtype not in FORMATS or isinstance(value, bool):
             return value
-        return self._unit.rounded_number(value, FORMATS[dtype].format)
+        return self.unit.rounded_number(value, FORMATS[dtype].format)
 
     def checkpointed(self, region: _private.Region) -> AbstractContextManager[None]:
-        return self._unit.running(region)
+        return self.unit.running(region)
 
     def elsewhere(self) -> AbstractContextManager[Any]:
         return _Elsewhere(self)
@@ -83,7 +83,7 @@ class _Elsewhere(_private.DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._session.open and not _private.emulating() and computes(func, args, kwargs):
+        if self._session.open and _private.innermost() is None and computes(func, args, kwargs):
             raise UnemulatedOperatorError(
                 "emulate does not reach threads that its block starts; open another, with an environment of its own, "
                 "in the thread",
@@ -104,10 +104,11 @@ class _Mode(_private.DispatchMode):
         plan = planned(func)
         outer, unit.operator = unit.operator, func
         try:
-            others = _private.dispatching(types) if types else ()
-            tracer = _private.tracer(others)
-            if tracer or others:
-                return self._strange(tracer, func, others, args, kwargs)
+            if types or _private.modes_below():
+                others = _private.dispatching(types)
+                tracer = _private.tracer(others)
+                if tracer or others:
+                    return self._strange(tracer, func, others, args, kwargs)
             if plan is not None:
                 return plan(unit, func, args, kwargs)
             return self._other(func, args, kwargs)
@@ -203,7 +204,8 @@ class emulate(ContextDecorator):
     could be asked; `torch.tensor(numbers).half()` is emulated. What NumPy is given computes as NumPy does.
 
     `torch.utils.checkpoint` computes activations again with the random numbers of the forward pass. Graphs are traced
-    outside of the block, and may be run inside. Casts that `torch.autocast` keeps do not pass the block's borders.
+    outside of the block, and may be run inside. Casts that `torch.autocast` keeps do not pass the block's borders;
+    within it they are kept whatever environment is entered.
 
     What an operator computes:
 
@@ -284,7 +286,8 @@ class emulate(ContextDecorator):
         if self._open is not None:
             raise RuntimeError("this emulation is in force already; make another for a block within it")
         with ExitStack() as stack:
-            self._unit.begin()
+            outer = _private.innermost()
+            self._unit.begin(outer.unit if isinstance(outer, _Session) else None)
             session = _Session(self._unit)
             stack.callback(session.close)
             stack.enter_context(_private.patched(session))
