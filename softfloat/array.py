@@ -31,6 +31,7 @@ from __future__ import annotations
 import decimal
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -859,7 +860,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     ----------
     x : array_like
         What `softfloat.bits.encode` takes: bool, integers of any type, float16, float32, float64, ml_dtypes floats,
-        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format.
+        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format, and
+        tensors of PyTorch and arrays of JAX as these.
     fmt : Format or str, optional
         Default: the format that x has; needed for everything that has none.
     copy : bool
@@ -873,6 +875,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     >>> array([0.1, 2, 70000], "float16")
     SoftArray([0.1, 2. , inf], float16)
     """
+    if not isinstance(x, (SoftArray, np.ndarray, np.generic)):
+        x = _of_others(x)
     if fmt is None:
         found = format_of(x)
         if found is None:
@@ -894,6 +898,16 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
 
 
+def _of_others(x: Any) -> Any:
+    """A tensor of PyTorch as a SoftArray on its memory, an array of JAX as one of NumPy's; anything else as it is."""
+    torch = sys.modules.get("torch")  # imported by whoever made a tensor
+    if torch is not None and isinstance(x, torch.Tensor):
+        fmt = ROSTER.get(str(x.dtype).removeprefix("torch."))
+        return x if fmt is None else wrapped(x.detach().view(getattr(torch, fmt.dtype.name)).numpy(), fmt)
+    others = hasattr(x, "__dlpack__") and isinstance(getattr(x, "dtype", None), np.dtype)
+    return np.asarray(x) if others else x
+
+
 def _format_within(x: Any) -> Format | None:
     """The format of the first SoftArray in nested lists."""
     if isinstance(x, SoftArray):
@@ -910,7 +924,7 @@ def _stacked(x: Any, fmt: Format) -> Codes:
 
 
 def asarray(x: Any, fmt: Format | str | None = None) -> SoftArray:
-    """As `array`, but without a copy where nothing changes: SoftArrays, and arrays of the format's own dtype.
+    """As `array`, but without a copy where nothing changes: SoftArrays, arrays and tensors of the format's own dtype.
 
     >>> half = np.array([1.0, 2.0], np.float16)
     >>> x = asarray(half)

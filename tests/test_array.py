@@ -677,3 +677,51 @@ def test_nothing_of_one_thread_shows_in_another() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e8m0fnu"]
+)
+def test_tensors_have_formats(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([[1.0, 2.0], [0.5, 4.0]]).to(getattr(torch, name))
+    found = softfloat.asarray(tensor.T)
+    assert (found.format.name, found.tolist()) == (name, [[1.0, 0.5], [2.0, 4.0]])
+    copied = softfloat.array(tensor)
+    found[0, 1] = 2
+    assert tensor.float().tolist() == [[1.0, 2.0], [2.0, 4.0]]
+    assert copied.tolist() == [[1.0, 2.0], [0.5, 4.0]]
+    assert softfloat.array(tensor, "tfloat32").format.name == "tfloat32"
+    with pytest.raises(TypeError, match="fmt is needed: Tensor has no format"):
+        softfloat.asarray(tensor.double())
+
+
+def test_nan_payloads_of_tensors_are_converted() -> None:
+    """As those of a SoftArray: not by way of numbers."""
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([0x7D01], dtype=torch.uint16).view(torch.float16)
+    assert softfloat.array(tensor).codes.tolist() == [0x7D01]
+    with softfloat.environment(nan="arm") as env:
+        assert softfloat.array(tensor, "float32").codes.tolist() == [0x7FE02000]
+        assert "INVALID" in env.status
+
+
+def test_arrays_of_others_have_formats() -> None:
+    """As JAX has them: with a dtype of NumPy's or ml_dtypes', and a way to hand over their memory."""
+
+    class Array:
+        def __init__(self, numbers: np.ndarray) -> None:
+            self.numbers, self.dtype = numbers, numbers.dtype
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            return self.numbers
+
+        def __dlpack__(self) -> Any:
+            raise BufferError
+
+    numbers = np.array([1.0, 2.0], ml_dtypes.bfloat16)
+    found = softfloat.asarray(Array(numbers))
+    assert (found.format.name, found.tolist()) == ("bfloat16", [1.0, 2.0])
+    assert np.shares_memory(found.codes, numbers)
+    with pytest.raises(TypeError, match="fmt is needed"):
+        softfloat.asarray(Array(np.arange(2)))
