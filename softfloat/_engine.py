@@ -216,6 +216,12 @@ class Progress:
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
+def refuse_mask(x: Any, argument: str) -> None:
+    """TypeError for masked arrays, whose masks nothing here would keep."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
+
+
 def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     """Codes of a format as an array of its dtype; never a copy of one that already is.
 
@@ -226,26 +232,23 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     ValueError
         If one is not a code of the format.
     """
+    refuse_mask(codes, argument)
+    wanted = f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}"
     if isinstance(codes, np.ndarray) and codes.dtype == fmt.dtype:
         array = codes
+    elif hasattr(codes, "codes"):
+        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
     else:
         try:
             array = np.asarray(codes)
         except (OverflowError, ValueError) as error:
-            raise TypeError(f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}") from error
-        if (
-            array.dtype == object
-            and array.size
-            and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)
-        ):
-            raise ValueError(
-                f"{argument} holds integers that are no codes of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}"
-            )
-        if array.dtype.kind not in "iu" and not (array.size == 0 and not isinstance(codes, np.ndarray)):
-            raise TypeError(
-                f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}, "
-                f"got dtype {array.dtype}; encode() turns numbers into codes"
-            )
+            raise TypeError(wanted) from error
+        if array.dtype == object:
+            integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
+        else:
+            integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
+        if not integers:
+            raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
         low, high = int(array.min()), int(array.max())
@@ -464,6 +467,7 @@ def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, .
     TypeError, ValueError
         If they are not integers of `sr_bits` bits, or of a shape that does not broadcast.
     """
+    refuse_mask(random_bits, "random_bits")
     array = np.asarray(random_bits)
     if array.dtype.kind not in "iu":
         raise TypeError(f"random_bits must be integers, got dtype {array.dtype}")

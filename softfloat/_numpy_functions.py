@@ -322,6 +322,7 @@ def full_like_(
 
 def truth(x: Any) -> Any:
     """Whether each element counts as true."""
+    _engine.refuse_mask(x, "a condition")
     return ~bits.iszero(x.codes, x.format) if isinstance(x, SoftArray) else np.asarray(x, bool)
 
 

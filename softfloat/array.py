@@ -2,7 +2,7 @@
 
 A `SoftArray` holds integer codes and their format. Arithmetic, NumPy's ufuncs and NumPy's functions run on it, round
 into its format under the environment in force, and leave their flags in that environment's status. What is not supported
-raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, `numpy.asarray`).
+raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, `numpy.asarray(x, dtype=float)`).
 
 - Python numbers are weak: they are rounded into the array's format, to nearest even under stochastic rounding, else by
   the environment's rule. So are lists of them. Boolean arrays are exact.
@@ -12,8 +12,10 @@ raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, 
   array's format, one after the other.
 - In-place operators round into the left operand. Elements are SoftArrays without dimensions.
 - A trap is raised after the operation: an array that was written to holds the results.
-- What NumPy reads with `numpy.asarray` before it asks anyone is float64: lists of SoftArrays handed to its functions
-  (`array` joins them here), `numpy.r_`, `ascontiguousarray`, `vectorize`, `numpy.random`, `numpy.ma`.
+- `numpy.asarray(x)` raises TypeError without a dtype, and so does what reads its arguments that way: lists of SoftArrays
+  (`array` and `numpy.stack` join them), `numpy.r_`, `ascontiguousarray`, `vectorize`, `numpy.ma`, pandas. Matplotlib reads
+  numbers as float64: it draws them. SciPy and scikit-learn compute in float64, and are refused even where they name it.
+- What names float64 gets it: `numpy.random` for its parameters, assignments into NumPy's arrays, and functions of `math`.
 
 >>> import numpy as np
 >>> import softfloat
@@ -31,6 +33,7 @@ from __future__ import annotations
 import decimal
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -139,6 +142,7 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
             _mismatch(position, str(x._format), 0 if position else 1, fmt, operation)
         return x._codes
     if isinstance(x, (np.ndarray, np.generic)):
+        _engine.refuse_mask(x, f"operand {position + 1} of {operation!r}")
         if x.dtype == bool:
             return _booleans(np.asarray(x), fmt)
         held = held_codes(x, fmt)
@@ -162,8 +166,7 @@ def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
 
 def held_codes(x: Any, fmt: Format) -> Codes | None:
     """The codes in a NumPy array or scalar whose dtype is the format; copied only if the bytes are swapped."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("codes cannot be masked; accepted: x.filled(...), or x.data")
+    _engine.refuse_mask(x, "x")
     if not _has_dtype(fmt, x.dtype):
         return None
     array = np.asarray(x)
@@ -584,19 +587,30 @@ class SoftArray:
     # -- conversions
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The numbers in a dtype that is asked for; unasked for drawing alone, and never for SciPy's own code."""
+        package, function = _reader()
         wanted = np.dtype(np.float64 if dtype is None else dtype)
+        asked = dtype is not None and wanted.kind != "O"
+        if package in COMPUTING or not (asked or package in DRAWING):
+            raise TypeError(f"{function} is not supported for SoftArray; {ALTERNATIVES}" if function else UNASKED)
+        if wanted.kind in "iu":
+            raise TypeError(
+                f"a SoftArray becomes {wanted} by a decision on fractions only: x.astype({str(wanted)!r}) truncates"
+            )
         if _has_dtype(self._format, wanted) and wanted.isnative:
             found = self._codes.view(wanted)
             return found.copy() if copy else found
         if copy is False:
             raise ValueError(f"a SoftArray of {self._format} cannot become {wanted} without a copy")
-        if wanted.kind in "biu" or wanted.name in ROSTER:
+        if wanted.kind == "b" or wanted.name in ROSTER:
             return np.asarray(self.astype(wanted))
         return np.asarray(self.values).astype(wanted, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The codes, as DLPack has none of these formats."""
-        return self._codes.__dlpack__(**options)
+        """The numbers, in formats that DLPack has; BufferError in others, whose codes would be read as integers."""
+        if self._format not in NUMPY_PRINTS:
+            raise BufferError(f"DLPack has no {self._format}; accepted: its .codes, or .values (float64)")
+        return self._codes.view(self._format.name).__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
         return self._codes.__dlpack_device__()
@@ -700,7 +714,8 @@ class SoftArray:
         """Run a ufunc; TypeError names one that is not supported."""
         handler = UFUNCS.get(ufunc)
         if handler is None:
-            raise TypeError(f"numpy.{ufunc.__name__} is not supported for SoftArray; {ALTERNATIVES}")
+            name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
+            raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented
@@ -793,7 +808,31 @@ class Flat:
 
 
 ALTERNATIVES = "accepted: its .values (float64), .codes (integers), or .view(dtype)"
+UNASKED = (
+    "a SoftArray becomes a NumPy array only where a dtype is asked for; accepted: x.values (float64, exact), "
+    "numpy.asarray(x, dtype=float), float(x[0]), x.codes; softfloat.array() and numpy.stack() join SoftArrays"
+)
+DRAWING = frozenset({"matplotlib", "mpl_toolkits"})
+"""Packages that may read numbers unasked: they draw them."""
+COMPUTING = frozenset({"scipy", "sklearn"})
+"""Packages whose own code asks for float64 by name and computes in it, which their callers did not ask for."""
 TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
+
+
+def _reader() -> tuple[str, str]:
+    """(package, public function) of the library code that reads an array right now; empty where the caller's own does."""
+    frame = sys._getframe(2)
+    package = function = ""
+    while frame is not None:
+        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
+        top = module.partition(".")[0]
+        if top != "numpy" and (top != package if package not in ("", "numpy") else top not in DRAWING | COMPUTING):
+            break
+        package = package if top == "numpy" and package else top
+        if not name.startswith("_") and name in frame.f_globals and "._lib." not in module:
+            function = ".".join([*(part for part in module.split(".") if not part.startswith("_")), name])
+        frame = frame.f_back
+    return package, function or package.replace("numpy", "")
 
 
 def _plain_index(index: Any) -> Any:

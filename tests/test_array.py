@@ -88,7 +88,7 @@ def test_native_dtypes_share_memory(fmt: softfloat.Format, dtype: np.dtype[Any])
     assert np.shares_memory(np.asarray(shared, dtype), native)
     assert np.shares_memory(shared.astype(dtype, copy=False), native)
     assert not np.shares_memory(np.array(shared, dtype), native)
-    np.testing.assert_array_equal(np.asarray(shared), bits.decode(codes, fmt))
+    np.testing.assert_array_equal(np.asarray(shared, float), bits.decode(codes, fmt))
     other = softfloat.array(native, HALF)
     same(other, codes if fmt == HALF else bits.convert(codes, fmt, HALF)[0])
     np.testing.assert_array_equal(shared.astype(np.float16).view(np.uint16), other.codes)
@@ -183,7 +183,7 @@ def test_other_makers() -> None:
         (lambda: softfloat.ones(2, HALF).astype("float17"), ValueError, "unknown format 'float17'"),
         (lambda: softfloat.ones(2, HALF).astype(complex), TypeError, "fmt must be a Format, its name, or a NumPy dtype"),
         (lambda: softfloat.ones(2, HALF).dtype, AttributeError, r"a SoftArray has no dtype; \.format says"),
-        (lambda: np.asarray(softfloat.ones(2, HALF), copy=False), ValueError, "cannot become float64 without a copy"),
+        (lambda: np.asarray(softfloat.ones(2, HALF), float, copy=False), ValueError, "cannot become float64 without a copy"),
         (lambda: softfloat.ones(2, HALF)[softfloat.ones(2, HALF)], IndexError, "SoftArrays are numbers, not indices"),
         (lambda: softfloat.ones(2, HALF).flat[softfloat.ones(1, HALF)], IndexError, "SoftArrays are numbers, not indices"),
         (lambda: float(softfloat.ones(2, HALF)), TypeError, r"float\(\) needs a SoftArray of one element, got shape \(2,\)"),
@@ -231,7 +231,6 @@ def test_every_half_converts_both_ways() -> None:
         assert "INVALID" in env.status
         low = native[~fits] < 0
         np.testing.assert_array_equal(found, np.where(low, info.min, info.max).astype(dtype))
-        np.testing.assert_array_equal(np.asarray(x[fits], dtype), x[fits].astype(dtype))
 
 
 def test_conversions_follow_the_environment() -> None:
@@ -252,6 +251,70 @@ def test_conversions_follow_the_environment() -> None:
         pytest.raises(FloatingPointTrap, match=r"OVERFLOW raised by astype\(0x47c35000\) at index \(0,\)"),
     ):
         x.astype(HALF)
+
+
+UNASKED: dict[str, Callable[[SoftArray], Any]] = {
+    "asarray": np.asarray,
+    "array": np.array,
+    "elements": lambda x: np.array([x[0], x[1]]),
+    "objects": lambda x: np.array([x[0], x[1]], object),
+    "ascontiguousarray": np.ascontiguousarray,
+    "r_": lambda x: np.r_[x, 1.0],
+    "index": lambda x: np.arange(9)[x],
+    "choice": lambda x: np.random.default_rng(0).choice(x),
+}
+
+
+@pytest.mark.parametrize("name", UNASKED)
+def test_no_numpy_array_unasked(name: str) -> None:
+    with pytest.raises(TypeError, match=r"only where a dtype is asked for; accepted: x\.values \(float64, exact\), numpy"):
+        UNASKED[name](softfloat.array([1.0, 2.0], HALF))
+
+
+def test_numpy_arrays_that_are_asked_for() -> None:
+    x = softfloat.array([0.5, 2.0], BRAIN)
+    for kind in (float, "float64", np.float64, np.longdouble, np.float32, complex):
+        found = np.asarray(x, dtype=kind)
+        assert found.dtype == np.dtype(kind)
+        assert found.tolist() == np.array([x[0], x[1]], kind).tolist() == [0.5, 2.0]
+    assert np.asarray(x, bool).tolist() == [True, True]
+    filled = np.zeros(2)
+    filled[:] = x
+    filled[1] = x[0]
+    assert filled.tolist() == [0.5, 0.5]
+    for integers in (lambda: np.asarray(x, int), lambda: np.arange(9).take(x), lambda: np.take(np.arange(9), x)):
+        with pytest.raises(TypeError, match=r"becomes int64 .* fractions only: x\.astype\('int64'\) truncates"):
+            integers()
+    codes, flags = bits.encode(softfloat.from_codes([0x7D01, 0x3C01], HALF), E5M2)
+    assert (codes.tolist(), flags.tolist()) == ([E5M2.nan_code, 0x3C], [16, 1])
+
+
+PLOTS: dict[str, Callable[[Any, SoftArray], Any]] = {
+    "plot": lambda axes, x: axes.plot(x, x * x),
+    "scatter": lambda axes, x: axes.scatter(x, x * x, c=x),
+    "hist": lambda axes, x: axes.hist([x, x * x]),
+    "fill_between": lambda axes, x: axes.fill_between(x, x * x, 0),
+    "errorbar": lambda axes, x: axes.errorbar(x, x * x, yerr=x),
+    "hlines": lambda axes, x: axes.hlines(x, 0, 1),
+    "imshow": lambda axes, x: axes.imshow(x.reshape(3, 3)),
+    "contour": lambda axes, x: axes.contour(x.reshape(3, 3)),
+    "limits": lambda axes, x: axes.set_xlim(x[0], x[8]),
+}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_matplotlib_draws(name: str) -> None:
+    """What is drawn from an array is what is drawn from its values."""
+    figure = pytest.importorskip("matplotlib.figure")
+    x = softfloat.linspace(0, 1, 9, HALF)
+    pictures = []
+    for numbers in (x, x.values):
+        canvas = figure.Figure(figsize=(2, 2), dpi=50)
+        PLOTS[name](canvas.subplots(), numbers)
+        file = io.BytesIO()
+        canvas.savefig(file, format="rgba")
+        pictures.append(file.getvalue())
+    assert pictures[0] == pictures[1]
 
 
 def test_views() -> None:
@@ -344,6 +407,9 @@ def test_protocols() -> None:
     file.seek(0)
     same(softfloat.from_codes(np.load(file), HALF), x.codes)
     assert np.shares_memory(np.from_dlpack(x), x.codes)
+    np.testing.assert_array_equal(np.from_dlpack(x), x.view(np.float16))
+    with pytest.raises(BufferError, match=r"DLPack has no bfloat16; accepted: its \.codes, or \.values"):
+        np.from_dlpack(x.astype(BRAIN))
     assert x.__dlpack_device__() == x.codes.__dlpack_device__()
     assert x.tobytes() == x.codes.tobytes()
     assert (x.ndim, x.size, x.itemsize, x.nbytes, x.strides, len(x)) == (2, 4, 2, 8, (4, 2), 2)
