@@ -13,8 +13,9 @@ raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, 
 - In-place operators round into the left operand. Elements are SoftArrays without dimensions.
 - A trap is raised after the operation: an array that was written to holds the results.
 - `numpy.asarray(x)` raises TypeError without a dtype, and so does what reads its arguments that way: lists of SoftArrays
-  (`array` and `numpy.stack` join them), `numpy.r_`, `ascontiguousarray`, `vectorize`, `numpy.ma`, pandas. Matplotlib reads
-  numbers as float64: it draws them. SciPy and scikit-learn compute in float64, and are refused even where they name it.
+  (`array` and `numpy.stack` join them), `numpy.r_`, `ascontiguousarray`, `vectorize`, pandas. Matplotlib reads
+  numbers as float64: it draws them. `numpy.ma`, SciPy and scikit-learn would compute in float64, and are refused even
+  where their own code names it.
 - What names float64 gets it: `numpy.random` for its parameters, assignments into NumPy's arrays, and functions of `math`.
 
 >>> import numpy as np
@@ -37,6 +38,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -814,25 +816,26 @@ UNASKED = (
 )
 DRAWING = frozenset({"matplotlib", "mpl_toolkits"})
 """Packages that may read numbers unasked: they draw them."""
-COMPUTING = frozenset({"scipy", "sklearn"})
+COMPUTING = frozenset({"numpy.ma", "scipy", "sklearn"})
 """Packages whose own code asks for float64 by name and computes in it, which their callers did not ask for."""
 TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
 
 
 def _reader() -> tuple[str, str]:
     """(package, public function) of the library code that reads an array right now; empty where the caller's own does."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     package = function = ""
     while frame is not None:
         module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
-        top = module.partition(".")[0]
-        if top != "numpy" and (top != package if package not in ("", "numpy") else top not in DRAWING | COMPUTING):
+        top = "numpy.ma" if module.startswith("numpy.ma.") else module.partition(".")[0]
+        if top in DRAWING | COMPUTING and package in ("", top):
+            package = top
+        elif top != "numpy":  # which stands between
             break
-        package = package if top == "numpy" and package else top
         if not name.startswith("_") and name in frame.f_globals and "._lib." not in module:
             function = ".".join([*(part for part in module.split(".") if not part.startswith("_")), name])
         frame = frame.f_back
-    return package, function or package.replace("numpy", "")
+    return package, function or package
 
 
 def _plain_index(index: Any) -> Any:

@@ -267,7 +267,9 @@ UNASKED: dict[str, Callable[[SoftArray], Any]] = {
 
 @pytest.mark.parametrize("name", UNASKED)
 def test_no_numpy_array_unasked(name: str) -> None:
-    with pytest.raises(TypeError, match=r"only where a dtype is asked for; accepted: x\.values \(float64, exact\), numpy"):
+    with pytest.raises(
+        TypeError, match=r"only where a dtype is asked for; accepted: x\.values \(float64, exact\), numpy"
+    ):
         UNASKED[name](softfloat.array([1.0, 2.0], HALF))
 
 
