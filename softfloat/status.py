@@ -118,7 +118,8 @@ class FloatingPointTrap(FloatingPointError):
     operation : str
         Name of the operation.
     index : tuple of int
-        Where in the result the first offender is, in C order.
+        Where in the result the first offender is, in the order of the operation (of elementwise ones, C order). Where
+        `operation` is one of a function's several steps, as in `numpy.gradient`, in the result of that step.
     operands : tuple of int
         Its operands' codes (or numbers, where the operation takes numbers).
     """

@@ -672,6 +672,79 @@ def test_traps(name: str) -> None:
     call(x, y)  # without traps: no error, no warning
 
 
+PLACED: dict[str, Callable[[SoftArray, SoftArray], SoftArray]] = {
+    "einsum, transposed": lambda x, y: np.einsum("ij,jk->ki", x, y),
+    "einsum, of a stack": lambda x, y: np.einsum("bij,bjk->kbi", np.stack([x, x]), np.stack([y, y])),
+    "tensordot": lambda x, y: np.tensordot(x.reshape(2, 2, 4), y, 1),
+    "dot": lambda x, y: np.dot(x.reshape(2, 2, 4), y),
+    "inner": lambda x, y: np.inner(x.reshape(2, 2, 4), y.T),
+    "sum": lambda x, y: np.sum(x, axis=1, keepdims=True),
+    "sum of all": lambda x, y: np.sum(x, keepdims=True),
+    "sum, where": lambda x, y: np.sum(x, axis=1, keepdims=True, where=x > 0),
+    "nansum": lambda x, y: np.nansum(x, axis=0, keepdims=True),
+    "mean": lambda x, y: np.mean(x, axis=0, keepdims=True),
+    "prod": lambda x, y: np.prod(x, axis=1, keepdims=True),
+    "var": lambda x, y: np.var(x, axis=1, keepdims=True),
+    "average": lambda x, y: np.average(x, axis=1, weights=x, keepdims=True),
+    "median": lambda x, y: np.median(x[:, 2:], axis=1, keepdims=True),
+    "norm": lambda x, y: np.linalg.norm(x, axis=1, keepdims=True),
+    "cumsum": lambda x, y: np.cumsum(x, axis=0),
+    "cumulative_sum": lambda x, y: np.cumulative_sum(x, axis=1, include_initial=True),
+    "cumprod": lambda x, y: np.cumprod(x, axis=0),
+    "accumulate": lambda x, y: np.subtract.accumulate(-x, axis=1),
+    "reduceat": lambda x, y: np.add.reduceat(x, [0, 2], axis=1),
+    "reduce": lambda x, y: np.subtract.reduce(-x, axis=1, keepdims=True),
+    "vecdot": lambda x, y: np.vecdot(x[[0, 3]], x[[0, 3]], axis=0),
+    "kron": np.kron,
+    "diff": lambda x, y: np.diff(np.where(x > 4, -x, x) * 1.5, axis=0),
+    "convolve": lambda x, y: np.convolve(x.ravel(), y[:, 0]),
+    "correlate": lambda x, y: np.correlate(y[:, 0], x.ravel(), "full"),
+} | ({"matvec": lambda x, y: np.matvec(x, y[:, 0]), "vecmat": lambda x, y: np.vecmat(y[:, 2], x[[0, 3, 0, 1]])} if hasattr(np, "matvec") else {})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_a_trap_names_the_place_in_the_result(name: str) -> None:
+    """Wherever a function puts axes, the index that a trap names is that of an overflowed element of the result."""
+    x, y = softfloat.ones((4, 4), HALF), softfloat.ones((4, 3), HALF)
+    x[2], x[3, 3], y[1, 2], y[0, 0] = [8000, 8000, 7000, 60000], 30000, 300, 200
+    found = PLACED[name](x, y)
+    wrong = ~np.isfinite(found)
+    assert wrong.any()
+    assert not wrong.all() or found.size == 1
+    with softfloat.environment(traps="OVERFLOW"), pytest.raises(FloatingPointTrap) as trapped:
+        PLACED[name](x, y)
+    index = trapped.value.index
+    assert len(index) == found.ndim
+    assert wrong[index]
+
+
+def test_a_refused_call_takes_no_stream() -> None:
+    """What is drawn after a caught error is what would be drawn without it."""
+
+    def drawn(*refused: Callable[[SoftArray], Any]) -> list[int]:
+        with softfloat.environment(rounding="stochastic", seed=1) as env:
+            x = softfloat.full(50, 1 + 2**-9, HALF)
+            for call in refused:
+                with pytest.raises((TypeError, ValueError)):
+                    call(x)
+            x = x * 1.37
+            assert env.next_stream() == 1
+            with pytest.raises(ValueError, match="broadcast"):
+                env.evaluate(bits.add, [1, 2], [1, 2, 3], HALF)
+            assert [env.next_stream(), env.next_stream()] == [2, 3]
+        return (x * x).codes.tolist()
+
+    shapes: list[Callable[[SoftArray], Any]] = [
+        lambda x: x + x[:3],
+        lambda x: np.add(x, x, out=softfloat.zeros(3, HALF)),
+        lambda x: x @ x[:3],
+        lambda x: np.sum(x, axis=3),
+        lambda x: np.sqrt(x, out=np.zeros(50)),
+        lambda x: softfloat.array([1.0, 1j], HALF),
+    ]
+    assert drawn(*shapes) == drawn() == drawn(*shapes[:2])
+
+
 def test_a_trap_leaves_the_operation_complete() -> None:
     x, y = softfloat.ones(3, HALF), softfloat.array([2, 0, 4], HALF)
     with softfloat.environment(traps="DIVBYZERO"):
