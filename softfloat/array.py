@@ -5,9 +5,10 @@ into its format under the environment in force, and leave their flags in that en
 raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, `numpy.asarray(x, dtype=float)`).
 
 - Python numbers are weak: they are rounded into the array's format, to nearest even under stochastic rounding, else by
-  the environment's rule. So are lists of them. Boolean arrays are exact.
-- Two formats in one operation raise TypeError, and so do NumPy arrays and scalars of another type; `astype` and `array`
-  convert.
+  the environment's rule. So are lists of them, and NumPy's float64 scalars, which are Python floats. Boolean arrays are
+  exact.
+- Two formats in one operation raise TypeError, and so do NumPy arrays and scalars of another type: a float32 has a format
+  of its own, an integer may be a code. `astype` and `array` convert.
 - Sums and products follow the environment's `accumulator`; by default each product and each sum is rounded to the
   array's format, one after the other.
 - In-place operators round into the left operand. Elements are SoftArrays without dimensions.
@@ -108,10 +109,10 @@ def common_format(operands: Sequence[Any], operation: str) -> Format:
     return fmt
 
 
-def _mismatch(position: int, found: str, where: int, fmt: Format, operation: str) -> None:
+def _mismatch(position: int, found: str, where: int, fmt: Format, operation: str, hint: str = "") -> None:
     raise TypeError(
         f"operand {position + 1} of {operation!r} has format {found} that does not match format {fmt} of operand {where + 1}; "
-        f"astype() or softfloat.array() converts"
+        f"astype() or softfloat.array() converts{hint}"
     )
 
 
@@ -144,13 +145,16 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
             _mismatch(position, str(x._format), 0 if position else 1, fmt, operation)
         return x._codes
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.float64):
+            return _weak(float(x), fmt, operation, quiet)
         _engine.refuse_mask(x, f"operand {position + 1} of {operation!r}")
         if x.dtype == bool:
             return _booleans(np.asarray(x), fmt)
         held = held_codes(x, fmt)
         if held is not None:
             return held
-        _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation)
+        hint = "" if x.ndim else "; .item() makes a Python number of it, which is rounded into the format"
+        _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation, hint)
     if isinstance(x, (list, tuple)):
         return _listed(x, fmt, operation, position, quiet)
     if isinstance(x, (bool, int, float, Fraction)):
@@ -270,7 +274,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         b = other._flat if other._flat is not None else other._flattened()
         if b is None or (out is not None and other is not x and np.may_share_memory(codes, other._codes)):
             return None
-    elif type(other) in (float, int) and codes.size <= SHORT:
+    elif type(other) in (float, int, np.float64) and codes.size <= SHORT:
         b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
     else:
         return None

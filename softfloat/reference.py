@@ -246,7 +246,6 @@ def _layout(fmt: Format) -> Layout:
 
 def _emin(fmt: Format) -> int:
     """Exponent of the smallest normal number: of exponent field 1, or of field 0 where that is an ordinary binade."""
-    assert fmt.bias is not None
     return 1 - fmt.bias if fmt.zero else -fmt.bias
 
 
@@ -284,7 +283,6 @@ def decode(code: int, fmt: FormatOrName) -> Value:
             return Value(Kind.NAN, negative)
         quiet = 2 ** (fmt.mantissa_bits - 1)
         return Value(Kind.NAN, negative, signalling=not magnitude & quiet, payload=Fraction(magnitude % quiet, quiet))
-    assert fmt.bias is not None
     field, fraction = divmod(magnitude, 2**fmt.mantissa_bits)
     spacing = _power(max(field, int(fmt.zero)) - fmt.bias - fmt.mantissa_bits)
     if fmt.zero and field == 0:
@@ -299,7 +297,6 @@ def _code(negative: bool, magnitude: Fraction, fmt: Format) -> int:
     exponent = max(_exponent(magnitude), _emin(fmt))
     significand = magnitude / _power(exponent - fmt.mantissa_bits)
     assert significand.denominator == 1
-    assert fmt.bias is not None
     field = exponent + fmt.bias
     if significand < 2**fmt.mantissa_bits:
         field = 0  # subnormal: no hidden bit

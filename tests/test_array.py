@@ -510,6 +510,35 @@ def test_python_numbers_are_weak() -> None:
     same(softfloat.ones(1, HALF) * -nan, softfloat.ones(1, HALF).codes * 0 + HALF.nan_code)
 
 
+def test_float64_scalars_are_python_floats() -> None:
+    """What `numpy.linspace(...)[i]` gives is rounded as the number that it is; what has a format of its own keeps it."""
+    h = np.linspace(0, 1, 11)[1]
+    assert type(h) is np.float64
+    for fmt, size in itertools.product((HALF, E4M3, SINGLE), (3, 1 << 11)):
+        v = softfloat.full(size, 1.75, fmt)
+        for mode in ("nearest_even", "toward_positive"):
+            pairs: list[Callable[[Any], Any]] = [
+                lambda t, v=v: v * t,
+                lambda t, v=v: t - v,
+                lambda t, v=v: np.maximum(v, t),
+                lambda t, v=v: np.where(v < t, v, t),
+                lambda t, v=v: operator.iadd(v.copy(), t),
+                lambda t, v=v: v[:2] * [t, 2],
+                lambda t, v=v: softfloat.full(2, t, v.format),
+            ]
+            for call in pairs:
+                with softfloat.environment(rounding=mode) as env:
+                    found = call(h)
+                with softfloat.environment(rounding=mode) as other:
+                    same(found, call(0.1).codes)
+                assert env.status == other.status
+        v[0] = h
+        same(v[0], bits.encode(0.1, fmt)[0])
+    assert (softfloat.ones(2, SINGLE) * np.float32(0.1)).format == SINGLE
+    with softfloat.environment(traps="INEXACT"), pytest.raises(FloatingPointTrap, match=r"raised by multiply\(0\.1\)"):
+        _ = softfloat.ones(2, HALF) * h
+
+
 def test_tutorial() -> None:
     """Of a tutorial on training in half precision, with only the constructor changed."""
     x_in_float16 = softfloat.array([0.0004], softfloat.float16)
@@ -689,7 +718,6 @@ PLACED: dict[str, Callable[[SoftArray, SoftArray], SoftArray]] = {
     "median": lambda x, y: np.median(x[:, 2:], axis=1, keepdims=True),
     "norm": lambda x, y: np.linalg.norm(x, axis=1, keepdims=True),
     "cumsum": lambda x, y: np.cumsum(x, axis=0),
-    "cumulative_sum": lambda x, y: np.cumulative_sum(x, axis=1, include_initial=True),
     "cumprod": lambda x, y: np.cumprod(x, axis=0),
     "accumulate": lambda x, y: np.subtract.accumulate(-x, axis=1),
     "reduceat": lambda x, y: np.add.reduceat(x, [0, 2], axis=1),
@@ -699,7 +727,12 @@ PLACED: dict[str, Callable[[SoftArray, SoftArray], SoftArray]] = {
     "diff": lambda x, y: np.diff(np.where(x > 4, -x, x) * 1.5, axis=0),
     "convolve": lambda x, y: np.convolve(x.ravel(), y[:, 0]),
     "correlate": lambda x, y: np.correlate(y[:, 0], x.ravel(), "full"),
-} | ({"matvec": lambda x, y: np.matvec(x, y[:, 0]), "vecmat": lambda x, y: np.vecmat(y[:, 2], x[[0, 3, 0, 1]])} if hasattr(np, "matvec") else {})  # fmt: skip
+}
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+    PLACED["cumulative_sum"] = lambda x, y: np.cumulative_sum(x, axis=1, include_initial=True)
+if hasattr(np, "matvec"):  # NumPy 2.2
+    PLACED["matvec"] = lambda x, y: np.matvec(x, y[:, 0])
+    PLACED["vecmat"] = lambda x, y: np.vecmat(y[:, 2], x[[0, 3, 0, 1]])
 
 
 @pytest.mark.parametrize("name", PLACED)

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 import hypothesis.extra.numpy as npst
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -236,8 +237,15 @@ REFUSED: dict[str, tuple[Callable[[SoftArray], Any], str]] = {
         "operand 2 of 'add' has format float64 that does not match format float16 of operand 1",
     ),
     "float64 array, left": (lambda x: np.zeros(3) + x, "operand 1 of 'add' has format float64 .* operand 2"),
-    "float64 scalar": (lambda x: np.float64(1) + x, "operand 1 of 'add' has format float64"),
-    "float32 scalar": (lambda x: x * np.float32(1), "operand 2 of 'multiply' has format float32"),
+    "float64 without axes": (
+        lambda x: np.array(1.0) + x,
+        r"operand 1 of 'add' has format float64 .*; \.item\(\) makes",
+    ),
+    "float32 scalar": (lambda x: x * np.float32(1), r"operand 2 of 'multiply' has format float32 .*; \.item\(\) makes"),
+    "float32 scalar, left": (lambda x: np.float32(1) * x, "operand 1 of 'multiply' has format float32"),
+    "another float scalar": (lambda x: x * ml_dtypes.bfloat16(1), "operand 2 of 'multiply' has format bfloat16"),
+    "longdouble scalar": (lambda x: x * np.longdouble(1), "operand 2 of 'multiply' has format"),
+    "a code": (lambda x: x * x.codes[0], "operand 2 of 'multiply' has format uint16"),
     "integer array": (lambda x: x + np.arange(3), "operand 2 of 'add' has format int64"),
     "integer scalar": (lambda x: np.int64(1) + x, "operand 1 of 'add' has format int64"),
     "another format": (
