@@ -832,9 +832,9 @@ def _reader() -> tuple[str, str]:
     while frame is not None:
         module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
         top = "numpy.ma" if module.startswith("numpy.ma.") else module.partition(".")[0]
-        if top in DRAWING | COMPUTING and package in ("", top):
+        if top in DRAWING | COMPUTING and package in ("", "numpy.ma", top):
             package = top
-        elif top != "numpy":  # which stands between
+        elif top not in ("numpy", "numpy.ma"):  # which may stand between
             break
         if not name.startswith("_") and name in frame.f_globals and "._lib." not in module:
             function = ".".join([*(part for part in module.split(".") if not part.startswith("_")), name])
