@@ -319,6 +319,7 @@ class Output:
         if given is None:
             self.flat = np.empty(math.prod(shape), dtype)
             return
+        refuse_mask(given, argument)
         if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != shape:
             found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
             raise ValueError(f"{argument} must be an array of dtype {dtype} and shape {shape}, got {found}")

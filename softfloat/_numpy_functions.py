@@ -687,6 +687,7 @@ def clip(
     high = a_max if a_max is not ABSENT else max
     fmt = common_format([a, low, high], "clip")
     result = as_soft(a, fmt, "clip")
+    np.broadcast_shapes(result.shape, *(np.shape(x) for x in (low, high) if x is not ABSENT and x is not None))
     if low is not ABSENT and low is not None:
         result = np.maximum(result, low)
     if high is not ABSENT and high is not None:

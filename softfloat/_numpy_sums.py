@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -389,12 +390,14 @@ def _quantiles(
     if last < 0:
         raise ValueError(f"numpy.{name} of no elements")
     ordered = sort(wrapped(codes, a.format))
-    found = []
+    places = []
     for share in shares.reshape(-1):
         place = Fraction(share) * unit * last
         if not 0 <= place <= last:
             raise ValueError(f"q of numpy.{name} must be 0 to {1 / unit}, got {share}")
-        place = PLACES[method](place)
+        places.append(PLACES[method](place))
+    found = []
+    for place in places:
         below = math.floor(place)
         weight = place - below
         low, high = ordered[..., below], ordered[..., min(below + 1, last)]
@@ -776,7 +779,7 @@ def round_(a: SoftArray, decimals: int = 0, out: Any = None) -> Any:
     """Elements to the nearest integer; with decimals, multiplied by a power of ten, rounded and divided again."""
     if not decimals:
         return placed(np.rint(a), out, "round")
-    power = 10 ** abs(decimals)
+    power = 10 ** abs(operator.index(decimals))
     scaled = np.rint(a * power if decimals > 0 else a / power)
     return placed(scaled / power if decimals > 0 else scaled * power, out, "round")
 
@@ -821,10 +824,11 @@ def gradient(f: SoftArray, *varargs: Any, axis: Any = None, edge_order: int = 1)
     steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1,) * len(axes)
     if edge_order != 1 or len(steps) != len(axes) or any(np.ndim(step) for step in steps):
         raise TypeError("numpy.gradient of a SoftArray takes one distance, or one for each axis, and edge_order=1")
-    found = []
-    for i, step in zip(axes, steps, strict=True):
+    for i in axes:
         if f.shape[i] < 2:
             raise ValueError(f"numpy.gradient needs two elements along axis {i}, got {f.shape[i]}")
+    found = []
+    for i, step in zip(axes, steps, strict=True):
         x = generic.moveaxis(f, i, -1)
         parts = [x[..., 1:2] - x[..., :1], x[..., 2:] - x[..., :-2], x[..., -1:] - x[..., -2:-1]]
         parts = [part / (step * 2 if k == 1 else step) for k, part in enumerate(parts)]
@@ -839,7 +843,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> SoftArray
     heights = generic.moveaxis(as_soft(y, fmt, "trapezoid"), axis, -1)
     if x is not None:
         places = as_soft(x, fmt, "trapezoid")
-        dx = diff(places) if places.ndim == 1 else diff(generic.moveaxis(places, axis, -1))
+        places = places if places.ndim == 1 else generic.moveaxis(places, axis, -1)
+        np.broadcast_shapes(heights[..., 1:].shape, places[..., 1:].shape)
+        dx = diff(places)
     return sum_((heights[..., 1:] + heights[..., :-1]) * dx / 2, -1)
 
 

@@ -597,8 +597,10 @@ class SoftArray:
         package, function = _reader()
         wanted = np.dtype(np.float64 if dtype is None else dtype)
         asked = dtype is not None and wanted.kind != "O"
-        if package in COMPUTING or not (asked or package in DRAWING):
-            raise TypeError(f"{function} is not supported for SoftArray; {ALTERNATIVES}" if function else UNASKED)
+        if package in COMPUTING:
+            raise TypeError(f"{function} is not supported for SoftArray; {ALTERNATIVES}")
+        if not asked and package not in DRAWING:
+            raise TypeError(f"{function}: {UNASKED}" if function else UNASKED)
         if wanted.kind in "iu":
             raise TypeError(
                 f"a SoftArray becomes {wanted} by a decision on fractions only: x.astype({str(wanted)!r}) truncates"
@@ -837,7 +839,8 @@ def _reader() -> tuple[str, str]:
         elif top not in ("numpy", "numpy.ma"):  # which may stand between
             break
         if not name.startswith("_") and name in frame.f_globals and "._lib." not in module:
-            function = ".".join([*(part for part in module.split(".") if not part.startswith("_")), name])
+            home = "numpy" if hasattr(np, name) and top == "numpy" else module
+            function = ".".join([*(part for part in home.split(".") if not part.startswith("_")), name])
         frame = frame.f_back
     return package, function or package
 

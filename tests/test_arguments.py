@@ -733,6 +733,8 @@ def test_masks_are_refused_elsewhere() -> None:
         bits.encode(masked, "float16")
     with pytest.raises(TypeError, match=r"^random_bits must have no mask"):
         bits.add([1, 1], 1, "float16", rounding="stochastic", random_bits=masked, sr_bits=1)
+    with pytest.raises(TypeError, match=r"^out must have no mask"):
+        bits.add([1, 1], 1, "float16", out=np.ma.array(np.zeros(2, np.uint16), mask=[0, 1]))
     with pytest.raises(TypeError, match=r"^codes must have no mask"):
         softfloat.from_codes(masked, "float16")
     x = softfloat.ones(2, "float16")
