@@ -194,6 +194,7 @@ class Environment:
         for name, override in self.overrides.items():
             if not isinstance(name, str) or not isinstance(override, Environment):
                 raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
+            _check_own_name(name)
         settle("overrides", MappingProxyType(dict(self.overrides)))
         settle("sr_bits", _integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True))
         settle("seed", _integer("seed", self.seed, 0, 2**64 - 1, optional=True))
@@ -292,6 +293,8 @@ class Environment:
         array or scalar
             The result alone; with what the operation returns beyond flags, such as counts, a tuple.
         """
+        for name in {"environment", "flags"} & options.keys():
+            raise TypeError(f"{name} is not for evaluate, which sets it itself: flags go to the environment's status")
         return self._evaluate(getattr(operation, "__name__", str(operation)), operation, operands, options)
 
     def _evaluate(
@@ -364,6 +367,14 @@ def _parameters(operation: Callable[..., Any]) -> tuple[str, ...]:
 def _rebuilt(settings: dict[str, Any]) -> Environment:
     """An unpickled environment: the settings, a clear status, operations counted from 0."""
     return Environment(**settings)
+
+
+def _check_own_name(name: str) -> None:
+    """Refuse a format's other names, under which no result would be looked up."""
+    from softfloat.formats import ALIASES  # which needs what stands here
+
+    if ALIASES.get(name, name) != name:
+        raise ValueError(f"overrides has {name!r}, another name of {ALIASES[name]}; accepted: Format.name")
 
 
 def _integer(name: str, value: object, low: int, high: int, optional: bool = False) -> int | None:

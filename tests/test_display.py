@@ -156,6 +156,16 @@ def test_every_figure_can_be_read(name):
     assert len(np.unique(pixels @ (1 << 16, 1 << 8, 1))) > 10
 
 
+def test_the_title_of_chunks_is_of_the_curve_it_fits():
+    """Errors are least in the middle where sums of chunks are added in half, among the shortest where in single."""
+    rows = experiments.chunking(2**12, dots=2)
+    best = {row.outer: row.chunk for row in sorted(rows, key=lambda row: -row.error)}
+    assert 2**4 <= best["float16"] <= 2**8
+    assert best["float32"] <= 2**4
+    title = display.chunking(rows).axes[0].get_title()
+    assert title == "With all sums in float16, chunks of about √n lose least: n = 4096 products"
+
+
 def test_the_check_of_readability_sees_what_is_wrong():
     figure = display.spacing("e2m1")
     figure.axes[0].set_title("x" * 200)

@@ -287,6 +287,11 @@ def test_flags_of_numpys_integers() -> None:
 
 
 def test_settings_are_refused_at_the_call() -> None:
+    with pytest.raises(ValueError, match=r"^overrides has 'half', another name of float16; accepted: Format\.name"):
+        Environment(overrides={"half": Environment(ftz=True)})
+    for name in ("flags", "environment"):
+        with pytest.raises(TypeError, match=f"^{name} is not for evaluate, which sets it itself"):
+            Environment().evaluate(bits.add, 1, 1, HALF, **{name: None})
     with pytest.raises(ValueError, match=r"^rounding must be one of"):
         softfloat.environment(rounding="up")
     with pytest.raises(TypeError, match=r"^unknown setting roundin; accepted: "):
