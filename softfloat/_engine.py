@@ -222,6 +222,23 @@ def refuse_mask(x: Any, argument: str) -> None:
         raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
 
 
+def _as_integers(codes: Any, wanted: str) -> Codes:
+    """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
+    if hasattr(codes, "codes"):
+        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
+    try:
+        array = np.asarray(codes)
+    except (OverflowError, ValueError) as error:
+        raise TypeError(wanted) from error
+    if array.dtype == object:
+        integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
+    else:
+        integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
+    if not integers:
+        raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
+    return array
+
+
 def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     """Codes of a format as an array of its dtype; never a copy of one that already is.
 
@@ -232,23 +249,11 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     ValueError
         If one is not a code of the format.
     """
-    refuse_mask(codes, argument)
-    wanted = f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}"
-    if isinstance(codes, np.ndarray) and codes.dtype == fmt.dtype:
+    if type(codes) is np.ndarray and codes.dtype == fmt.dtype:
         array = codes
-    elif hasattr(codes, "codes"):
-        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
     else:
-        try:
-            array = np.asarray(codes)
-        except (OverflowError, ValueError) as error:
-            raise TypeError(wanted) from error
-        if array.dtype == object:
-            integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
-        else:
-            integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
-        if not integers:
-            raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
+        refuse_mask(codes, argument)
+        array = _as_integers(codes, f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}")
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
         low, high = int(array.min()), int(array.max())
