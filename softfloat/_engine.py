@@ -218,6 +218,29 @@ class Progress:
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
+def refuse_mask(x: Any, argument: str) -> None:
+    """TypeError for masked arrays, whose masks nothing here would keep."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
+
+
+def _as_integers(codes: Any, wanted: str) -> Codes:
+    """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
+    if hasattr(codes, "codes"):
+        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
+    try:
+        array = np.asarray(codes)
+    except (OverflowError, ValueError) as error:
+        raise TypeError(wanted) from error
+    if array.dtype == object:
+        integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
+    else:
+        integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
+    if not integers:
+        raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
+    return array
+
+
 def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     """Codes of a format as an array of its dtype; never a copy of one that already is.
 
@@ -228,26 +251,11 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     ValueError
         If one is not a code of the format.
     """
-    if isinstance(codes, np.ndarray) and codes.dtype == fmt.dtype:
+    if type(codes) is np.ndarray and codes.dtype == fmt.dtype:
         array = codes
     else:
-        try:
-            array = np.asarray(codes)
-        except (OverflowError, ValueError) as error:
-            raise TypeError(f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}") from error
-        if (
-            array.dtype == object
-            and array.size
-            and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)
-        ):
-            raise ValueError(
-                f"{argument} holds integers that are no codes of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}"
-            )
-        if array.dtype.kind not in "iu" and not (array.size == 0 and not isinstance(codes, np.ndarray)):
-            raise TypeError(
-                f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}, "
-                f"got dtype {array.dtype}; encode() turns numbers into codes"
-            )
+        refuse_mask(codes, argument)
+        array = _as_integers(codes, f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}")
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
         low, high = int(array.min()), int(array.max())
@@ -318,6 +326,7 @@ class Output:
         if given is None:
             self.flat = np.empty(math.prod(shape), dtype)
             return
+        refuse_mask(given, argument)
         if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != shape:
             found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
             raise ValueError(f"{argument} must be an array of dtype {dtype} and shape {shape}, got {found}")
@@ -499,6 +508,7 @@ def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, .
     TypeError, ValueError
         If they are not integers of `sr_bits` bits, or of a shape that does not broadcast.
     """
+    refuse_mask(random_bits, "random_bits")
     array = np.asarray(random_bits)
     if array.dtype.kind not in "iu":
         raise TypeError(f"random_bits must be integers, got dtype {array.dtype}")

@@ -185,7 +185,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     ----------
     x : array_like
         float16, float32, float64, ml_dtypes floats, integers of any type, bool, and Python int, float and Fraction,
-        alone or nested in lists; anything with `__array__`. Python integers and fractions are exact at any size.
+        alone or nested in lists; SoftArrays; anything else with `__array__`. Python integers and fractions are exact at any size.
         Nothing else: longdouble and complex are refused.
     fmt : Format
         The target.
@@ -261,8 +261,9 @@ SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtype
 
 def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec, np.ndarray[Any, Any] | None]:
     """Numbers as codes of the format they come in, and what those of more than 53 bits have beside these; None if nothing."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("x must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
+    _engine.refuse_mask(x, "x")
+    if isinstance(getattr(x, "format", None), Format):
+        return x.codes, x.format.spec, None
     more = None
     if not hasattr(x, "__array__"):
         x, more = _from_python(x)

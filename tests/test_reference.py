@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import doctest
+import inspect
 import itertools
 import math
 import os
@@ -683,6 +684,23 @@ def test_every_policy_gives_a_quiet_nan() -> None:
         assert ref.classify(code, F16) == "quiet_nan"
         signals = any(ref.classify(c, F16) == "signalling_nan" for c in (a, b))
         assert flags == (I if signals or policy == "ipu" else 0)
+
+
+def test_formats_go_by_name() -> None:
+    operands = {"a": 0x3C00, "b": 0x4000, "c": 0x3C00, "code": 0x3C00, "x": 0.1, "value": 1, "bits": 8, "signed": True}
+    for name in set(ref.__all__) - {"Kind", "Options", "Value"}:
+        function = getattr(ref, name)
+        parameters = list(inspect.signature(function).parameters)
+        formats = [parameter for parameter in parameters if parameter in ("fmt", "src", "dst")]
+        assert formats
+        given_ = {parameter: operands[parameter] for parameter in parameters if parameter in operands}
+        wanted = function(**given_, **dict.fromkeys(formats, F16))
+        assert function(**given_, **dict.fromkeys(formats, "half")) == wanted
+        order = [given_.get(parameter, "float16") for parameter in parameters if parameter in [*given_, *formats]]
+        assert function(*order) == wanted
+        for one in formats:
+            with pytest.raises(TypeError, match=rf"^{one} must be a softfloat\.Format or the name of one, got 16"):
+                function(**given_, **dict.fromkeys(formats, F16) | {one: 16})
 
 
 def test_the_oracle_computes_alone() -> None:

@@ -453,7 +453,7 @@ def identify(
     if isinstance(random_rows, bool) or not isinstance(random_rows, (int, np.integer)) or random_rows < 1:
         raise ValueError(f"random_rows must be a positive integer, got {random_rows!r}")
     for name, fmt in (("formats", pair[0]), ("formats", pair[1]), ("partials", memory), ("output", target)):
-        if not (fmt.zero and fmt.signed and fmt.bias is not None):
+        if not (fmt.zero and fmt.signed):
             raise ValueError(f"{name} must have a sign and a zero, and {fmt.name} has not")
     say = progress or (lambda _: None)
     asked = Asked(unit, pair, memory, target, int(length))
