@@ -212,7 +212,7 @@ def main() -> None:
             }
             for case in found
         ]
-        arguments.json.write_text(json.dumps({"rows": rows}, indent=1))
+        arguments.json.write_text(json.dumps({"rows": rows}, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

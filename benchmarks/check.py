@@ -88,7 +88,7 @@ def main() -> None:
         print(f"{job.name:<46}{job.rows:>10}{job.rate:>18.1f}{floor:>8}")
     if arguments.json:
         rows = [{"name": job.name, "rows": job.rows, "million_rows_per_minute": job.rate} for job in found]
-        arguments.json.write_text(json.dumps(rows, indent=1))
+        arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

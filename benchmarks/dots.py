@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import resource
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -124,16 +125,25 @@ def threads(rounds: int, size: int = 1024) -> list[tuple[str, float]]:
     return result
 
 
+def peak_gib() -> float:
+    """Most memory that the process had, in GiB; NaN where the platform does not say."""
+    try:
+        import resource
+    except ImportError:
+        return math.nan
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2 ** (30 if sys.platform == "darwin" else 20)
+
+
 def large(size: int = 4096) -> dict[str, float]:
     """One large product: seconds, and by how much the process's memory peaked."""
     random = np.random.default_rng(0)
     x, y = (bits.encode(random.standard_normal((size, size)).astype(np.float32), "float16")[0] for _ in range(2))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_gib()
     start = time.perf_counter()
     bits.matmul(x, y, "float16", mul_add("float16"))
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"size": size, "seconds": seconds, "peak_GiB": peak / 2**20, "more_than_before_GiB": (peak - before) / 2**20}
+    peak = peak_gib()
+    return {"size": size, "seconds": seconds, "peak_GiB": peak, "more_than_before_GiB": peak - before}
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ def main() -> None:
     for name, seconds in making.items():
         print(f"table of {name:<24}{1e3 * seconds:8.1f} ms")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": rows, "tables": making}, indent=1))
+        arguments.json.write_text(json.dumps({"rows": rows, "tables": making}, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def main() -> None:
             f"{LIMIT:>7.0f}{mark}{row['ratio']:>8.2f}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
+        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

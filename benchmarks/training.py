@@ -103,7 +103,7 @@ def main() -> None:
             f"{name:<32}{epochs[name]:>10.2f}{ratio:>8.2f}{shown:>7}{over}   {steps[name]:>16.3f}{RESNET_LIMIT:>7.0f}{late}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
+        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

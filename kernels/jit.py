@@ -19,6 +19,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
+from .compile_cache import CompileCache, tell
+
 _UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # by Python or C; wrappers take long to compile
 kernel = register_jitable(forceinline=True, **_UNCALLED)
 """Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
@@ -50,7 +52,7 @@ else:
 
 
 def _source_digest() -> int:
-    """62 bits of SHA-256 over all kernel sources. Numba's cache looks at the outermost function's file only; loops close over this number."""
+    """62 bits of SHA-256 over all kernel sources: what is compiled depends on more of them than the outermost function's."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -60,18 +62,8 @@ def _source_digest() -> int:
 SOURCE_DIGEST = _source_digest()
 
 
-@cache
-def _announce_once(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
 def compiled(function: Callable) -> Callable:
     """Compile a loop: cached on disk, without the interpreter lock, IEEE division."""
-    try:
-        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # Numba finds no folder to write to
-        _announce_once("softfloat: no folder to keep compiled code in can be written to; NUMBA_CACHE_DIR can name one")
-        dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if DISABLED:
 
         def interpreted(*arguments: object) -> object:
@@ -80,6 +72,8 @@ def compiled(function: Callable) -> Callable:
 
         return interpreted
 
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
     told = set()  # threads that waited for one compilation saw it too
 
     def call(*arguments: object) -> object:
@@ -89,10 +83,8 @@ def compiled(function: Callable) -> Callable:
         elapsed = time.perf_counter() - before
         if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known and known not in told:
             told.add(known)
-            print(
-                f"softfloat: compiling {function.__name__} took {elapsed:.1f} s; it is cached from now on",
-                file=sys.stderr,
-            )
+            promise = "; it is cached from now on" if kept.kept else ""
+            tell(f"softfloat: compiling {function.__name__} took {elapsed:.1f} s{promise}")
         return result
 
     call.dispatcher = dispatcher  # type: ignore[attr-defined]

@@ -194,7 +194,8 @@ class Progress:
         """One more piece is done."""
         with self._lock:
             self.done += 1
-            if self._bar is None and time.monotonic() - self._began > self.PATIENCE and sys.stderr.isatty():
+            overdue = time.monotonic() - self._began > self.PATIENCE
+            if self._bar is None and overdue and sys.stderr is not None and sys.stderr.isatty():
                 self._open()
             if self._bar is not None:
                 self._bar.update(self._task, completed=self.done)

@@ -9,9 +9,12 @@ import json
 import math
 import os
 import re
+import signal
 import stat
 import sys
 import tempfile
+import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, Flag
 from fractions import Fraction
@@ -56,10 +59,23 @@ class Parser(argparse.ArgumentParser):
 
 
 def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
-    """What a program `name` ends with: what `run` returns of the arguments, None: the process's; or 2, 130 or 141, whatever stops it."""
-    if sys.stdout is None:
-        print(f"{name}: error: standard output is closed", file=sys.stderr)
+    """What a program `name` ends with: what `run` returns of the arguments, None: the process's; or another status, whatever stops it.
+
+    2 after an error, a mistake in the program itself among them; 130 after Ctrl-C, 141 if nobody reads the output, 143 and
+    129 after SIGTERM and SIGHUP.
+    """
+    with _standard_error(), _signals_as_exits():
+        return _exit_status(name, run, argv)
+
+
+def _exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
+    def complain(text: object) -> int:
+        with contextlib.suppress(OSError):
+            print(f"{name}: error: {text}", file=sys.stderr)
         return ERROR
+
+    if sys.stdout is None:
+        return complain("standard output is closed")
     # argparse takes -1e-8 and -inf for options; it never does so with an argument that has a space in it
     arguments = [f" {x}" if NEGATIVE_NUMBER.match(x) else x for x in (sys.argv[1:] if argv is None else argv)]
     try:
@@ -67,19 +83,54 @@ def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[s
         sys.stdout.flush()
         return status
     except CommandError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        return ERROR
-    except SystemExit as leaving:  # --help and --version
+        return complain(error)
+    except SystemExit as leaving:  # --help, --version and signals
         return leaving.code if isinstance(leaving.code, int) else 0
     except BrokenPipeError:
         _abandon_output()
         return BROKEN_PIPE
     except OSError as error:
-        print(f"{name}: error: cannot write the output: {error.strerror or error}", file=sys.stderr)
+        complain(f"cannot write the output: {error.strerror or error}")
         _abandon_output()
         return ERROR
+    except MemoryError:
+        return complain("not enough memory")
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception:  # 1, Python's status for these, is a verdict of these programs
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
+        return ERROR
+
+
+@contextlib.contextmanager
+def _standard_error() -> Iterator[None]:
+    """Something to write messages to where standard error is closed: Python prints them to standard output otherwise."""
+    if sys.stderr is not None:
+        yield
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+        yield
+
+
+@contextlib.contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the program as an exception does, which removes temporary files; what else handles them stays."""
+    replaced = []
+
+    def leave(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        replaced = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _abandon_output() -> None:
@@ -164,11 +215,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     Devices, pipes and sockets are written to as they are.
     """
-    path = Path(os.path.realpath(path))
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+    path = Path(path)
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # /dev/stdout names a pipe that no resolved path does
         with path.open("wb") as file:
             yield file
         return
+    path = Path(os.path.realpath(path))
     handle, name = tempfile.mkstemp(prefix=f".{path.stem[:32]}-", suffix=path.suffix, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

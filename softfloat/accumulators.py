@@ -849,8 +849,7 @@ def amp(
     Stores, and the output, follow the call's options: `Environment.ipu(esr=..., nanoo=...)` rounds stochastically,
     saturates or makes NaN. The accumulator itself is a single without subnormals.
 
-    Source: Graphcore's ISA documents and poplibs, as collected in the project's notes: dot-4 phases, one rounding of
-    half partials for each 16 inputs.
+    Source: Graphcore's ISA documents and poplibs: dot-4 phases, one rounding of half partials for each 16 inputs.
     """
     return _ipu("amp", 1, partials, inputs, out_format, mode, rounding, stochastic)
 

@@ -702,3 +702,7 @@ def _print_preset(name: str) -> None:
     ]
     for note in notes:
         console.print(Text(note, "dim"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

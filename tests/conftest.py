@@ -1,25 +1,18 @@
-"""What every test shares: the `--exhaustive` switch, outside data, and a compile cache that no two workers write at once."""
+"""What every test shares: the `--exhaustive` switch, outside data, and what is counted for the table of conformance."""
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import conformance
+import hypothesis
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
-worker = os.environ.get("PYTEST_XDIST_WORKER")
-if worker and "NUMBA_CACHE_DIR" not in os.environ:
-    checkout = hashlib.sha256(__file__.encode()).hexdigest()[:12]
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = f"softfloat-numba-{user}-{checkout}-{worker}"
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +30,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What collecting made, PyTorch's modules and thousands of tests, stays; the garbage collector need not look at it each time."""
+    hypothesis.find(
+        hypothesis.strategies.none(), lambda _: True
+    )  # registers NumPy's generator, which it misses if frozen
     gc.collect()
     gc.freeze()
 

@@ -141,7 +141,7 @@ def test_vdpbf16ps_is_the_cpus(kind: str) -> None:
 
 def test_vdpbf16ps_traps(vectors: Path) -> None:
     """Order, flushes and NaNs, each with what the instruction gives; b of the higher pair first, as the file has them."""
-    with (vectors / "traps_dot.csv").open(newline="") as lines:
+    with (vectors / "traps_dot.csv").open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 20
     for row in rows:

@@ -105,7 +105,7 @@ def cast_block(name: str, mode: str, block: int) -> bytes:
 @pytest.mark.parametrize("name", FORMATS)
 def test_some_blocks_of_casts(vectors: Path, tally: Tally, name: str, mode: str) -> None:
     """Blocks with the subnormals, the normals and the overflow of half, and the top of bfloat16: 16 777 216 operands each."""
-    digests = json.loads((vectors / "cast_digests.json").read_text())[f"f32_to_{name}_{mode}"]
+    digests = json.loads((vectors / "cast_digests.json").read_text(encoding="utf-8"))[f"f32_to_{name}_{mode}"]
     for block in (0x33, 0xB8, 0x47, 0x7F):
         tally("convert", f"float32 to {FORMATS[name][0]}", ROUNDINGS[mode], 1 << 24)
         assert cast_block(name, mode, block)[:8].hex() == digests["blocks"][block], block
@@ -116,7 +116,7 @@ def test_some_blocks_of_casts(vectors: Path, tally: Tally, name: str, mode: str)
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_all_casts(vectors: Path, tally: Tally, name: str, mode: str) -> None:
-    digests = json.loads((vectors / "cast_digests.json").read_text())[f"f32_to_{name}_{mode}"]
+    digests = json.loads((vectors / "cast_digests.json").read_text(encoding="utf-8"))[f"f32_to_{name}_{mode}"]
     tally("convert", f"float32 to {FORMATS[name][0]}", ROUNDINGS[mode], 1 << 32)
     full = [cast_block(name, mode, block) for block in range(256)]
     assert [x[:8].hex() for x in full] == digests["blocks"]

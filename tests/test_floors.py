@@ -1,4 +1,4 @@
-"""Each file imports from lower floors only, kernels never from the package, and importing is light (DESIGN 1)."""
+"""Each file imports from lower floors only, kernels never from the package, and importing is light."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGE = Path(softfloat.__file__).parent
 STANDARD = set(sys.stdlib_module_names)
 
 FLOORS = [
-    {"kernels.spec"},
+    {"kernels.spec", "kernels.compile_cache"},
     {"kernels.jit"},
     {"kernels.carrier", "kernels.prng"},
     {"kernels.rounding"},
@@ -106,7 +106,7 @@ def resolved(name: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 IMPORTS = {
-    name: {x for node in statements(ast.parse(path.read_text())) for x in resolved(name, node)} - {name}
+    name: {x for node in statements(ast.parse(path.read_text(encoding="utf-8"))) for x in resolved(name, node)} - {name}
     for name, path in MODULES.items()
 }
 

@@ -66,7 +66,7 @@ def test_traps_on_the_instruction_itself(vectors: Path) -> None:
     needs("VDPBF16PS")
     from softfloat.testing._instructions import assemble
 
-    with (vectors / "traps_dot.csv").open(newline="") as lines:
+    with (vectors / "traps_dot.csv").open(newline="", encoding="utf-8") as lines:
         names = ("c", "a_hi", "b_hi", "a_lo", "b_lo", "result")
         rows = [{name: int(row[name], 16) for name in names} for row in csv.DictReader(lines)]
     c = np.array([row["c"] for row in rows], np.uint32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 import textwrap
 from collections.abc import Callable
@@ -359,18 +360,59 @@ def test_none_fits(unit: Callable[..., np.ndarray]) -> None:
     assert found["repeatable"] == ("no" if isinstance(unit, Stochastic) else "yes")
 
 
-def test_a_nan_with_another_code_is_told() -> None:
-    def unit(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        codes = unit_of(H100, "float16")(a, b, c)
-        return np.where(codes == 0x7FFFFFFF, 0x7FC00000, codes)
+def other_nans(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Right in every number; its NaNs carry the number of the row."""
+    codes = unit_of(H100, "float16")(a, b, c)
+    return np.where(codes == 0x7FFFFFFF, 0x7FC00000 + np.arange(len(c)) % 99, codes)
 
-    found = identify(unit, "float16", "float32", 32)
-    if found.verdict == "none fits":
-        best = found.nearest[0]
-        assert best.candidate.accumulator.name.startswith("tensor_core")
-        assert best.wrong_values == 0 < best.wrong
-    else:
-        assert found.verdict == "description"  # the same, under another NaN policy
+
+def test_nans_are_compared_as_asked() -> None:
+    found = identify(other_nans, "float16", "float32", 32)
+    assert (found.verdict, found.nan, found["repeatable"]) == ("preset", "any", "yes")
+    assert "tensor_core('H100', input='float16', output='float32')" in names(found)
+    assert "what fits gives other codes" in next(x.evidence for x in found.properties if x.name == "NaN")
+    same = unit_of(H100, "float16")
+    assert identify(same, "float16", "float32", 32).nan == "payload"
+    strict = identify(other_nans, "float16", "float32", 32, nan="payload")
+    assert (strict.verdict, strict.nan, strict["repeatable"]) == ("none fits", "payload", "no")
+    best = strict.nearest[0]
+    assert best.candidate.accumulator.name.startswith("tensor_core")
+    assert best.wrong_values == 0 < best.wrong
+    for nan, code in (("canonical", 0x7FC00000), ("any", 0x7FA00000)):
+        one = partial(lambda code, *rows: np.where(same(*rows) == 0x7FFFFFFF, code, same(*rows)), code)
+        verdict = "preset" if nan == "canonical" else "none fits"  # a signalling NaN is no result
+        assert identify(one, "float16", "float32", 32, nan=nan).verdict == verdict
+        assert identify(one, "float16", "float32", 32, presets=[H100], nan="payload").verdict != "preset"
+    with pytest.raises(ValueError, match="nan must be one of 'any', 'canonical', 'payload', got 'some'"):
+        identify(same, "float16", "float32", 32, nan="some")
+
+
+def fixed_point(place: int) -> Callable[..., np.ndarray]:
+    """A unit that adds everything exactly and cuts the sum at a fixed place."""
+
+    def unit(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        x, y, addend = (bits.decode(v, fmt) for v, fmt in ((a, "float16"), (b, "float16"), (c, "float32")))
+        with np.errstate(all="ignore"):
+            terms = np.concatenate([x * y, addend[:, None].astype(np.float64)], axis=1)
+            sums = [math.fsum(row) if np.isfinite(row).all() else row.sum() for row in terms]
+            cut = np.trunc(np.ldexp(sums, -place))
+            return bits.encode(np.ldexp(cut, place), "float32", rounding="toward_zero")[0]
+
+    return unit
+
+
+def test_what_random_rows_contradict_is_not_said() -> None:
+    found = identify(fixed_point(-24), "float16", "float32", 16)
+    assert found.verdict == "none fits"
+    for name in ("bits that survive", "order of summation", "block", "alignment", "multiply-add"):
+        assert found[name] == "unclear", name
+    text = str(found)
+    for claim in ("nothing is ever lost", "exactly", "nothing is lost", "one rounding", "rounded once"):
+        assert claim not in text
+    assert "random rows contradict what the probes show" in text
+    found = identify(unit_of(exact("float32"), "float16"), "float16", "float32", 16)
+    assert "nothing is ever lost" in str(found)
+    assert "unclear" not in str(found)
 
 
 # -- units that are not ours -----------------------------------------------------------------------------------------
@@ -514,7 +556,7 @@ for line in sys.stdin:
 def program(tmp_path: Path) -> Callable[[str], list[str]]:
     def make(text: str) -> list[str]:
         path = tmp_path / "unit.py"
-        path.write_text(textwrap.dedent(text))
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
         return [sys.executable, str(path)]
 
     return make
@@ -588,6 +630,7 @@ def test_command_line_errors() -> None:
     Run("identify", "--preset", "fma('float16')", "--length", "1000").assert_error("length must be from 2 to 256")
     Run("identify", "--preset", "fma('float16')", "--format", "a,b,c").assert_error("one format or two")
     Run("identify", "--timeout", "-1", "x").assert_error("--timeout")
+    Run("identify", "--preset", "fma('float16')", "--nan", "some").assert_error("nan must be one of", "got 'some'")
 
 
 def test_results_are_plain_data() -> None:

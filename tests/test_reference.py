@@ -278,7 +278,7 @@ TRAP_FLAGS = {"X": X, "U": U, "O": O, "Z": Z, "I": I, "-": 0}
 
 def trap_rows() -> Iterator[dict[str, str]]:
     if VECTORS:
-        with open(Path(VECTORS) / "traps.csv", newline="") as file:
+        with open(Path(VECTORS) / "traps.csv", newline="", encoding="utf-8") as file:
             yield from csv.DictReader(file)
 
 
@@ -707,7 +707,7 @@ def test_the_oracle_computes_alone() -> None:
     """It imports names and tables from the kernels, nothing that computes."""
     assert ref.__file__
     imported = set()
-    for node in ast.walk(ast.parse(Path(ref.__file__).read_text())):
+    for node in ast.walk(ast.parse(Path(ref.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

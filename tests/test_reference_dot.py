@@ -120,7 +120,7 @@ def test_vdpbf16ps(vectors: Path, stride: int, family: str) -> None:
 
 
 def test_vdpbf16ps_traps(vectors: Path) -> None:
-    with (vectors / "traps_dot.csv").open(newline="") as file:
+    with (vectors / "traps_dot.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 20
     for row in rows:
@@ -438,7 +438,7 @@ def test_overflow_of_a_truncated_sum() -> None:
 
 def test_the_oracle_computes_alone() -> None:
     imported = set()
-    for node in ast.walk(ast.parse(Path(dot.__file__).read_text())):
+    for node in ast.walk(ast.parse(Path(dot.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -374,7 +374,7 @@ def test_a_report_of_a_large_file_stays_small(tmp_path: Path) -> None:
     assert report.explained == 1
     lines = [x.line for x in report.first]
     assert lines == sorted(lines)
-    text = path.read_text().splitlines()
+    text = path.read_text(encoding="utf-8").splitlines()
     for found in report.first:
         assert text[found.line - 1].split()[:2] == [x.code[2:].upper() for x in found.operands]
 

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -245,26 +244,25 @@ assert os.waitpid(child, 0)[1] == 0
 )
 
 
-def python(script: str, tmp_path: Path, **settings: str) -> None:
-    cache = {"NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(tmp_path))}
+def python(script: str, **settings: str) -> None:
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, env=os.environ | cache | settings, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("layer", ["default", "workqueue", "omp"])
-def test_first_calls_from_eight_threads(layer: str, tmp_path: Path) -> None:
+def test_first_calls_from_eight_threads(layer: str) -> None:
     """Imports, compilations and calls race in a fresh process, under whatever layer Numba is told to use."""
-    python(CALLERS, tmp_path, NUMBA_THREADING_LAYER=layer)
+    python(CALLERS, NUMBA_THREADING_LAYER=layer)
 
 
-def test_numba_num_threads_is_the_first_count(tmp_path: Path) -> None:
-    python("import softfloat; assert softfloat.get_num_threads() == 1", tmp_path, NUMBA_NUM_THREADS="1")
+def test_numba_num_threads_is_the_first_count() -> None:
+    python("import softfloat; assert softfloat.get_num_threads() == 1", NUMBA_NUM_THREADS="1")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform does not fork")
-def test_a_forked_process_has_threads_again(tmp_path: Path) -> None:
-    python(FORKING, tmp_path)
+def test_a_forked_process_has_threads_again() -> None:
+    python(FORKING)
 
 
 def test_a_thread_may_outlive_the_script() -> None:

@@ -25,7 +25,7 @@ def test_private_names_live_in_one_module() -> None:
     for path in FOLDER.glob("*.py"):
         if path.name == "_private.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
                 parts = [*str(node.module).split("."), *(alias.name for alias in node.names)]
                 assert not any(part.startswith("_") for part in parts), f"{path.name} imports {'.'.join(parts)}"

@@ -52,7 +52,7 @@ def result_of(row: dict[str, str], nan: str) -> tuple[int, int]:
 
 
 def rows_of(vectors: Path) -> list[dict[str, str]]:
-    with (vectors / "traps.csv").open(newline="") as file:
+    with (vectors / "traps.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

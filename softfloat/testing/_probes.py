@@ -7,6 +7,7 @@ they are, and what becomes of them.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,6 +41,8 @@ Unit = Callable[[Codes, Codes, Codes], Any]
 """unit(a, b, c): codes of shapes (rows, k), (rows, k) and (rows,) to codes of shape (rows,)."""
 Structure = tuple[str, dict[str, Any]]
 """An order of summation in words, and as parameters of an `Accumulator`."""
+Refutation = Callable[[Answers], Codes]
+"""Which answers contradict a statement."""
 Number = tuple[Fraction | int, int]
 """A significand and an exponent."""
 
@@ -250,14 +253,61 @@ class Measurement:
         self.asked = asked
         self.properties: list[Property] = []
         self.settings: dict[str, Any] = {}
+        self.refutations: dict[str, Refutation] = {}
         self.modes: tuple[str, ...] = MODES
         self.structures: list[Structure] = []
 
     def rows(self) -> _Rows:
         return _Rows(self.asked.formats, self.asked.partials, self.asked.length)
 
-    def say(self, name: str, value: str, evidence: str) -> None:
+    def say(self, name: str, value: str, evidence: str, against: Refutation | None = None) -> None:
+        """State a property; `against` tells which answers to any rows contradict it."""
         self.properties.append(Property(name, value, evidence))
+        if against is not None:
+            self.refutations[name] = against
+
+    def withdraw(self, answers: Answers) -> None:
+        """Take back what answers to other rows than the probes contradict."""
+        for place, said in enumerate(self.properties):
+            if said.name in self.refutations:
+                wrong = int(self.refutations[said.name](answers).sum())
+                if wrong:
+                    evidence = f"{wrong} of {len(answers[3])} random rows contradict what the probes show"
+                    self.properties[place] = Property(said.name, "unclear", evidence)
+
+    def inexact(self, answers: Answers) -> Codes:
+        """Where the answer is no rounding of the exact sum, by two units or more of the narrowest format on the way."""
+        a, b, c, d = answers
+        places, emin = self._narrowest()
+        operands = ((a, self.asked.formats[0]), (b, self.asked.formats[1]), (c, self.asked.partials))
+        x, y, addend = (np.asarray(bits.decode(codes, fmt), np.float64) for codes, fmt in operands)
+        tiny = [np.asarray(bits.issubnormal(codes, fmt)).reshape(len(d), -1).any(axis=1) for codes, fmt in operands]
+        value = np.asarray(bits.decode(d, self.asked.output), np.float64)
+        with np.errstate(all="ignore"):
+            terms = np.concatenate([x * y, addend[:, None]], axis=1)  # products of 24 bits are exact
+        usable = np.isfinite(terms).all(axis=1) & np.isfinite(value) & ~np.any(tiny, axis=0)
+        wrong = np.zeros(len(d), bool)
+        for row in np.flatnonzero(usable).tolist():
+            total = math.fsum(terms[row])
+            exponent = math.frexp(total)[1] - 1
+            if total and emin <= exponent < self.high:
+                wrong[row] = abs(value[row] - total) > 2.0 ** (exponent - places + 1)
+        return wrong
+
+    def inexact_alone(self, answers: Answers) -> Codes:
+        """The same, of rows with one product and nothing else."""
+        a, b, c, _ = answers
+        zero = [np.asarray(bits.iszero(codes, fmt)) for codes, fmt in zip((a, b), self.asked.formats, strict=True)]
+        alone = ((~(zero[0] | zero[1])).sum(axis=1) == 1) & np.asarray(bits.iszero(c, self.asked.partials))
+        wrong = np.zeros(len(c), bool)
+        a, b, c, d = (x[alone] for x in answers)
+        wrong[alone] = self.inexact((a, b, c, d))
+        return wrong
+
+    def _narrowest(self) -> tuple[int, int]:
+        """Fraction bits that a result surely has, and the least exponent from which on it has them."""
+        known = self.asked.partials, self.asked.output
+        return min(self.bits, *(x.mantissa_bits for x in known)), max(x.emin for x in known)
 
     def ask(self, rows: _Rows) -> list[Fraction | None]:
         """The values that the unit gives; None for NaN and infinities."""
@@ -446,7 +496,10 @@ class Measurement:
             self.say("products", "unknown", "no room in these formats to tell")
         elif self.product_bits is None:
             self.say(
-                "products", "exact", f"(1 + 2^-i)(1 + 2^-j) - (1 + 2^-i + 2^-j) is 2^-(i+j) up to i + j = {tried[-1]}"
+                "products",
+                "exact",
+                f"(1 + 2^-i)(1 + 2^-j) - (1 + 2^-i + 2^-j) is 2^-(i+j) up to i + j = {tried[-1]}",
+                self.inexact_alone,
             )
         else:
             self.say(
@@ -504,11 +557,13 @@ class Measurement:
             + (f"{first}" if first == last else f"{first} to {last}")
             for first, last, depth in runs[:6]
         )
+        depths_seen = ["all" if depth == self.reach else str(depth) for _, _, depth in runs]
+        everything = depths_seen == ["all"] and self.reach > self.bits
         self.say(
             "bits that survive",
-            ", then ".join(dict.fromkeys("all" if depth == self.reach else str(depth) for _, _, depth in runs))
-            or "unknown",
+            ", then ".join(dict.fromkeys(depths_seen)) or "unknown",
             f"1 + 2^-s - 1 from the first product on keeps 2^-s up to s: {shown or 'one product alone'} ({self.reach} tried)",
+            self.inexact if everything else None,
         )
 
     # -- order
@@ -555,11 +610,12 @@ class Measurement:
         shown = "units lost between M = c and -M at product 0, 1, 2 ...: "
         shown += _series([self.lost[-1, j] for j in range(length)])
         shown += "; between products 0 and 1, 2 ...: " + _series([self.lost[0, j] for j in range(1, length)])
-        self.say("order of summation", label or f"another: {_tree(self.lost, length)}", shown)
+        changes = self.structures[0][1] if self.structures else {}
+        block = changes.get("block", 1)
+        against = None if block else self.inexact  # a block of everything: nothing is ever lost
+        self.say("order of summation", label or f"another: {_tree(self.lost, length)}", shown, against)
         if not self.structures:
             return
-        changes = self.structures[0][1]
-        block = changes.get("block", 1)
         size = block or length
         if block == 1:
             self.say("block", "one product", "as the order of summation says")
@@ -569,6 +625,7 @@ class Measurement:
                 "block",
                 value,
                 "units in the same block share the fate of M and -M" if block else "nothing is ever lost",
+                against,
             )
             cuts = [x["fraction_bits"] for _, x in self.structures if "fraction_bits" in x]
             self.say(
@@ -579,6 +636,7 @@ class Measurement:
                 f"inside a block 2^-s survives 1 - 1 up to s = {max(cuts)}"
                 if cuts
                 else "inside a block nothing is lost",
+                against,
             )
         room = sum(x.mantissa_bits for x in self.asked.formats)
         if block != 1:
@@ -589,7 +647,13 @@ class Measurement:
             fused = "cannot be told apart: products of these formats fit the sum"
         else:
             fused = f"unfused: products are cut or rounded to {self.product_bits} bits first"
-        self.say("multiply-add", fused, f"products have {room} bits after the leading one, a sum {self.bits}")
+        alone = self.inexact_alone if self.product_bits is None else None
+        self.say(
+            "multiply-add",
+            fused,
+            f"products have {room} bits after the leading one, a sum {self.bits}",
+            against or alone,
+        )
         if changes.get("tree") or "chains" in changes or "segment" in changes:
             return
         later = [(j, depth) for (from_addend, j), depth in self.survives.items() if not from_addend and j >= size]

@@ -88,6 +88,22 @@ def canonical_nan(number: Number) -> int:
     return 0x7FF8 << 48 if number.format is None else number.format.nan_code
 
 
+def wrong_results(right: Codes, results: Codes, number: Number, nan: str) -> Codes:
+    """Where codes differ, NaNs compared as `nan`, one of `NAN_MODES`, says."""
+    wrong: Codes = results != right
+    if nan == "any":
+        candidates = np.flatnonzero(wrong)
+        if candidates.size:
+            r, e = results[candidates], right[candidates]
+            same = is_nan(r, number) & is_nan(e, number) & ~is_signalling(r, number)
+            wrong[candidates[same]] = False
+    elif nan == "canonical":
+        expected = is_nan(right, number)
+        if expected.any():
+            wrong[expected] = results[expected] != canonical_nan(number)
+    return wrong
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What counts as different.
@@ -110,22 +126,8 @@ class Comparison:
         """Where results differ, and where flags do."""
         (right, right_flags), (results, flags) = expected, found
         number = self.case.target
-        wrong = results != right
-        if (
-            number.kind in ("float", "float64")
-            and self.nan != "payload"
-            and self.case.operation.name not in CODE_OPERATIONS
-        ):
-            if self.nan == "any":
-                candidates = np.flatnonzero(wrong)
-                if candidates.size:
-                    r, e = results[candidates], right[candidates]
-                    same = is_nan(r, number) & is_nan(e, number) & ~is_signalling(r, number)
-                    wrong[candidates[same]] = False
-            else:
-                nan = is_nan(right, number)
-                if nan.any():
-                    wrong[nan] = results[nan] != canonical_nan(number)
+        loose = number.kind in ("float", "float64") and self.case.operation.name not in CODE_OPERATIONS
+        wrong = wrong_results(right, results, number, self.nan if loose else "payload")
         if self.flags == "ignore" or flags is None or right_flags is None:
             return wrong, np.zeros(wrong.shape, bool)
         return wrong, (flags & ~right_flags != 0) if self.flags == "subset" else flags != right_flags

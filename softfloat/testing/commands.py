@@ -184,6 +184,7 @@ def _vectors(options: argparse.Namespace) -> int:
     from softfloat.testing.vectors import count_exhaustive, write_vectors
 
     case = _case(options.operation, options)
+    quiet = options.output == "-" or _is_standard_output(options.output)
     try:
         total = count_exhaustive(case) if options.level == "exhaustive" else options.count or 10_000
         with _progress("rows", total, count=True) as progress:
@@ -204,9 +205,16 @@ def _vectors(options: argparse.Namespace) -> int:
         raise _refused(options.output, "write", error) from None
     except ValueError as error:
         raise CommandError(_line(str(error))) from None
-    if options.output != "-":
+    if not quiet:
         print(f"{_grouped(rows)} rows of {case.title}: {options.output}")
     return 0
+
+
+def _is_standard_output(file: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(file), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # no such file, or no descriptor
+        return False
 
 
 # -- softfloat check -------------------------------------------------------------------------------------------------

@@ -75,6 +75,8 @@ def add_parsers(commands: Any) -> None:
     identify.add_argument("--seed", type=seed, default=0, metavar="N", help="of random rows (default: 0)")
     rows = "random rows (default: 800): a mistake that shows in few of them needs many"
     identify.add_argument("--random-rows", type=positive, default=800, metavar="N", help=rows)
+    nans = "any quiet one for another; canonical; payload: bit for bit (default: any)"
+    identify.add_argument("--nan", default="any", metavar="HOW", help=f"how NaNs are compared: {nans}")
     timeout = "that one run of a program may take (default: 60)"
     identify.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help=timeout)
     identify.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
@@ -287,6 +289,7 @@ def _identify(options: argparse.Namespace) -> int:
                 output=output,
                 seed=options.seed,
                 random_rows=options.random_rows,
+                nan=options.nan,
                 progress=progress,
             )
     except (ValueError, TypeError) as error:
@@ -393,7 +396,11 @@ def render_identification(found: Identification, width: int = 120) -> Renderable
         _properties(found, width),
         Text(),
     ]
-    verdicts = {"preset": "fits", "description": "no preset fits; this does", "none fits": "none fits"}
+    verdicts = {
+        "preset": "fits",
+        "description": "no preset fits; this does",
+        "none fits": "none fits: no accumulator tried has all that the probes show",
+    }
     parts.append(Text(verdicts[found.verdict], VERDICT_STYLES[found.verdict]))
     for candidate in found.fits[:FEW]:
         parts.append(Padding(Text(str(candidate), "bold"), (0, 0, 0, 2)))

@@ -59,6 +59,8 @@ from softfloat.testing._probes import (
     pair_of,
 )
 from softfloat.testing._structures import Candidate, descriptions, spelled, structures_of
+from softfloat.testing.check import NAN_MODES, wrong_results
+from softfloat.testing.operations import as_number
 
 __all__ = [
     "LONGEST",
@@ -107,8 +109,8 @@ class Identification:
         Products of a row.
     properties : tuple of Property
     fits : tuple of Candidate
-        What gives every answer the unit gave, bit for bit; presets first. Several are the same function for this
-        length and these formats, as far as `searched` further rows can tell.
+        What gives every answer the unit gave, bit for bit but for NaNs, which are compared as `nan` says; presets first.
+        Several are the same function for this length and these formats, as far as `searched` further rows can tell.
     nearest : tuple of Near
         The best of the others, if nothing fits.
     candidates : int
@@ -117,6 +119,8 @@ class Identification:
         Answers that candidates were held against; rows on which those left over were compared with each other.
     calls, rows : int
         Calls of the unit, and rows of all calls.
+    nan : str
+        How NaNs were compared: as asked for, or "payload" if what fits gives their codes too.
     """
 
     formats: tuple[Format, Format]
@@ -131,6 +135,7 @@ class Identification:
     searched: int
     calls: int
     rows: int
+    nan: str = "payload"
 
     @property
     def verdict(self) -> str:
@@ -173,6 +178,7 @@ class Identification:
             "searched": self.searched,
             "calls": self.calls,
             "rows": self.rows,
+            "nan": self.nan,
         }
 
     def __str__(self) -> str:
@@ -329,10 +335,15 @@ def _calls(
 
 
 class _Judge:
-    """Holds candidates against answers."""
+    """Holds candidates against answers; `nan` says how NaNs are compared."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, asked: Asked, nan: str) -> None:
+        self.asked, self.nan = asked, nan
+        self.number = as_number(asked.output)
+
+    def differ(self, expected: Codes, found: Codes) -> Codes:
+        """Where codes differ, as far as NaNs are compared."""
+        return wrong_results(expected, found, self.number, self.nan)
 
     def predict(self, candidate: Candidate, a: Codes, b: Codes, c: Codes, nan: str | None = None) -> Codes:
         options = dict(candidate.options)
@@ -348,25 +359,33 @@ class _Judge:
         """(rows with another code, rows with another value): a NaN has the value of every NaN."""
         a, b, c, d = answers
         codes = self.predict(candidate, a, b, c)
-        differ = codes != d
         nan = bits.isnan(codes, self.asked.output) & bits.isnan(d, self.asked.output)
-        return differ, differ & ~nan
+        return self.differ(codes, d), (codes != d) & ~nan
 
     def settled(self, candidate: Candidate, answers: Answers) -> Candidate | None:
-        """The candidate, under the NaN policy that gives the unit's NaNs; None if it does not fit."""
-        codes, values = self.wrong(candidate, answers)
-        if values.any():
-            return None
-        if not codes.any():
-            return candidate
-        if candidate.accumulator.nan is not None:
-            return None
+        """The candidate, under the NaN policy that gives the unit's NaNs if there is one; None if it does not fit."""
         a, b, c, d = answers
+        codes = self.predict(candidate, a, b, c)
         is_nan = np.asarray(bits.isnan(d, self.asked.output))
-        for policy in NAN_POLICIES:
-            if np.array_equal(self.predict(candidate, a[is_nan], b[is_nan], c[is_nan], policy), d[is_nan]):
-                return Candidate(candidate.accumulator, {**candidate.options, "nan": policy}, candidate.preset)
-        return None
+        different = codes != d
+        if (different & ~(is_nan & bits.isnan(codes, self.asked.output))).any():
+            return None
+        if not different.any():
+            return candidate
+        if candidate.accumulator.nan is None:
+            for policy in NAN_POLICIES:
+                if np.array_equal(self.predict(candidate, a[is_nan], b[is_nan], c[is_nan], policy), d[is_nan]):
+                    return Candidate(candidate.accumulator, {**candidate.options, "nan": policy}, candidate.preset)
+        return None if self.differ(codes, d).any() else candidate
+
+    def fitting(self, candidates: Sequence[Candidate], answers: Answers) -> list[Candidate]:
+        """Those that fit; if some give the codes of NaNs too, only they, and only they fit from then on."""
+        found = [x for x in (self.settled(candidate, answers) for candidate in candidates) if x is not None]
+        a, b, c, d = answers
+        to_the_bit = [x for x in found if np.array_equal(self.predict(x, a, b, c), d)]
+        if to_the_bit:
+            self.nan = "payload"
+        return to_the_bit or found
 
     def near(self, candidate: Candidate, answers: Answers) -> Near:
         codes, values = self.wrong(candidate, answers)
@@ -395,6 +414,7 @@ def identify(
     output: Format | str | None = None,
     seed: int = 0,
     random_rows: int = RANDOM_ROWS,
+    nan: str = "any",
     presets: Sequence[Accumulator] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Identification:
@@ -419,6 +439,9 @@ def identify(
         Of the random rows.
     random_rows : int
         How many of them, of eight kinds: a mistake that shows in few rows needs many.
+    nan : {"any", "canonical", "payload"}
+        How NaNs are compared, as `check_vectors` compares them. With "any", what gives their codes too goes before what
+        does not.
     presets : sequence of Accumulator, optional
         What to hold against the answers; default `presets_for(formats, partials, length)`.
     progress : callable, optional
@@ -452,6 +475,8 @@ def identify(
         raise ValueError(f"seed must be an integer from 0 to 2^64 - 1, got {seed!r}")
     if isinstance(random_rows, bool) or not isinstance(random_rows, (int, np.integer)) or random_rows < 1:
         raise ValueError(f"random_rows must be a positive integer, got {random_rows!r}")
+    if nan not in NAN_MODES:
+        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_MODES))}, got {nan!r}")
     for name, fmt in (("formats", pair[0]), ("formats", pair[1]), ("partials", memory), ("output", target)):
         if not (fmt.zero and fmt.signed):
             raise ValueError(f"{name} must have a sign and a zero, and {fmt.name} has not")
@@ -468,11 +493,8 @@ def identify(
     drawn = [draw_rows(x, each, pair, memory, target, asked.length, random) for x in FAMILIES]
     a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
     answers = asked(a, b, c)
-    nans = np.unique(answers[np.asarray(bits.isnan(answers, target))])
-    if nans.size:
-        shown = ", ".join(f"{code:#x}" for code in nans[:4].tolist()) + (" ..." if nans.size > 4 else "")
-        found.say("NaN", shown, "results of random rows with special operands")
-    judge = _Judge(asked)
+    found.withdraw((a, b, c, answers))
+    judge = _Judge(asked, nan)
     say("presets")
     defaults = {"rounding": "nearest_even", "overflow": "infinity", "daz": False, "ftz": False}
     settings = {name: x for name, x in found.settings.items() if x != defaults[name]}
@@ -482,29 +504,32 @@ def identify(
     accumulators = list(presets) if presets is not None else presets_for(pair, memory, asked.length)
     tried = [Candidate(x, options) for x in accumulators for options in (variants if _is_open(x) else [{}])]
     everything = asked.everything()
-    fits: list[Candidate] = []
     few = _every(everything, 300)
-    for candidate in tried:
-        if judge.wrong(candidate, few)[1].any():
-            continue
-        settled = judge.settled(candidate, everything)
-        known = [(x.accumulator.name, x.accumulator) for x in fits]
-        if settled is not None and (settled.accumulator.name, settled.accumulator) not in known:
-            fits.append(settled)
+    likely = [x for x in tried if not judge.wrong(x, few)[1].any()]
+    named = {(x.accumulator.name, x.accumulator): x for x in reversed(judge.fitting(likely, everything))}
+    fits = list(named.values())[::-1]
     judged = len(tried)
     if not fits:
         say("a description")
         made, count = _described(found, judge, everything)
-        tried, judged, fits = tried + made, judged + count, [x for x in made if judge.settled(x, everything)]
-        fits = [x for x in (judge.settled(candidate, everything) for candidate in fits) if x is not None]
+        tried, judged, likely = tried + made, judged + count, made
+        fits = judge.fitting(made, everything)
     say("telling candidates apart")
     fits, searched = _told_apart(fits, judge, asked, random)
     some = slice(None, None, max(1, len(c) // 200))
     again = asked(a[some], b[some], c[some])
-    repeated = bool(np.array_equal(again, answers[some]))
+    repeated = not judge.differ(answers[some], again).any()
     found.say("repeatable", "yes" if repeated else "no", f"{len(again)} rows asked again, beside other rows")
     everything = asked.everything()
-    fits = [x for x in (judge.settled(candidate, everything) for candidate in fits) if x is not None]
+    fits = judge.fitting(fits, everything)
+    if not fits and judge.nan != nan:  # some gave the codes of NaNs, but not on the rows asked last
+        judge.nan = nan
+        fits = judge.fitting(likely, everything)
+    nans = np.unique(answers[np.asarray(bits.isnan(answers, target))])
+    if nans.size:
+        shown = ", ".join(f"{code:#x}" for code in nans[:4].tolist()) + (" ..." if nans.size > 4 else "")
+        unexplained = "; what fits gives other codes" if fits and judge.nan != "payload" else ""
+        found.say("NaN", shown, f"results of random rows with special operands{unexplained}")
     nearest: list[Near] = []
     if not fits:
         judgements = (judge.near(x, everything) for x in tried)
@@ -522,6 +547,7 @@ def identify(
         searched,
         asked.calls,
         asked.rows,
+        judge.nan,
     )
 
 
@@ -573,7 +599,7 @@ def _told_apart(
         ]
         a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
         predicted = [judge.predict(x, a, b, c) for x in fits]
-        differing = np.flatnonzero(np.any([x != predicted[0] for x in predicted[1:]], axis=0))
+        differing = np.flatnonzero(np.any([judge.differ(predicted[0], x) for x in predicted[1:]], axis=0))
         if not differing.size:
             searched += len(c)
             if searched >= 2 * each * len(FAMILIES):
@@ -581,6 +607,6 @@ def _told_apart(
             continue
         chosen = random.permutation(differing)[:32]
         answers = asked(a[chosen], b[chosen], c[chosen])
-        fits = [x for x, codes in zip(fits, predicted, strict=True) if np.array_equal(codes[chosen], answers)]
+        fits = [x for x, codes in zip(fits, predicted, strict=True) if not judge.differ(codes[chosen], answers).any()]
         searched = 0
     return fits, searched

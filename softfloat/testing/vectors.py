@@ -16,6 +16,7 @@ Both are read in pieces: memory does not grow with the file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import os
@@ -408,6 +409,8 @@ def read_vectors(
 
 def _opened(file: File, stack: contextlib.ExitStack) -> IO[bytes]:
     if isinstance(file, str) and file == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
         stream = getattr(sys.stdin, "buffer", None)
         return stream if stream is not None else io.BytesIO(sys.stdin.read().encode("utf-8", "replace"))
     if isinstance(file, (str, os.PathLike)):
@@ -602,18 +605,20 @@ def write_vectors(
             raise ValueError(f"count must be a positive integer, got {count!r}")
         total = int(count)
         chunks = _random(case, total, int(seed), distribution)
-    name = str(file) if isinstance(file, (str, os.PathLike)) else ""
+    name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
+    if name == "":
+        raise ValueError("file must be a path, '-' or a binary stream, got ''")
     with contextlib.ExitStack() as stack:
         if name == "-":
             stream: Any = getattr(sys.stdout, "buffer", None) or _Decoding(sys.stdout)
-        elif name:
+        elif name is not None:
             stream = stack.enter_context(replacing(name))
         else:
             stream = file
-        if name.endswith(".npz"):
+        if name is not None and name.endswith(".npz"):
             _write_archive(stream, case, chunks, total, progress, stack)
             return total
-        if name.endswith(".gz"):
+        if name is not None and name.endswith(".gz"):
             stream = stack.enter_context(
                 gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0)
             )

@@ -1,0 +1,178 @@
+"""Compiled code on disk: a checked file for each function and signature, in a folder for each state of the sources.
+
+A cache saves time and does nothing else. Whatever is wrong with an entry, it is dropped; whatever is wrong with the
+folder, one line says so; the call compiles and goes on. Files appear complete, under names that say all that they
+depend on, so any number of processes may share a folder.
+"""
+
+import contextlib
+import hashlib
+import os
+import pickle
+import shutil
+import sys
+import uuid
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import CodeType
+
+import llvmlite
+import numba
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+FOLDERS_KEPT = 10
+"""States of the sources, versions of Python and Numba, whose code is kept; the least recently used go first."""
+
+CHECKSUM_BYTES = hashlib.sha256().digest_size
+
+
+def tell(text: str) -> None:
+    """A line on standard error, if there is one that takes it."""
+    if sys.stderr is not None:  # print would take standard output
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr)
+
+
+tell_once = cache(tell)
+
+
+def root() -> Path:
+    """The folder of all compiled code: in NUMBA_CACHE_DIR, or where the platform keeps a user's caches.
+
+    Raises RuntimeError if there is no such place: a user without a home.
+    """
+    if numba.config.CACHE_DIR:
+        return Path(numba.config.CACHE_DIR).absolute() / "numba-softfloat"
+    variable, default = {
+        "win32": ("LOCALAPPDATA", "AppData/Local"),
+        "darwin": ("", "Library/Caches"),
+    }.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    given = Path(os.environ.get(variable, ""))
+    return (given if given.is_absolute() else Path.home() / default) / "numba-softfloat"
+
+
+def folder(digest: int) -> Path:
+    """The folder of what this Python and this Numba compile from sources with this digest."""
+    version = sys.modules[__name__.partition(".")[0]].__version__  # kernels import nothing of the package
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    return root() / f"compiled-{version}-{digest:016x}-{python}-numba-{numba.__version__}"
+
+
+@cache
+def _use(place: Path) -> None:
+    """Note that a folder is in use, for `_drop_unused`."""
+    with contextlib.suppress(OSError):
+        os.utime(place)
+
+
+def _drop_unused(parent: Path) -> None:
+    """Remove the folders that were not used for longest."""
+    found = []
+    for place in parent.glob("compiled-*"):
+        with contextlib.suppress(OSError):  # another process removed it
+            found.append((place.stat().st_mtime, place))
+    for _, place in sorted(found, reverse=True)[FOLDERS_KEPT:]:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """A file that appears when it is complete."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _drop_unused(path.parent.parent)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+class CompileCache(_Cache):
+    """What Numba's dispatcher asks for compiled code.
+
+    Numba's own class keeps an index beside the data, in the package's folder if it can. Two processes that add to an index
+    at once lose entries, a damaged one ends every later call, and files among the sources outlive the package.
+
+    Attributes
+    ----------
+    kept : bool
+        Whether the code compiled last was written.
+    """
+
+    def __init__(self, function: Callable, digest: int) -> None:
+        self._function, self._digest = function, digest
+        self._enabled, self.kept = True, False
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder; None if there is no place for it."""
+        with contextlib.suppress(RuntimeError):
+            return str(folder(self._digest))
+        return None
+
+    def enable(self) -> None:
+        """Read and write files."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Compile always."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Forget what was compiled of this function."""
+        with contextlib.suppress(OSError, RuntimeError):
+            for path in folder(self._digest).glob(f"{self._function.__name__}-*"):
+                path.unlink(missing_ok=True)
+
+    def key(self, signature: object, codegen: object) -> str:
+        """A digest of types, processor, bytecode, constants, and of what the function closes over."""
+        code = self._function.__code__
+        constants = [x for x in code.co_consts if not isinstance(x, CodeType)]
+        closed_over = dumps(tuple(cell.cell_contents for cell in self._function.__closure__ or ()))
+        names = self._function.__module__, self._function.__qualname__, llvmlite.__version__
+        parts = names, str(signature), codegen.magic_tuple(), constants, code.co_names, code.co_code, closed_over
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def _path(self, signature: object, codegen: object) -> Path:
+        return folder(self._digest) / f"{self._function.__name__}-{self.key(signature, codegen)[:40]}.bin"
+
+    def load_overload(self, sig: object, target_context: object) -> CompileResult | None:
+        """The code for a signature, or None."""
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        try:
+            path = self._path(sig, target_context.codegen())
+            _use(path.parent)
+            data = path.read_bytes()
+        except (OSError, RuntimeError):
+            return None
+        try:
+            content = data[CHECKSUM_BYTES:]
+            if hashlib.sha256(content).digest() != data[:CHECKSUM_BYTES]:
+                raise ValueError("the file is damaged")
+            return CompileResult._rebuild(target_context, *pickle.loads(content))
+        except Exception:  # unpickling and linking may raise anything
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+
+    def save_overload(self, sig: object, data: CompileResult) -> None:
+        """Write the code for a signature."""
+        self.kept = False
+        if not self._enabled or data.lifted or data.library.has_dynamic_globals:
+            return
+        try:
+            path = self._path(sig, data.codegen)
+            content = dumps(data._reduce())
+            _write(path, hashlib.sha256(content).digest() + content)
+            self.kept = True
+        except (OSError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            tell_once(f"softfloat: cannot keep compiled code ({reason}); NUMBA_CACHE_DIR can name a folder for it")
