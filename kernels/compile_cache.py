@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import llvmlite
 import numba
@@ -44,8 +45,9 @@ def root() -> Path:
 
     Raises RuntimeError if there is no such place: a user without a home.
     """
-    if numba.config.CACHE_DIR:
-        return Path(numba.config.CACHE_DIR).absolute() / "numba-softfloat"
+    named = getattr(numba.config, "CACHE_DIR", "")
+    if named:
+        return Path(named).absolute() / "numba-softfloat"
     variable, default = {
         "win32": ("LOCALAPPDATA", "AppData/Local"),
         "darwin": ("", "Library/Caches"),
@@ -130,7 +132,7 @@ class CompileCache(_Cache):
             for path in folder(self._digest).glob(f"{self._function.__name__}-*"):
                 path.unlink(missing_ok=True)
 
-    def key(self, signature: object, codegen: object) -> str:
+    def key(self, signature: Any, codegen: Any) -> str:
         """A digest of types, processor, bytecode, constants, and of what the function closes over."""
         code = self._function.__code__
         constants = [x for x in code.co_consts if not isinstance(x, CodeType)]
@@ -139,10 +141,10 @@ class CompileCache(_Cache):
         parts = names, str(signature), codegen.magic_tuple(), constants, code.co_names, code.co_code, closed_over
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def _path(self, signature: object, codegen: object) -> Path:
+    def _path(self, signature: Any, codegen: Any) -> Path:
         return folder(self._digest) / f"{self._function.__name__}-{self.key(signature, codegen)[:40]}.bin"
 
-    def load_overload(self, sig: object, target_context: object) -> CompileResult | None:
+    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
         """The code for a signature, or None."""
         target_context.refresh()
         if not self._enabled:
@@ -163,7 +165,7 @@ class CompileCache(_Cache):
                 path.unlink()
             return None
 
-    def save_overload(self, sig: object, data: CompileResult) -> None:
+    def save_overload(self, sig: Any, data: Any) -> None:
         """Write the code for a signature."""
         self.kept = False
         if not self._enabled or data.lifted or data.library.has_dynamic_globals:

@@ -73,7 +73,8 @@ def compiled(function: Callable) -> Callable:
         return interpreted
 
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
+    kept = CompileCache(function, SOURCE_DIGEST)
+    dispatcher._cache = kept  # type: ignore[attr-defined]
     told = set()  # threads that waited for one compilation saw it too
 
     def call(*arguments: object) -> object:
