@@ -56,7 +56,7 @@ def test_decompositions() -> None:
 
 
 def test_queries() -> None:
-    """`item` returns a number that may have been rounded on the way; operators of others may compute anything."""
+    """Operators of others may compute what they return."""
     assert _private.asks(ATEN._has_same_storage_numel.default)
     assert _private.asks(torch.ops.prim.device.default)
     assert not _private.asks(ATEN.add.Tensor)
