@@ -395,7 +395,9 @@ class Target(NamedTuple):
     smallest_normal: float
     sliver_scale: float  # stochastic tininess: 1 / spacing just below the smallest normal number, exponent unbounded
     window_low: float  # a step is open where the fraction falls short of the threshold by more than this
-    window_high: float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
+    window_high: (
+        float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
+    )
     sticky_unit: float  # a value's sticky bit, of its power of two
 
 
