@@ -364,7 +364,8 @@ def contraction():
     their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
     `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last two
     rows of numbers are those of a and b.
-    Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives them a row for each k.
+    Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives codes and flags a row for each k,
+    and flags come with those of signalling operands up to it.
     """
     digest = jit.SOURCE_DIGEST
 
@@ -508,7 +509,7 @@ def contraction():
                     finish(top, so_far, branches, addend, LEVEL if levels else held, shown, call)
                     for j in range(width):
                         codes_out[n, start + j] = shown.codes[j]
-                        flags_out[n, start + j] = shown.flags[j]
+                        flags_out[n, start + j] |= shown.flags[j]
             if how[CUMULATIVE]:
                 continue
             if levels:

@@ -345,11 +345,13 @@ def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
     return np.ascontiguousarray(taken)
 
 
-def _signals(codes: Codes, values: Codes, fmt: Format, axis: int) -> Any:
-    """INVALID for each row or column that has a signalling NaN."""
+def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
+    """INVALID for each row or column that has a signalling NaN; `cumulative`: for each place from there on."""
     if not np.isnan(values).any():
         return 0
-    return _engine.is_signalling(codes, fmt).any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
+    signalling = _engine.is_signalling(codes, fmt)
+    found = np.logical_or.accumulate(signalling, axis=axis) if cumulative else signalling.any(axis=axis)
+    return found.astype(np.uint8) * np.uint8(spec.INVALID)
 
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
@@ -357,9 +359,9 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     first, second = planned.formats
     read = Rule(daz=planned.daz)
     a, b = _values(problem.a, first, read), _values(problem.b, second, read)
-    signals = _signals(problem.b, b, second, 0)
+    signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
-        signals = signals | _signals(problem.a, a, first, 0)
+        signals = signals | _signals(problem.a, a, first, 0, cumulative)
     else:
         signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
     values = np.zeros((0, 0))

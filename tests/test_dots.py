@@ -436,6 +436,13 @@ def test_cumulative_sums_are_sums(how: Accumulator, options: dict[str, Any]) -> 
     assert flat.shape == (69,)
 
 
+@pytest.mark.parametrize("how", [fma("float16"), pairwise("float16"), chunked(2, "float16", "float32")], ids=repr)
+def test_cumulative_sums_before_a_signalling_nan_raise_nothing(how: Accumulator) -> None:
+    codes, flags = bits.cumsum([[ONE, ONE], [ONE, 0x7C01], [0x7C01, ONE], [ONE, ONE]], "float16", how, 0)
+    assert flags.tolist() == [[0, 0], [0, Flags.INVALID], [Flags.INVALID] * 2, [Flags.INVALID] * 2]
+    assert bits.isnan(codes, how.partials).tolist() == [[False, False], [False, True], [True, True], [True, True]]
+
+
 def test_sums_along_axes() -> None:
     x = RANDOM.integers(-4, 5, (3, 4, 5)).astype(np.float64)
     codes = bits.encode(x, "float16")[0]
