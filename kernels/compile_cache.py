@@ -132,7 +132,7 @@ class CompileCache(_Cache):
             for path in folder(self._digest).glob(f"{self._function.__name__}-*"):
                 path.unlink(missing_ok=True)
 
-    def key(self, signature: Any, codegen: Any) -> str:
+    def key(self, signature: object, codegen: Any) -> str:
         """A digest of types, processor, bytecode, constants, and of what the function closes over."""
         code = self._function.__code__
         constants = [x for x in code.co_consts if not isinstance(x, CodeType)]
@@ -141,10 +141,10 @@ class CompileCache(_Cache):
         parts = names, str(signature), codegen.magic_tuple(), constants, code.co_names, code.co_code, closed_over
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
+    def _path(self, signature: object, codegen: Any) -> Path:
         return folder(self._digest) / f"{self._function.__name__}-{self.key(signature, codegen)[:40]}.bin"
 
-    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
+    def load_overload(self, sig: object, target_context: Any) -> Any:
         """The code for a signature, or None."""
         target_context.refresh()
         if not self._enabled:
@@ -165,7 +165,7 @@ class CompileCache(_Cache):
                 path.unlink()
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: object, data: Any) -> None:
         """Write the code for a signature."""
         self.kept = False
         if not self._enabled or data.lifted or data.library.has_dynamic_globals:

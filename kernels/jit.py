@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -72,9 +73,8 @@ def compiled(function: Callable) -> Callable:
 
         return interpreted
 
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    kept = CompileCache(function, SOURCE_DIGEST)
-    dispatcher._cache = kept  # type: ignore[attr-defined]
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
     told = set()  # threads that waited for one compilation saw it too
 
     def call(*arguments: object) -> object:
