@@ -18,8 +18,9 @@ from .arith import add, fma, to_odd
 from .carrier import decode, is_signalling, quieted, source_of
 from .jit import bits_float, float_bits, kernel, row, stand_alone
 from .prng import dot_high, dot_low, unit_fraction
-from .rounding import round_any, target_of
+from .rounding import round_drawn_unusual, round_selected_unusual, target_of, undecided
 from .spec import PROPAGATE_SIGNALLING_FIRST
+from .sticky import settled_parts
 
 WIDTH = 40
 TERMS = 1 << 12  # a bin of 53 bits takes 2^(54-WIDTH) terms of WIDTH bits before carries must be settled
@@ -31,26 +32,53 @@ PRODUCT, RUNNING, STORE, RESULT, LEVEL = 0, 1, 2, 3, 4
 def draw_row(random, index, stride, site, step, key, stream, width):
     """Random numbers of one rounding at outputs index, index + stride, ..."""
     stand_alone()
-    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+    scale, unit = bits_float(np.int64(1023 + width) << 52, 1.0), bits_float(np.int64(1023 - width) << 52, 1.0)
     for j in range(random.size):
         random[j] = unit_fraction(dot_high(np.uint64(index + j * stride), site, step, key, stream), 16)
     if width > 16:
         for j in range(random.size):
             random[j] += unit_fraction(dot_low(np.uint64(index + j * stride), site, step, key, stream), 52)
     for j in range(random.size):
-        random[j] = np.floor(random[j] * scale) / scale
+        random[j] = np.floor(random[j] * scale) * unit
 
 
 @row
-def round_row(values, random, codes, raised, integers, floats):
-    """values rounded in place, and read again as the stage reads; their codes; the flags of this rounding alone."""
+def round_row(values, codes, raised, integers, floats):
+    """values rounded in place by a deterministic mode, and read again as the stage reads; their codes; the flags of this rounding alone."""
     stand_alone()
     source, target = source_of(integers, floats), target_of(integers, floats)
     for j in range(values.size):
-        code, flags = round_any(values[j], random[j], target)
+        code, flags = round_selected_unusual(values[j], target.zero, target)
         codes[j] = code
         raised[j] = flags
         values[j] = decode(code, source)
+
+
+@row
+def round_drawn_row(values, work, first, last, random, codes, raised, integers, floats):
+    """`round_row`, stochastically. The exact values are the sums of the rows first ... last - 1 of `work`; without any, `values` are exact.
+
+    The row before them takes what was to be rounded.
+    """
+    stand_alone()
+    source, target = source_of(integers, floats), target_of(integers, floats)
+    hangs = False
+    for j in range(values.size):
+        value = values[j]
+        code, flags = round_drawn_unusual(value, random[j], target)
+        hangs |= undecided(value, random[j], target)
+        work[first - 1, j] = value
+        codes[j] = code
+        raised[j] = flags
+        values[j] = decode(code, source)
+    if hangs and last > first:
+        for j in range(values.size):
+            value = work[first - 1, j]
+            settled = settled_parts(work[first:last, j], 0.0, 0.0, value, 0.0, random[j], target)
+            code, flags = round_drawn_unusual(value, settled, target)
+            codes[j] = code
+            raised[j] = flags
+            values[j] = decode(code, source)
 
 
 @row
@@ -201,15 +229,18 @@ def cut_row(total, cut, terms, scales, fraction_bits):
 
 
 @row
-def align_row(running, total, cut, scales, numbers, flags, fraction_bits, integers, floats):
-    """The block's sum, to be rounded."""
+def align_row(running, terms, alone, total, cut, scales, numbers, flags, fraction_bits, integers, floats):
+    """The block's sum, to be rounded. Where `alone`, its one term and the running sum are operands of IEEE 754-2019 6.3."""
     stand_alone()
     target = target_of(integers, floats)
     for j in range(running.size):
         scale = scales[j] if scales[j] > 0.0 else 1.0
         grid = bits_float(((float_bits(scale) >> 52) - fraction_bits) << 52, 1.0)
         s = total[j] * grid
-        s = (-target.zero if target.downward != target.none else target.zero) if s == target.zero else s
+        keeps = alone & ((float_bits(running[j]) ^ float_bits(terms[j])) >= 0)
+        zero = -target.zero if target.downward != target.none else target.zero
+        zero = running[j] * target.zero if keeps else zero
+        s = zero if s == target.zero else s
         cut[j] = cut[j] if abs(s) < np.inf else 0.0
         number = numbers[j] != 0.0
         raised = target.invalid if (s != s) & number else target.none
@@ -287,15 +318,6 @@ def converted_payload_row(payload, after, before, source, target):
     for j in range(after.size):
         if after[j] != after[j]:
             payload[j] = quieted(payload[j], source, target) if before[j] != before[j] else target.nan
-
-
-@row
-def read_row(values, codes, integers, floats):
-    """The values of codes."""
-    stand_alone()
-    source = source_of(integers, floats)
-    for j in range(values.size):
-        values[j] = decode(codes[j], source)
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Codes to carrier values, exactly. One of the two files that decide every bit.
+"""Codes to carrier values, exactly. One of the files that decide every bit, with `arith`, `rounding` and `sticky`.
 
     binary16 code       s eeeee ffffffffff
     << shift            s 000000eeeee ffffffffff000...0      its fields in the carrier's places

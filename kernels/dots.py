@@ -31,7 +31,7 @@ from .accumulate import (
     leading_row,
     multiply_row,
     paired_payload_row,
-    read_row,
+    round_drawn_row,
     round_row,
     watch_row,
 )
@@ -61,12 +61,16 @@ DEEPEST = 64  # levels of a tree over all that memory holds
     COLUMN_STRIDE,
     PAYLOADS,
     ENTERED,
+    PRODUCTS_ROUNDED,
+    LONE_CONVERTED,
     CHOICES,
-) = range(17)
-"""Places in the array of a call's choices, and its size."""
+) = range(19)
+"""Places in the array of a call's choices, and its size. `LONE_CONVERTED`: a product that a tree adds to nothing changes its format."""
 
 A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE, OPERAND = range(14)
 """Rows of working space."""
+PARTS = OPERAND + 2
+"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; `round_drawn_row` has the one before."""
 
 
 class Call(NamedTuple):
@@ -116,17 +120,19 @@ def copied(state):
 
 
 @row
-def stage(site, values, state, call):
-    """One rounding of a row, with its flags."""
+def stage(site, values, parts, state, call):
+    """One rounding of a row, with its flags. The exact values are the sums of so many parts; 0: `values` are exact."""
     stand_alone()
-    random = state.work[RANDOM]
-    if call.draws[site]:
-        steps, width = state.steps[site], call.draws[site]
+    steps, width = state.steps[site], call.draws[site]
+    integers, floats = call.ints[site], call.floats[site]
+    if width:
+        random = state.work[RANDOM]
         draw_row(random, state.start, state.stride, site, steps, call.key, call.stream, width)
+        last = PARTS + parts
+        round_drawn_row(values, state.work, PARTS, last, random, state.codes, state.raised, integers, floats)
     else:
-        random[:] = 0.0
+        round_row(values, state.codes, state.raised, integers, floats)
     state.steps[site] += 1
-    round_row(values, random, state.codes, state.raised, call.ints[site], call.floats[site])
     flags, raised = state.flags, state.raised
     for j in range(values.size):
         flags[j] |= raised[j]
@@ -140,7 +146,19 @@ def convert(site, values, state, call):
     flags = state.flags
     for j in range(values.size):
         flags[j] |= signals if values[j] != values[j] else 0
-    stage(site, values, state, call)
+    stage(site, values, 0, state, call)
+
+
+@row
+def moved(site, values, payload, held, state, call):
+    """A conversion of a row that the stage `held` rounded; the codes of its NaNs go with it."""
+    stand_alone()
+    before = state.work[OPERAND]
+    before[:] = values
+    convert(site, values, state, call)
+    if call.how[PAYLOADS]:
+        converted_payload_row(payload, values, before, source_at(held, call), target_at(site, call))
+        put_payloads(payload, values, state.codes)
 
 
 @row
@@ -150,10 +168,14 @@ def added(site, total, addend, state, call):
     work = state.work
     if call.how[COUNTING]:
         work[BEFORE, :] = total
+    if call.draws[site]:
+        for j in range(total.size):
+            work[PARTS, j] = total[j]
+            work[PARTS + 1, j] = addend[j]
     add_row(total, addend, state.flags, call.ints[site], call.floats[site])
     if call.how[COUNTING]:
         work[BEFORE_ROUNDING, :] = total
-    stage(site, total, state, call)
+    stage(site, total, 2, state, call)
     if call.how[COUNTING]:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
 
@@ -197,6 +219,14 @@ def load_row(target, source, i, k, start, paired):
 
 
 @row
+def load_factors(a, b, i, k, start, state, call):
+    """The factors of a product; of a rounded one they are in place: itself and 1."""
+    if not call.how[PRODUCTS_ROUNDED]:
+        load_row(state.work[A], a, i, k, start, call.how[PAIRED])
+        load_row(state.work[B], b, i, k, start, True)
+
+
+@row
 def exact_block(z, a, b, i, start, first, last, bins, state, call):
     """Products first ... last - 1 and the running sum, exactly."""
     stand_alone()
@@ -232,32 +262,32 @@ def aligned_block(z, a, b, i, start, first, last, state, call):
     watch_row(work[NUMBER], z, z, state.flags, 0)
     leading_row(work[SCALE], z, work[SPARE], tiny[2], 1.0)
     for k in range(first, last):
-        load_row(work[A], a, i, k, start, call.how[PAIRED])
-        load_row(work[B], b, i, k, start, True)
+        load_factors(a, b, i, k, start, state, call)
         watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         leading_row(work[SCALE], work[A], work[B], tiny[0], tiny[1])
     total = work[ERROR]
     cut_row(total, work[CUT], z, work[SCALE], fraction_bits)
     for k in range(first, last):
-        load_row(work[A], a, i, k, start, call.how[PAIRED])
-        load_row(work[B], b, i, k, start, True)
+        load_factors(a, b, i, k, start, state, call)
         for j in range(z.size):
             work[TERM, j] = work[A, j] * work[B, j]
         cut_row(total, work[CUT], work[TERM], work[SCALE], fraction_bits)
-    numbers, flags = work[NUMBER], state.flags
-    align_row(z, total, work[CUT], work[SCALE], numbers, flags, fraction_bits, call.ints[RUNNING], call.floats[RUNNING])
+    align_row(
+        z, work[TERM], last - first == 1, total, work[CUT], work[SCALE], work[NUMBER], state.flags, fraction_bits,
+        call.ints[RUNNING], call.floats[RUNNING],
+    )  # fmt: skip
 
 
 @row
 def finish(top, running, stack, addend, held, state, call):
-    """What is left to do after the last product: join subtrees or chains, add c, convert.
+    """What is left to do after the last product: join subtrees or chains, add c, store, convert.
 
     `top` is -1 if there was no product; `held` is the stage that rounded last.
     """
     stand_alone()
     z = running[0]
     joins = call.how[TREE] or call.how[CHAINS] > 1
-    if joins and top < 0 and call.how[HAS_ADDEND]:
+    if joins and top < 0:
         z[:] = addend
         joins = False
     if call.how[TREE]:
@@ -265,19 +295,19 @@ def finish(top, running, stack, addend, held, state, call):
             added(RUNNING, stack[level - 1], stack[level], state, call)
         if top >= 0:
             z[:] = stack[0]
+        if call.how[LONE_CONVERTED] and held == PRODUCT and not call.how[HAS_ADDEND]:
+            stage(RUNNING, z, 0, state, call)
     for chain in range(1, call.how[CHAINS] if joins else 1):
         added(RUNNING, z, running[chain], state, call)
     if joins and call.how[HAS_ADDEND]:
         added(RUNNING, z, addend, state, call)
+    levels = call.how[LEVELS]
+    if levels and top >= 0 and call.stored[levels - 1]:
+        site = LEVEL + 2 * levels - 1
+        moved(site, z, state.payloads[levels], held, state, call)
+        held = site
     if call.how[HAS_RESULT]:
-        partials = call.draws.size + 2
-        read_row(z, state.codes, call.ints[partials], call.floats[partials])
-        state.work[OPERAND, :] = z
-        convert(RESULT, z, state, call)
-        if call.how[PAYLOADS]:
-            payload, before = state.payloads[call.how[LEVELS]], state.work[OPERAND]
-            converted_payload_row(payload, z, before, source_at(held, call), target_at(RESULT, call))
-            put_payloads(payload, z, state.codes)
+        moved(RESULT, z, state.payloads[levels], held, state, call)
 
 
 @row
@@ -290,11 +320,7 @@ def close(count, running, totals, held, state, call):
         if level > 0:
             held = site - 2
         if level > 0 and call.stored[level - 1]:
-            state.work[OPERAND, :] = addend
-            convert(site - 1, addend, state, call)
-            if call.how[PAYLOADS]:
-                before, came, goes = state.work[OPERAND], source_at(held, call), target_at(site - 1, call)
-                converted_payload_row(state.payloads[level], addend, before, came, goes)
+            moved(site - 1, addend, state.payloads[level], held, state, call)
             held = site - 1
         state.work[OPERAND, :] = totals[level]
         added(site, totals[level], addend, state, call)
@@ -336,9 +362,10 @@ def contraction():
     Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`PAIRED`: like b, k by
     columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
     their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
-    `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last three
-    rows of numbers are those of a, b, and partials as the conversion to the output reads them.
-    Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives them a row for each k.
+    `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last two
+    rows of numbers are those of a and b.
+    Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives codes and flags a row for each k,
+    and flags come with those of signalling operands up to it.
     """
     digest = jit.SOURCE_DIGEST
 
@@ -358,7 +385,7 @@ def contraction():
             width = min(LANES, columns - start)
             index = how[INDEX] + i * how[ROW_STRIDE] + start * stride
             state = State(
-                np.zeros((OPERAND + 1, width)),
+                np.zeros((PARTS + max(2, magics.size), width)),
                 np.zeros(width, np.int64),
                 np.zeros(width, np.int64),
                 np.zeros(width, np.int64),
@@ -373,7 +400,7 @@ def contraction():
             running = np.zeros((chains, width))
             totals = np.zeros((max(levels, 1), width))
             stack = np.zeros((DEEPEST if how[TREE] else 1, width))
-            bins = np.zeros((magics.size, width))
+            bins = work[PARTS : PARTS + magics.size]
             state.extremes[0, :] = np.inf
             state.extremes[1, :] = -np.inf
             addend = np.zeros(width)
@@ -399,18 +426,19 @@ def contraction():
                     load_codes(operand_codes[0], codes_a, i, n, start, how[PAIRED])
                     load_codes(operand_codes[1], codes_b, i, n, start, True)
                     work[OPERAND, :] = z
-                if kind <= ROUNDED:
+                if kind <= ROUNDED or how[PRODUCTS_ROUNDED]:
                     load_row(work[A], a, i, n, start, how[PAIRED])
                     load_row(work[B], b, i, n, start, True)
-                if kind == ROUNDED:
+                if how[PRODUCTS_ROUNDED]:
                     multiply_row(work[TERM], work[A], work[B], state.flags, ints[PRODUCT], floats[PRODUCT])
-                    stage(PRODUCT, work[TERM], state, call)
+                    stage(PRODUCT, work[TERM], 0, state, call)
                     if how[PAYLOADS]:
                         paired_payload_row(
                             operand_codes[2], work[TERM], work[A], work[B], operand_codes[0], operand_codes[1],
                             source_at(draws.size, call), source_at(draws.size + 1, call), target_at(PRODUCT, call),
                         )  # fmt: skip
                 if how[TREE]:
+                    held = RUNNING if n else PRODUCT
                     top += 1
                     stack[top, :] = work[TERM]
                     pairs = n
@@ -423,15 +451,25 @@ def contraction():
                 else:
                     if how[COUNTING]:
                         work[BEFORE, :] = z
+                    parts = 0
                     if kind == FUSED:
+                        if draws[RUNNING]:
+                            parts = 2
+                            for j in range(width):
+                                work[PARTS, j] = work[A, j] * work[B, j]
+                                work[PARTS + 1, j] = z[j]
                         fused_row(z, work[A], work[B], state.flags, ints[RUNNING], floats[RUNNING])
                     elif kind == EXACT:
                         exact_block(z, a, b, i, start, n * block, (n + 1) * block, bins, state, call)
+                        parts = magics.size
                     else:
+                        if how[PRODUCTS_ROUNDED]:
+                            work[A, :] = work[TERM]
+                            work[B, :] = 1.0
                         aligned_block(z, a, b, i, start, n * block, (n + 1) * block, state, call)
                     if how[COUNTING]:
                         work[BEFORE_ROUNDING, :] = z
-                    stage(RUNNING, z, state, call)
+                    stage(RUNNING, z, parts, state, call)
                     if how[COUNTING]:
                         cut = work[CUT] if kind == ALIGNED else work[NOTHING]
                         before, exact = work[BEFORE], work[BEFORE_ROUNDING]
@@ -452,18 +490,15 @@ def contraction():
                     held = RUNNING
                 if stores[n]:
                     work[BEFORE_ROUNDING, :] = z
-                    convert(STORE, z, state, call)
+                    moved(STORE, z, state.payloads[0], RUNNING, state, call)
                     if how[COUNTING]:
                         before, exact = work[MEMORY], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, work[NOTHING])
                         work[MEMORY, :] = z
-                    if how[PAYLOADS]:
-                        payload, before, goes = state.payloads[0], work[BEFORE_ROUNDING], target_at(STORE, call)
-                        converted_payload_row(payload, z, before, source_at(RUNNING, call), goes)
-                        put_payloads(payload, z, state.codes)
                     held = STORE
                 if closes[n]:
                     close(closes[n], running, totals, held, state, call)
+                    work[MEMORY, :] = 0.0
                     held = RUNNING
                 if how[CUMULATIVE]:
                     so_far, branches, sums, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
@@ -474,12 +509,12 @@ def contraction():
                     finish(top, so_far, branches, addend, LEVEL if levels else held, shown, call)
                     for j in range(width):
                         codes_out[n, start + j] = shown.codes[j]
-                        flags_out[n, start + j] = shown.flags[j]
+                        flags_out[n, start + j] |= shown.flags[j]
             if how[CUMULATIVE]:
                 continue
             if levels:
                 running[0, :] = totals[levels - 1]
-                held = LEVEL + 2 * (levels - 1)
+                held = LEVEL + 2 * (levels - 1) if stores.size else how[ENTERED]
             finish(top, running, stack, addend, held, state, call)
             for j in range(width):
                 codes_out[i, start + j] = state.codes[j]

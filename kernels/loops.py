@@ -6,14 +6,14 @@ is closed over, and only that compiles anew.
 
 The numbers of a Source, and of a Target after it, come as an array of integers and one of floats, of the carrier's width.
 Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take
-repeat the first. Flags go to one byte per element, or are OR-ed together and returned.
+repeat the last. Flags go to one byte per element, or are OR-ed together and returned.
 """
 
 from functools import cache
 
 import numpy as np
 
-from . import arith, jit, rounding
+from . import arith, jit, rounding, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import cut, float_bits
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
@@ -22,6 +22,7 @@ from .rounding import target_of
 OPERATIONS = {
     "convert": (arith.identity, 1),
     "convert_wide": (arith.bounded, 1),
+    "convert_more": (arith.bounded, 1),
     "add": (arith.add, 2),
     "sub": (arith.sub, 2),
     "mul": (arith.mul, 2),
@@ -36,7 +37,8 @@ OPERATIONS = {
     "floor_divide": (arith.floor_divide, 2),
     "given": (arith.given, 2),
 }
-"""Name -> (function of carrier values, number of operands). `convert_wide` is for sources that reach beyond any format.
+"""Name -> (function of carrier values, number of operands). `convert_wide` is for sources that reach beyond any format, `convert_more`
+for those that have more bits than the carrier.
 
 `given` rounds values that `extra` holds, one for each element, and sees to NaN operands; a function's only operand comes twice. It and
 `hypot` may have a number for a result where an operand is a quiet NaN.
@@ -52,12 +54,14 @@ ROUNDERS = {
 }
 """(way of rounding, whether the target is an unusual format) -> function."""
 
+WIDE = ("convert_wide", "convert_more")
+
 
 @cache
 def _element(operation, way, unusual, payloads):
     """One element: codes in, (code, flags, value before rounding) out."""
     operate, arity = OPERATIONS[operation]
-    read = decode_wide if operation == "convert_wide" else decode
+    read = decode_wide if operation in WIDE else decode
     to_integral = operation == "round_to_integral"
     if to_integral and way == "drawn":
         operate = arith.integral_drawn
@@ -97,6 +101,27 @@ def _element(operation, way, unusual, payloads):
         return code, raised, value
 
     return jit.referable(element, operation, way, unusual, payloads)
+
+
+@cache
+def _settled(operation):
+    """The random number that rounds an element's carrier value as the given one rounds its exact value; whether `more` had to be known."""
+    operate, arity = OPERATIONS[operation]
+    read = decode_wide if operation in WIDE else decode
+    given = operation == "given"
+    settle = sticky.settling(operation)
+
+    @jit.kernel
+    def settled(code_a, code_b, code_c, extra, more, random, source, target):
+        x = read(code_a, source)
+        y = read(code_b, source) if arity > 1 else extra
+        z = read(code_c, source) if arity > 2 else random
+        value, _ = operate(x, y, extra if given else z, target)
+        if given and more != more:
+            return random, sticky.hidden(value, random, target)
+        return settle(x, y, z, value, more, random, target), False
+
+    return jit.referable(settled, operation)
 
 
 @jit.kernel
@@ -148,18 +173,25 @@ def elementwise(operation, way, unusual, each, payloads):
 def elementwise_drawn(operation, unusual, each, payloads):
     """The loop of one operation under stochastic rounding.
 
-    loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`.
-    `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
-    i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest is
-    done again with all of them.
+    loop(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0
+    where `each`. `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
+    i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest, or on what a
+    sticky bit hides, is done again with all of them.
+
+    `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
+    on it, `unknown` is set, the code is not to be used, and flags are left out.
     """
     digest = jit.SOURCE_DIGEST
     element = _element(operation, "drawn", unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
     undecided = rounding.undecided
     at_once = operation == "round_to_integral"
+    settled = _settled(operation)
+    lacking = operation in ("convert_more", "given")
 
-    def elementwise_drawn_loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width):
+    def elementwise_drawn_loop(
+        a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
+    ):
         digest  # noqa: B018
         source, target = source_of(integers, floats), target_of(integers, floats)
         half_words = np.empty(TILE, np.uint16)
@@ -188,14 +220,31 @@ def elementwise_drawn(operation, unusual, each, payloads):
                     )
                     codes[at] = code
                     hangs |= undecided(value, uniforms[i], target)
+                    if lacking and unknown[at]:
+                        raised = 0
                     if each:
                         flags[at] = raised
                     else:
                         seen_here |= raised
                 if not hangs or attempt == 1 or at_once:
                     break
-                add_low(tile, uniforms, key, stream)
-                keep_bits(uniforms, width)
+                if not handed.size and width > 16:
+                    add_low(tile, uniforms, key, stream)
+                    keep_bits(uniforms, width)
+                for i in range(count):
+                    at = first + i
+                    uniforms[i], open_still = settled(
+                        cut(a[at], 0),
+                        cut(b[at], 0),
+                        cut(c[at], 0),
+                        extra_at(extra, at),
+                        more[at] if lacking else 0.0,
+                        uniforms[i],
+                        source,
+                        target,
+                    )
+                    if lacking:
+                        unknown[at] = open_still
             seen |= seen_here
         return seen
 

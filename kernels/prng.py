@@ -134,9 +134,9 @@ def add_low(tile, uniforms, key, stream):
 @kernel
 def keep_bits(uniforms, width):
     """Each fraction cut to its top `width` bits."""
-    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+    scale, unit = bits_float(np.int64(1023 + width) << 52, 1.0), bits_float(np.int64(1023 - width) << 52, 1.0)
     for i in range(uniforms.size):
-        uniforms[i] = np.floor(uniforms[i] * scale) / scale
+        uniforms[i] = np.floor(uniforms[i] * scale) * unit
 
 
 @kernel

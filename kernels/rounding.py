@@ -1,4 +1,4 @@
-"""Carrier values to codes: the only place that rounds. The other file that decides every bit.
+"""Carrier values to codes: the definition of every rounding.
 
 With e the exponent of |x|, but at least emin, and m the format's fraction bits:
 
@@ -13,7 +13,12 @@ an even one; directed modes have "anything" or "nothing", by sign; round to odd 
 rounding draws 1 - U, U uniform in [0, 1).
 
 Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the
-last one sticky.
+last one sticky. Stochastic rounding may hang on what the sticky bit stands for: `sticky` sees to that, by its choice of
+the random number.
+
+Faster ways restate these roundings, each held against them by tests: in `fast` the half_, bfloat16_ and narrow_
+functions and normal_drawn; in `tiles` round_half, round_bfloat16, round_narrow, drawn_step, drawn_half, and the steps
+in which the CPU rounds (single_fma_step, single_mul_add_step, exact_step) or bits are cut off (aligned_step).
 """
 
 import numpy as np
@@ -65,9 +70,9 @@ def drawn(y, random, target):
 
 @kernel
 def within_window(y, random, target):
-    """Whether random bits not drawn yet could turn a step that was not taken into one that is."""
+    """Whether random bits not drawn yet, or what a sticky bit stands for, could turn a step into another."""
     short = (target.one - random) - (y - np.floor(y))
-    return (short > target.zero) & (short <= target.window)
+    return (short > target.window_low) & (short <= target.window_high)
 
 
 @kernel
@@ -87,7 +92,7 @@ def drawn_tiny(x, random, target):
 
 @kernel
 def undecided(x, random, target):
-    """Whether the result or its tininess hangs on random bits not drawn yet."""
+    """Whether the result or its tininess hangs on random bits not drawn yet, or on what a sticky bit stands for."""
     y, _ = scaled(x, target)
     magnitude = abs(x)
     sliver = (magnitude >= target.tiny_positive) & (magnitude < target.smallest_normal)
@@ -164,13 +169,3 @@ def round_drawn_unusual(x, random, target):
     """Stochastic rounding into an unusual format."""
     y, base = scaled(x, target)
     return assemble_unusual(x, y, drawn(y, random, target), base, drawn_tiny(x, random, target), target)
-
-
-@kernel
-def round_any(x, random, target):
-    """Any mode, any format: one compiled loop may round in several ways."""
-    y, base = scaled(x, target)
-    draws = target.stochastic != target.none
-    n = drawn(y, random, target) if draws else selected(y, float_bits(x) < 0, target)
-    tiny = drawn_tiny(x, random, target) if draws else below_limit(x, target)
-    return assemble_unusual(x, y, n, base, tiny, target)

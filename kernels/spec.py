@@ -13,7 +13,18 @@ from typing import NamedTuple
 
 
 class Rounding(IntEnum):
-    """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding."""
+    """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding.
+
+    NEAREST_EVEN takes a tie to the even significand. With one bit of precision significands are 1, which is odd, and the
+    power of two above counts as 2: ties go to the larger number, as IEEE 754 4.3.1 has it. P3109 goes by the parity of codes there.
+
+    TO_ODD takes what is not exact to the neighbour with an odd significand; beyond the largest number it gives the largest,
+    odd or even, and never infinity (`overflow="nan"` aside).
+
+    STOCHASTIC goes up in magnitude with the probability floor(f * 2^w) / 2^w: f is the exact distance from the candidate below,
+    in units of that between the candidates, and w the number of random bits (`sr_bits`, 1 to 52). This holds in every
+    operation, function, conversion and stage of a sum, in all formats.
+    """
 
     NEAREST_EVEN = 0
     NEAREST_AWAY = 1
@@ -318,6 +329,7 @@ class Rule(NamedTuple):
     conversion: bool = False
     always_infinite: bool = False  # overflow is infinite where the rounding mode would stay finite, too
     random_width: int = 52  # random bits per rounding, of the 52 that a carrier's fraction can tell apart
+    value_bits: int = 53  # significant bits of the values to be rounded, the last one sticky
     handed_bits: bool = False  # the random bits come from the caller, all of them at once
 
 
@@ -363,6 +375,8 @@ class Target(NamedTuple):
     stochastic: int
     split_mask: int
     split_half: int
+    sticky: int  # the last bit of a value that may stand for others
+    sticky_mask: int  # that bit and what is below it
     magic: float
     zero: float
     one: float
@@ -380,7 +394,11 @@ class Target(NamedTuple):
     tiny_negative: float
     smallest_normal: float
     sliver_scale: float  # stochastic tininess: 1 / spacing just below the smallest normal number, exponent unbounded
-    window: float  # how far the random bits not drawn yet can lower the threshold
+    window_low: float  # a step is open where the fraction falls short of the threshold by more than this
+    window_high: (
+        float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
+    )
+    sticky_unit: float  # a value's sticky bit, of its power of two
 
 
 def count_fields(numbers: type) -> tuple[int, int]:
@@ -481,6 +499,9 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     carrier_emin = carrier.bias + emin(fmt)
     positive, negative = (thresholds(rule.rounding, side, carrier) for side in (False, True))
     spacing_exponent = emin(fmt) - 1 - fmt.mantissa_bits
+    coming = 2.0**-16 - 2.0**-rule.random_width if rule.random_width > 16 and not rule.handed_bits else 0.0
+    shown = rule.value_bits - 2 - fmt.mantissa_bits  # fraction bits before the sticky one, clear of thresholds as short
+    hidden = 2.0**-shown / 2 if rule.random_width > shown else 0.0
     return Target(
         mantissa_bits=fmt.mantissa_bits,
         lowest_exponent=carrier_emin,
@@ -521,6 +542,8 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         stochastic=int(rule.rounding is Rounding.STOCHASTIC),
         split_mask=-1 << carrier.split_bits,
         split_half=1 << (carrier.split_bits - 1),
+        sticky=1 << (53 - rule.value_bits),
+        sticky_mask=(2 << (53 - rule.value_bits)) - 1,
         magic=2.0**carrier.fraction_bits,
         zero=0.0,
         one=1.0,
@@ -536,7 +559,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         tiny_negative=tiny_limit(fmt, rule, True, carrier),
         smallest_normal=2.0 ** emin(fmt),
         sliver_scale=2.0**-spacing_exponent,
-        window=2.0**-16 - 2.0 ** -min(rule.random_width, 52)
-        if rule.random_width > 16 and not rule.handed_bits
-        else 0.0,
+        window_low=-hidden,
+        window_high=coming + hidden,
+        sticky_unit=2.0 ** (1 - rule.value_bits),
     )

@@ -1,7 +1,7 @@
 """Faster ways through a dot product to the same bits: tiles of 8 rows by a vector of columns, in registers.
 
 Each way is a step (a function of `lanes.Vector`s) and what holds around it. All of them need finite operands of ranges
-in which no product, sum or error leaves the carrier's normal numbers (`linalg` looks at the operands first); then the
+in which no product, sum or error leaves the carrier's normal numbers (`_tiling` looks at the operands first); then the
 first infinity or NaN of a running sum is an overflow, which nothing undoes, and the flags of the end tell all of it.
 
 INEXACT is watched until every output of a tile has it; what is left of k takes the brief step, which does not look.
@@ -16,7 +16,8 @@ from .carrier import decode, source_of
 from .jit import bits_float, float_bits, kernel, row
 from .lanes import LANES, ROWS, fill_noise, tile
 from .prng import DOT_PLANE, dot_low, unit_fraction
-from .rounding import round_any, target_of
+from .rounding import round_drawn_unusual, target_of
+from .sticky import settling
 
 TINY, LARGEST, BEYOND, LOWEST, MAGIC, PER_QUANTUM = range(6)
 """Parameters of a rounding: numbers, and bits in disguise."""
@@ -590,6 +591,7 @@ def exact_blocks(block, blocks, stored, saturate):
 
 
 STEPS_OF_A_BLOCK = 8  # half-words of a Philox block
+settled_fma = settling("fma")
 
 
 @kernel
@@ -601,7 +603,7 @@ def drawn_again(x, y, z, noise, output, step, source, target, width, key, stream
         random += unit_fraction(dot_low(output, RUNNING, step, key, stream), 52)
     random = np.floor(random * scale) / scale
     s, _ = fma(x, y, z, target)
-    code, raised = round_any(s, random, target)
+    code, raised = round_drawn_unusual(s, settled_fma(x, y, z, s, 0.0, random, target), target)
     return decode(code, source), raised
 
 

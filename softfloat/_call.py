@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypedDict
 
@@ -97,6 +98,7 @@ class Call:
         source: spec.FormatSpec,
         fmt: Format,
         extra: float = 0.0,
+        work: Callable[[_engine.Job], _engine.Work] | None = None,
     ) -> tuple[Any, Any]:
         """An elementwise operation of the compiled floor."""
         return _engine.run(
@@ -111,4 +113,5 @@ class Call:
             random_bits=self.random_bits,
             stream=self.stream,
             extra=extra,
+            work=work,
         )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ Codes = np.ndarray[Any, np.dtype[Any]]
 NEAREST = Environment()
 FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
 
+TILE = 128  # positions whose random bits are drawn together: `prng.TILE`, without importing it
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
 SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
 
@@ -217,6 +219,29 @@ class Progress:
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
+def refuse_mask(x: Any, argument: str) -> None:
+    """TypeError for masked arrays, whose masks nothing here would keep."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
+
+
+def _as_integers(codes: Any, wanted: str) -> Codes:
+    """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
+    if hasattr(codes, "codes"):
+        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
+    try:
+        array = np.asarray(codes)
+    except (OverflowError, ValueError) as error:
+        raise TypeError(wanted) from error
+    if array.dtype == object:
+        integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
+    else:
+        integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
+    if not integers:
+        raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
+    return array
+
+
 def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     """Codes of a format as an array of its dtype; never a copy of one that already is.
 
@@ -227,26 +252,11 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
     ValueError
         If one is not a code of the format.
     """
-    if isinstance(codes, np.ndarray) and codes.dtype == fmt.dtype:
+    if type(codes) is np.ndarray and codes.dtype == fmt.dtype:
         array = codes
     else:
-        try:
-            array = np.asarray(codes)
-        except (OverflowError, ValueError) as error:
-            raise TypeError(f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}") from error
-        if (
-            array.dtype == object
-            and array.size
-            and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)
-        ):
-            raise ValueError(
-                f"{argument} holds integers that are no codes of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}"
-            )
-        if array.dtype.kind not in "iu" and not (array.size == 0 and not isinstance(codes, np.ndarray)):
-            raise TypeError(
-                f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}, "
-                f"got dtype {array.dtype}; encode() turns numbers into codes"
-            )
+        refuse_mask(codes, argument)
+        array = _as_integers(codes, f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}")
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
         low, high = int(array.min()), int(array.max())
@@ -317,6 +327,7 @@ class Output:
         if given is None:
             self.flat = np.empty(math.prod(shape), dtype)
             return
+        refuse_mask(given, argument)
         if not isinstance(given, np.ndarray) or given.dtype != dtype or given.shape != shape:
             found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
             raise ValueError(f"{argument} must be an array of dtype {dtype} and shape {shape}, got {found}")
@@ -425,6 +436,25 @@ def rule_for(
     )
 
 
+# -- numbers of more bits than a carrier ---------------------------------------------------------------------------------
+
+
+def odd_float(exact: Fraction) -> float:
+    """A number as float64; one of more than 53 bits rounded to odd, so that a later rounding is the only one."""
+    if exact == 0:
+        return 0.0
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    exponent = min(max(exponent, -900), 900)  # beyond, every format rounds alike
+    scaled = magnitude / Fraction(2) ** (exponent - 53)
+    significand = min(max(int(scaled), 1), 1 << 55)
+    shift = max(significand.bit_length() - 53, 0)
+    kept = significand >> shift
+    sticky = Fraction(kept << shift) != scaled
+    odd = float((kept | sticky) << shift) * 2.0 ** (exponent - 53)
+    return -odd if exact < 0 else odd
+
+
 # -- randomness ------------------------------------------------------------------------------------------------------
 
 
@@ -440,6 +470,20 @@ class Draw:
 
 
 NO_BITS = flattened(np.empty(0, np.uint64))
+NOTHING_MORE, ALL_KNOWN = flattened(np.empty(0)), np.empty(0, np.bool_)
+"""For values that lack nothing."""
+
+
+def bits_at(drawn: Draw, places: Codes) -> Codes:
+    """The random bits of some elements."""
+    if drawn.handed.size:
+        return flattened(drawn.handed[places])
+    found = np.empty(places.size, np.uint64)
+    tile = np.empty(TILE)
+    for i, place in enumerate(places.tolist()):
+        loops().drawing()(tile, drawn.key, drawn.stream, place // TILE * TILE, drawn.width)
+        found[i] = int(tile[place % TILE] * 2.0**drawn.width)
+    return flattened(found)
 
 
 @lru_cache(maxsize=256)
@@ -465,6 +509,7 @@ def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, .
     TypeError, ValueError
         If they are not integers of `sr_bits` bits, or of a shape that does not broadcast.
     """
+    refuse_mask(random_bits, "random_bits")
     array = np.asarray(random_bits)
     if array.dtype.kind not in "iu":
         raise TypeError(f"random_bits must be integers, got dtype {array.dtype}")
@@ -668,20 +713,28 @@ def _direct_work(direct: Direct, job: Job) -> Work:
     return work
 
 
-def _drawn_work(job: Job) -> Work:
-    """The loop that serves every format under stochastic rounding."""
+def _drawn_work(job: Job, more: Codes | None = None) -> Work:
+    """The loop that serves every format under stochastic rounding; `more` is what the values lack."""
     assert job.drawn is not None
-    loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(job.fmt), job.each, job.propagates)
+    reading = job.reading(CARRIER64) if more is None else "convert_more"
+    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.each, job.propagates)
     known = numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises, extra, drawn = job.codes, job.raises, job.extra, job.drawn
+    lacking, unknown = (NOTHING_MORE, ALL_KNOWN) if more is None else (more, np.zeros(more.size, np.bool_))
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         spans = a[span], b[span], c[span], codes[span], raises[span]
-        return loop(*spans, extra, *known, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width)
+        tail = drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width
+        return loop(*spans, extra, lacking[span], unknown[span], *known, *tail)
 
     return work
+
+
+def drawn_more(more: Codes) -> Callable[[Job], Work]:
+    """The way to convert values that lack something, stochastically."""
+    return partial(_drawn_work, more=flattened(more))
 
 
 def _fast(family: str, job: Job) -> Direct:
@@ -712,7 +765,7 @@ def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None
     job = Job(operation, fmt.spec, fmt.spec, rule, [], NO_CODES, NO_CODES, False, 0.0, None)
     if drawn:
         loop = loops().elementwise_drawn(operation, is_unusual(fmt.spec), False, job.propagates)
-        known = 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+        known = 0.0, NOTHING_MORE, ALL_KNOWN, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
         source = draw(settings, None, 0, ())
 
         def ready_drawn(a: Codes, b: Codes, codes: Codes, stream: int) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any
 
@@ -111,6 +112,31 @@ def paired(function: str, a: Any, b: Any) -> tuple[SoftArray, SoftArray, Format]
 def as_soft(x: Any, fmt: Format, function: str) -> SoftArray:
     """An operand as a SoftArray of a format."""
     return x if isinstance(x, SoftArray) and x.format == fmt else wrapped(coerced(x, fmt, function), fmt)
+
+
+@contextmanager
+def relocated(place: Callable[..., tuple[int, ...]], *known: Any, name: str | None = None) -> Iterator[None]:
+    """A trap names where the element is in the result that the caller sees: place(its index, *known)."""
+    try:
+        yield
+    except FloatingPointTrap as trap:
+        raise FloatingPointTrap(trap.flags, name or trap.operation, place(trap.index, *known), trap.operands) from None
+
+
+def arranged(shape: Sequence[int], arrange: Callable[[Codes], Codes]) -> AbstractContextManager[None]:
+    """`relocated`, among results of a shape that `arrange` brings into their final order."""
+
+    def place(index: tuple[int, ...]) -> tuple[int, ...]:
+        numbers = np.arange(math.prod(shape)).reshape(shape)
+        return tuple(np.argwhere(arrange(numbers) == numbers[index])[0].tolist())
+
+    return relocated(place)
+
+
+def keeping(codes: Codes, kept: Sequence[int], keepdims: Any) -> AbstractContextManager[None]:
+    """A trap in a reduction of the last axis names its place among all axes if they are kept."""
+    keep = keepdims is not ABSENT and bool(keepdims)
+    return arranged(codes.shape[:-1], lambda found: found.reshape(kept) if keep else found)
 
 
 # -- shapes: what happens to codes happens to numbers ----------------------------------------------------------------
@@ -322,6 +348,7 @@ def full_like_(
 
 def truth(x: Any) -> Any:
     """Whether each element counts as true."""
+    _engine.refuse_mask(x, "a condition")
     return ~bits.iszero(x.codes, x.format) if isinstance(x, SoftArray) else np.asarray(x, bool)
 
 
@@ -443,7 +470,9 @@ def extreme(
         keys = -keys
     keys = np.where(nan, np.iinfo(np.int64).min if number else np.iinfo(np.int64).max, keys)
     chosen = np.take_along_axis(codes, np.argmax(keys, axis=-1, keepdims=True), axis=-1)[..., 0]
-    return placed(restored(_signals(x, chosen, name), kept, keepdims, x.format), out, name)
+    with keeping(codes, kept, keepdims):
+        found = _signals(x, chosen, name)
+    return placed(restored(found, kept, keepdims, x.format), out, name)
 
 
 def laid_out(codes: Codes, axis: Any) -> tuple[Codes, tuple[int, ...]]:
@@ -473,12 +502,10 @@ def by_lanes(
     codes, kept = laid_out(a.codes, axis)
     chosen = laid_out(np.broadcast_to(truth(mask), a.shape), axis)[0]
     found = []
-    for place in np.ndindex(codes.shape[:-1]):
-        lane = wrapped(codes[place][chosen[place]], a.format)
-        try:
-            found.append(function(lane, *arguments, **keywords).codes)
-        except FloatingPointTrap as trap:
-            raise FloatingPointTrap(trap.flags, name, place, trap.operands) from None
+    with keeping(codes, kept, keepdims):
+        for place in np.ndindex(codes.shape[:-1]):
+            with relocated(lambda index, at: at, place, name=name):
+                found.append(function(wrapped(codes[place][chosen[place]], a.format), *arguments, **keywords).codes)
     results = np.array(found, a.format.dtype)
     results = np.moveaxis(results, 0, -1).reshape(results.shape[1:] + codes.shape[:-1])
     return restored(results, kept, keepdims, a.format, results.ndim - codes.ndim + 1)
@@ -660,6 +687,7 @@ def clip(
     high = a_max if a_max is not ABSENT else max
     fmt = common_format([a, low, high], "clip")
     result = as_soft(a, fmt, "clip")
+    np.broadcast_shapes(result.shape, *(np.shape(x) for x in (low, high) if x is not ABSENT and x is not None))
     if low is not ABSENT and low is not None:
         result = np.maximum(result, low)
     if high is not ABSENT and high is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -18,11 +19,13 @@ from softfloat._engine import Codes
 from softfloat._numpy_functions import (
     ABSENT,
     Handler,
+    arranged,
     as_soft,
     begun,
     by_lanes,
     check_dtype,
     implements,
+    keeping,
     laid_out,
     max_,
     min_,
@@ -31,6 +34,7 @@ from softfloat._numpy_functions import (
     paired,
     placed,
     refuse,
+    relocated,
     restored,
     searchsorted,
     sort,
@@ -116,7 +120,9 @@ def sum_(
         return placed(by_lanes(sum_, "sum", a, axis, where, keepdims, initial=initial), out, "sum")
     codes, kept = laid_out(a.codes, axis)
     codes = begun(codes, initial, a.format, "sum")
-    return placed(restored(total(codes, a.format, "sum"), kept, keepdims, a.format), out, "sum")
+    with keeping(codes, kept, keepdims):
+        found = total(codes, a.format, "sum")
+    return placed(restored(found, kept, keepdims, a.format), out, "sum")
 
 
 def running(a: SoftArray, axis: Any, dtype: Any, out: Any, name: str) -> Any:
@@ -143,7 +149,9 @@ def _cumulative(function: Handler, start: int) -> Handler:
             return function(x, axis, dtype, out)
         axis = 0 if axis is None else axis
         first = full_like(np.take(x, [0], axis), start)
-        return placed(np.concatenate([first, function(x, axis, dtype)], axis), out, function.__name__)
+        with arranged(x.shape, lambda found: np.insert(found, 0, -1, axis)):
+            rest = function(x, axis, dtype)
+        return placed(np.concatenate([first, rest], axis), out, function.__name__)
 
     return cumulative
 
@@ -153,7 +161,8 @@ def folded(codes: Codes, step: Callable[[Codes, Codes], Codes], keep: bool) -> C
     state = codes[..., 0]
     steps = [state]
     for k in range(1, codes.shape[-1]):
-        state = np.asarray(step(state, codes[..., k]))
+        with relocated(lambda index, step: (*index, step) if keep else index, k):
+            state = np.asarray(step(state, codes[..., k]))
         if keep:
             steps.append(state)
     return np.stack(steps, axis=-1) if keep else state
@@ -179,7 +188,9 @@ def prod(
         return placed(by_lanes(prod, "prod", a, axis, where, keepdims, initial=initial), out, "prod")
     codes, kept = laid_out(a.codes, axis)
     codes = begun(codes, 1 if initial is ABSENT or initial is None else initial, a.format, "prod")
-    return placed(restored(folded(codes, _times("prod", a.format), False), kept, keepdims, a.format), out, "prod")
+    with keeping(codes, kept, keepdims):
+        found = folded(codes, _times("prod", a.format), False)
+    return placed(restored(found, kept, keepdims, a.format), out, "prod")
 
 
 @implements(np.cumprod)
@@ -199,7 +210,8 @@ def accumulated(a: SoftArray, axis: Any, dtype: Any, out: Any, step: Callable[[C
     check_dtype(name, dtype, a.format)
     codes, axis = (a.codes.reshape(-1), 0) if axis is None else (a.codes, axis)
     moved = np.moveaxis(codes, axis, -1)
-    steps = folded(moved, step, True) if moved.shape[-1] else moved.copy()
+    with arranged(moved.shape, lambda found: np.moveaxis(found, -1, axis)):
+        steps = folded(moved, step, True) if moved.shape[-1] else moved.copy()
     return placed(wrapped(np.moveaxis(steps, -1, axis), a.format), out, name)
 
 
@@ -212,7 +224,8 @@ def mean(
     if where is not True:
         return placed(by_lanes(mean, "mean", a, axis, where, keepdims), out, "mean")
     codes, kept = laid_out(a.codes, axis)
-    found = quotient(total(codes, a.format, "mean"), codes.shape[-1], a.format, "mean")
+    with keeping(codes, kept, keepdims):
+        found = quotient(total(codes, a.format, "mean"), codes.shape[-1], a.format, "mean")
     return placed(restored(found, kept, keepdims, a.format), out, "mean")
 
 
@@ -232,8 +245,9 @@ def average(
             raise TypeError("weights of numpy.average must have the shape of a SoftArray, or that of one axis")
         given = wrapped(np.moveaxis(np.broadcast_to(given.codes, np.moveaxis(a.codes, axis, -1).shape), -1, axis), fmt)
     (codes, kept), (factors, _) = laid_out(a.codes, axis), laid_out(given.codes, axis)
-    scale = wrapped(total(factors, fmt, "average"), fmt)
-    found = wrapped(dots_of(codes, factors, fmt, "average"), fmt) / scale
+    with keeping(codes, kept, keepdims):
+        scale = wrapped(total(factors, fmt, "average"), fmt)
+        found = wrapped(dots_of(codes, factors, fmt, "average"), fmt) / scale
     result = restored(found.codes, kept, keepdims, fmt)
     return (result, restored(scale.codes, kept, keepdims, fmt)) if returned else result
 
@@ -261,15 +275,17 @@ def var(
     codes, kept = laid_out(a.codes, axis)
     count = codes.shape[-1]
     freedom = count - (ddof if correction is ABSENT else correction)
-    if mean is ABSENT:
-        centre = quotient(total(codes, fmt, "var"), count, fmt, "var")[..., None]
-    else:
-        centre = laid_out(np.broadcast_to(coerced(mean, fmt, "var"), a.shape), axis)[0]
-    left = np.asarray(evaluated("var", bits.sub, codes, centre, fmt))
-    squares = dots_of(left, left, fmt, "var")
     if freedom != int(freedom):
         raise TypeError(f"ddof of numpy.var of a SoftArray must be an integer, got {ddof!r}")
-    found = quotient(squares, max(int(freedom), 0), fmt, "var")
+    with keeping(codes, kept, keepdims):
+        if mean is ABSENT:
+            centre = quotient(total(codes, fmt, "var"), count, fmt, "var")[..., None]
+        else:
+            centre = laid_out(np.broadcast_to(coerced(mean, fmt, "var"), a.shape), axis)[0]
+        with relocated(lambda index: index[:-1]):
+            left = np.asarray(evaluated("var", bits.sub, codes, centre, fmt))
+        squares = dots_of(left, left, fmt, "var")
+        found = quotient(squares, max(int(freedom), 0), fmt, "var")
     return placed(restored(found, kept, keepdims, fmt), out, "var")
 
 
@@ -309,7 +325,8 @@ def median(
         return mean(a, axis, out=out, keepdims=keepdims)
     ordered = sort(wrapped(codes, a.format))
     low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
-    middle = low if count % 2 else (low + high) / 2
+    with keeping(codes, kept, keepdims):
+        middle = low if count % 2 else (low + high) / 2
     return placed(restored(_or_nan(middle, ordered), kept, keepdims, a.format), out, "median")
 
 
@@ -373,12 +390,14 @@ def _quantiles(
     if last < 0:
         raise ValueError(f"numpy.{name} of no elements")
     ordered = sort(wrapped(codes, a.format))
-    found = []
+    places = []
     for share in shares.reshape(-1):
         place = Fraction(share) * unit * last
         if not 0 <= place <= last:
             raise ValueError(f"q of numpy.{name} must be 0 to {1 / unit}, got {share}")
-        place = PLACES[method](place)
+        places.append(PLACES[method](place))
+    found = []
+    for place in places:
         below = math.floor(place)
         weight = place - below
         low, high = ordered[..., below], ordered[..., min(below + 1, last)]
@@ -447,9 +466,16 @@ def _contracted(a: Codes, b: Codes, axis_a: int, axis_b: int, fmt: Format, name:
             f"shapes do not fit in numpy.{name}: {a.shape} along axis {axis_a}, {b.shape} along axis {axis_b}"
         )
     x, y = np.moveaxis(a, axis_a, -1), np.moveaxis(b, axis_b, 0)
-    length = x.shape[-1]
-    found = product_of(x.reshape(math.prod(x.shape[:-1]), length), y.reshape(length, math.prod(y.shape[1:])), fmt, name)
-    return wrapped(found.reshape((*x.shape[:-1], *y.shape[1:])), fmt)
+    return wrapped(_flat_product(x, y, 1, fmt, name), fmt)
+
+
+def _flat_product(x: Codes, y: Codes, count: int, fmt: Format, name: str) -> Codes:
+    """Sums over the last `count` axes of x and the first of y; the others of x, then those of y, are left."""
+    rows, columns = x.shape[: x.ndim - count], y.shape[count:]
+    length = math.prod(y.shape[:count])
+    with arranged((math.prod(rows), math.prod(columns)), lambda found: found.reshape(rows + columns)):
+        found = product_of(x.reshape(math.prod(rows), length), y.reshape(length, math.prod(columns)), fmt, name)
+    return found.reshape(rows + columns)
 
 
 @implements(np.vdot, mixed=True)
@@ -489,11 +515,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> SoftArray:
         raise ValueError(f"shapes do not fit in numpy.tensordot: {x.shape} along {first}, {y.shape} along {second}")
     rest_x = [i for i in range(x.ndim) if i not in first]
     rest_y = [i for i in range(y.ndim) if i not in second]
-    shape_x, shape_y = [x.shape[i] for i in rest_x], [y.shape[i] for i in rest_y]
-    length = math.prod(x.shape[i] for i in first)
-    left = x.codes.transpose(*rest_x, *first).reshape(math.prod(shape_x), length)
-    right = y.codes.transpose(*second, *rest_y).reshape(length, math.prod(shape_y))
-    return wrapped(product_of(left, right, fmt, "tensordot").reshape((*shape_x, *shape_y)), fmt)
+    left, right = x.codes.transpose(*rest_x, *first), y.codes.transpose(*second, *rest_y)
+    return wrapped(_flat_product(left, right, len(first), fmt, "tensordot"), fmt)
 
 
 @implements(np.kron, mixed=True)
@@ -504,7 +527,9 @@ def kron(a: Any, b: Any) -> SoftArray:
     one, two = (z.reshape((1,) * (dims - z.ndim) + z.shape) for z in (x, y))
     left = one.reshape([n for pair in zip(one.shape, (1,) * dims, strict=True) for n in pair])
     right = two.reshape([n for pair in zip((1,) * dims, two.shape, strict=True) for n in pair])
-    return (left * right).reshape([m * n for m, n in zip(one.shape, two.shape, strict=True)])
+    shape = [m * n for m, n in zip(one.shape, two.shape, strict=True)]
+    with arranged([n for pair in zip(one.shape, two.shape, strict=True) for n in pair], lambda z: z.reshape(shape)):
+        return (left * right).reshape(shape)
 
 
 @implements(np.trace)
@@ -593,7 +618,9 @@ def _vector_norm(x: SoftArray, ord: Any, axis: Any, keepdims: bool) -> SoftArray
         raise TypeError(f"numpy.linalg.norm of vectors has no ord={ord!r}; accepted: numbers")
     if ord == 2:
         codes, kept = laid_out(x.codes, axis)
-        return _root(restored(dots_of(codes, codes, fmt, "norm"), kept, keepdims, fmt), "norm")
+        with keeping(codes, kept, keepdims):
+            squares = dots_of(codes, codes, fmt, "norm")
+        return _root(restored(squares, kept, keepdims, fmt), "norm")
     if ord in (math.inf, -math.inf):
         return (max_ if ord > 0 else min_)(np.abs(x), axis, keepdims=keepdims)
     if ord == 0:
@@ -692,9 +719,13 @@ def _einsum_pair(
     count, length, width = (math.prod(sizes[c] for c in group) for group in (rows, summed, columns))
     left = laid(a, first, both + rows + summed, [*batch, count, length])
     right = laid(b, second, both + summed + columns, [*batch, length, width])
-    found = product_of(left, right, fmt, "einsum").reshape([sizes[c] for c in both + rows + columns])
     order = both + rows + columns
-    return found.transpose([order.index(c) for c in wanted])
+
+    def arrange(found: Codes) -> Codes:
+        return found.reshape([sizes[c] for c in order]).transpose([order.index(c) for c in wanted])
+
+    with arranged([*batch, count, width], arrange):
+        return arrange(product_of(left, right, fmt, "einsum"))
 
 
 def _sliding(function: str, a: Any, v: Any, mode: str, reverse: bool) -> SoftArray:
@@ -713,15 +744,19 @@ def _sliding(function: str, a: Any, v: Any, mode: str, reverse: bool) -> SoftArr
     middle_first = (k - 1) // 2
     places = {"valid": range(k - 1, n), "full": range(n + k - 1), "same": range(middle_first, middle_first + n)}[mode]
     inside = np.lib.stride_tricks.sliding_window_view(one, k)
-    middle = product_of(np.ascontiguousarray(inside), two, fmt, function)
     result = np.empty(len(places), fmt.dtype)
-    for i, place in enumerate(places):
-        if k - 1 <= place < n:
-            result[i] = middle[place - k + 1]
-        else:
+    backwards = swapped and not reverse
+    with arranged(result.shape, lambda found: found[::-1] if backwards else found):
+        with relocated(lambda index: (places.index(index[0] + k - 1),)):
+            middle = product_of(np.ascontiguousarray(inside), two, fmt, function)
+        for i, place in enumerate(places):
+            if k - 1 <= place < n:
+                result[i] = middle[place - k + 1]
+                continue
             low, high = max(place - k + 1, 0), min(place, n - 1)
-            result[i] = dots_of(one[low : high + 1], two[low - place + k - 1 : high - place + k], fmt, function)
-    return wrapped(result[::-1].copy() if swapped and not reverse else result, fmt)
+            with relocated(lambda index, at: (at,), i):
+                result[i] = dots_of(one[low : high + 1], two[low - place + k - 1 : high - place + k], fmt, function)
+    return wrapped(result[::-1].copy() if backwards else result, fmt)
 
 
 @implements(np.convolve, mixed=True)
@@ -744,7 +779,7 @@ def round_(a: SoftArray, decimals: int = 0, out: Any = None) -> Any:
     """Elements to the nearest integer; with decimals, multiplied by a power of ten, rounded and divided again."""
     if not decimals:
         return placed(np.rint(a), out, "round")
-    power = 10 ** abs(decimals)
+    power = 10 ** abs(operator.index(decimals))
     scaled = np.rint(a * power if decimals > 0 else a / power)
     return placed(scaled / power if decimals > 0 else scaled * power, out, "round")
 
@@ -769,7 +804,8 @@ def diff(a: SoftArray, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append
             result = generic.concatenate([part, result] if before else [result, part], axis)
     for _ in range(n):
         codes = np.moveaxis(result.codes, axis, -1)
-        found = wrapped(codes[..., 1:], a.format) - wrapped(codes[..., :-1], a.format)
+        with arranged(codes[..., 1:].shape, lambda found: np.moveaxis(found, -1, axis)):
+            found = wrapped(codes[..., 1:], a.format) - wrapped(codes[..., :-1], a.format)
         result = wrapped(np.moveaxis(found.codes, -1, axis), a.format)
     return result
 
@@ -788,10 +824,11 @@ def gradient(f: SoftArray, *varargs: Any, axis: Any = None, edge_order: int = 1)
     steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1,) * len(axes)
     if edge_order != 1 or len(steps) != len(axes) or any(np.ndim(step) for step in steps):
         raise TypeError("numpy.gradient of a SoftArray takes one distance, or one for each axis, and edge_order=1")
-    found = []
-    for i, step in zip(axes, steps, strict=True):
+    for i in axes:
         if f.shape[i] < 2:
             raise ValueError(f"numpy.gradient needs two elements along axis {i}, got {f.shape[i]}")
+    found = []
+    for i, step in zip(axes, steps, strict=True):
         x = generic.moveaxis(f, i, -1)
         parts = [x[..., 1:2] - x[..., :1], x[..., 2:] - x[..., :-2], x[..., -1:] - x[..., -2:-1]]
         parts = [part / (step * 2 if k == 1 else step) for k, part in enumerate(parts)]
@@ -806,7 +843,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> SoftArray
     heights = generic.moveaxis(as_soft(y, fmt, "trapezoid"), axis, -1)
     if x is not None:
         places = as_soft(x, fmt, "trapezoid")
-        dx = diff(places) if places.ndim == 1 else diff(generic.moveaxis(places, axis, -1))
+        places = places if places.ndim == 1 else generic.moveaxis(places, axis, -1)
+        np.broadcast_shapes(heights[..., 1:].shape, places[..., 1:].shape)
+        dx = diff(places)
     return sum_((heights[..., 1:] + heights[..., :-1]) * dx / 2, -1)
 
 

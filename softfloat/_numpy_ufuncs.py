@@ -7,8 +7,7 @@ names the ufunc and the index.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,6 @@ from softfloat._engine import Codes
 from softfloat.array import FUNCTIONS, UFUNCS, SoftArray, coerced, common_format, directed, evaluated, straight, wrapped
 from softfloat.environment import Rounding
 from softfloat.formats import Format
-from softfloat.status import FloatingPointTrap
 
 Compute = Callable[..., Any]
 CODES, OTHER = True, False  # whether a result is a SoftArray
@@ -202,11 +200,13 @@ def _dots(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
 
 
 def _matvec(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    return sums.product_of(x, y[..., None], fmt, name)[..., 0]
+    with functions.relocated(lambda index: index[:-1]):
+        return sums.product_of(x, y[..., None], fmt, name)[..., 0]
 
 
 def _vecmat(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    return sums.product_of(x[..., None, :], y, fmt, name)[..., 0, :]
+    with functions.relocated(lambda index: (*index[:-2], index[-1])):
+        return sums.product_of(x[..., None, :], y, fmt, name)[..., 0, :]
 
 
 TRUNC = integral(Rounding.TOWARD_ZERO, False)
@@ -398,16 +398,6 @@ def _placed(entry: Entry, outs: Sequence[Any], fmt: Format, results: Sequence[An
     return found[0] if len(found) == 1 else tuple(found)
 
 
-@contextmanager
-def relocated(name: str, places: tuple[Any, ...]) -> Iterator[None]:
-    """A trap in a selection of elements names the place of the element."""
-    try:
-        yield
-    except FloatingPointTrap as trap:
-        index = tuple(int(axis[trap.index[0]]) for axis in places)
-        raise FloatingPointTrap(trap.flags, name, index, trap.operands) from None
-
-
 def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, fmt: Format) -> Any:
     """A call where a mask holds: nothing is computed, and no flag raised, elsewhere; without `out`, code 0 stands there."""
     entry, name = ENTRIES[ufunc], ufunc.__name__
@@ -418,7 +408,7 @@ def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, 
     shape = np.broadcast_shapes(*shapes)
     mask = np.broadcast_to(mask, shape)
     chosen = [np.broadcast_to(x, shape)[mask] for x in codes]
-    with relocated(name, tuple(np.argwhere(mask).T)):
+    with functions.relocated(lambda index: tuple(np.argwhere(mask)[index].tolist()), name=name):
         results = entry.compute(name, fmt, *chosen)
     found = []
     for i, (is_codes, result) in enumerate(
@@ -484,7 +474,8 @@ def _reduce(
     codes = functions.begun(codes, keywords.pop("initial", None), array.format, name)
     if not codes.shape[-1]:
         raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
-    found = sums.folded(codes, step, False)
+    with functions.keeping(codes, kept, keepdims):
+        found = sums.folded(codes, step, False)
     return functions.placed(functions.restored(found, kept, keepdims, array.format), out, name)
 
 
@@ -506,8 +497,11 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
         raise IndexError(f"indices of numpy.{name} must be 0 to {len(lanes) - 1}, got {indices}")
     stops = [*indices[1:], len(lanes)]
     spans = [slice(i, j) if i < j else slice(i, i + 1) for i, j in zip(indices, stops, strict=True)]
-    found = np.stack([_reduce(ufunc, lanes[span], dtype=dtype) for span in spans])
-    return functions.placed(np.moveaxis(found, 0, axis), out, name)
+    found, before = [], axis % array.ndim
+    for i, span in enumerate(spans):
+        with functions.relocated(lambda index, at: (*index[:before], at, *index[before:]), i):
+            found.append(_reduce(ufunc, lanes[span], dtype=dtype))
+    return functions.placed(np.moveaxis(np.stack(found), 0, axis), out, name)
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
@@ -517,6 +511,10 @@ def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
     x = wrapped(coerced(a, fmt, ufunc.__name__, 0), fmt)
     y = b if 1 in ENTRIES[ufunc].integers else wrapped(coerced(b, fmt, ufunc.__name__, 1), fmt)
     return _call(ufunc, (x.reshape(x.shape + (1,) * np.ndim(y)), y), keywords)
+
+
+def _unravelled(index: tuple[int, ...], places: Codes, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(places[index], shape))
 
 
 def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
@@ -536,7 +534,7 @@ def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
     shared = np.may_share_memory(codes, array.codes)
     for k in range(int(turn.max(initial=-1)) + 1):
         now = turn == k
-        with relocated(name, np.unravel_index(flat[now], array.shape)):
+        with functions.relocated(_unravelled, flat[now], array.shape, name=name):
             codes[flat[now]] = entry.compute(name, fmt, codes[flat[now]], *(x[now] for x in others))
     if not shared:
         array.codes[...] = codes.reshape(array.shape)

@@ -220,7 +220,7 @@ def _exact(planned: Program) -> Way | None:
 def _aligned(planned: Program) -> Way | None:
     running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
     rule = running.rule
-    if _engine.is_unusual(running.format.spec) or planned.block > LONGEST:
+    if _engine.is_unusual(running.format.spec) or not 1 < planned.block <= LONGEST:
         return None
     if rule.daz or rule.ftz or rule.overflow is not Overflow.INFINITY or rule.infinite_input is InfiniteInput.NAN:
         return None

@@ -18,17 +18,20 @@ chains, tree
 
 Rules that hold for all of them:
 
-* The addend c is where the sum starts: the running sum, or with segments the last reduction's. Chains and trees add it
-  at the end. Without c it is +0. An empty sum is c.
-* The order within a group permutes the products of each group. A group, a block and a segment that k leaves incomplete
-  is filled with products +0.
+* The addend c is where the sum starts: the running sum, or with segments the last reduction's; without c it starts at
+  +0. Each chain starts at +0; chains and trees add c at the end, and without c nothing, as units without an addend do.
+  An empty sum is c; a signalling NaN raises INVALID even there, and is quieted.
+* The order within a group permutes the products of each group. A group and a block that k, or a segment, leaves
+  incomplete are filled with products +0; a shorter last segment is not.
 * A product is exact unless there is a `product` stage. The exact sum of a block is +0 where it is zero, or -0 toward
-  negative, if more than one product meets the running sum; a single product follows IEEE 754-2019 6.3.
+  negative, if more than one product meets the running sum; a single product follows IEEE 754-2019 6.3. A single product
+  that a tree has nothing to add to is converted to the running format.
+* A subnormal counts as zero where the stage that rounded it says so. c is read as the stage that makes partials reads.
 * Flags of an output are those of all its roundings, OR-ed, and INVALID for signalling operands, 0 * inf and inf - inf.
   Bits lost in alignment raise INEXACT.
 
-* NaN payloads pass on, under policies that propagate them, where products are added one at a time, without chains or
-  a tree; any other NaN result is the policy's default one.
+* NaN payloads pass on, under policies that propagate them, where products are added one at a time, without chains, a
+  tree or `fraction_bits`; any other NaN result is the policy's default one.
 
 >>> from softfloat.accumulators import amp, fma
 >>> fma("float16")
@@ -86,7 +89,8 @@ class Stage:
     overflow : Overflow, optional
         Likewise. Under `always_infinite`, overflow is an infinity in directed modes too.
     daz, ftz : bool, optional
-        Likewise: a subnormal here counts as zero when it is read again; a tiny result becomes zero.
+        Likewise: a subnormal here counts as zero when it is read again, also by the conversion to the output's format;
+        a tiny result becomes zero.
     tininess : Tininess, optional
         Likewise.
     """
@@ -130,7 +134,8 @@ class Reduction:
         Sums this level makes of those of the level below: section i has those from i*n/sections to (i+1)*n/sections.
         None: a single one; only the last level has it.
     store : Stage, optional
-        Rounds the sum of a section on its way to the next level.
+        Rounds the sum of a section on its way to the next level, and the sum of the last level on its way out. Partials,
+        and c, are then in its format.
     """
 
     running: Stage
@@ -151,21 +156,23 @@ class Accumulator:
     Parameters
     ----------
     name : str
-        What messages and `repr` call it.
+        What messages and `repr` call it. Accumulators that differ in nothing else are equal.
     running : Stage
         Rounds the running sum after each block.
     inputs : tuple of Format
         What operands may be; empty: anything.
     product : Stage, optional
-        Rounds each product first.
+        Rounds each product first; only one product at a time.
     block : int
         Products that meet the running sum at once; 0: all of them.
     fraction_bits : int, optional
-        Fraction bits kept below the largest exponent of a block's terms; None keeps everything.
+        Fraction bits kept below the largest exponent of a block's terms; None keeps everything. A product's exponent is
+        the sum of its factors', or after a `product` stage its own; the running sum's is that in the running format. A
+        subnormal's is the least of its format, and zeros have none.
     store : Stage, optional
         Rounds the running sum every `store_every` products, and at the end of a segment.
     store_every : int
-        A multiple of `block`.
+        A multiple of `block`; 1 without a store.
     order : tuple of int
         A permutation of 0 ... n-1, n the length of a group.
     chains : int
@@ -181,9 +188,10 @@ class Accumulator:
     channel_group : int, optional
         Convolutions walk k in groups of that many input channels: group, then window, then channels of the group.
     daz : bool, optional
-        Whether subnormal operands count as zero; None leaves it to the call.
+        Whether subnormal operands count as zero; None leaves it to the `product` stage, or without one to `running`, and
+        what these leave open to the call.
     unpacked : Format, optional
-        Operands are widened to it before exponents are compared.
+        Operands are widened to it before exponents are compared; only with `fraction_bits`, and exact products.
     result : "partials", "inputs", or Format
         Format of the output, unless the call names one.
     nan : str, optional
@@ -199,7 +207,7 @@ class Accumulator:
         Naming the parameter and the accepted values.
     """
 
-    name: str
+    name: str = field(compare=False)
     running: Stage
     inputs: tuple[Format, ...] = ()
     product: Stage | None = None
@@ -266,6 +274,7 @@ class Accumulator:
         segmented = self.segment is not None or self.segments is not None
         rules = [
             (self.store is None or self.store_every % whole == 0, "store_every must be a multiple of block"),
+            (self.store is not None or self.store_every == 1, "store_every needs a store"),
             (self.block != ALL or self.store is None, "store must be None with block=0"),
             (self.block != ALL or len(self.order) == 1, "order must be (0,) with block=0"),
             (
@@ -279,6 +288,11 @@ class Accumulator:
             ),
             (not self.tree or self.chains == 1, "tree and chains exclude each other"),
             (not self.tree or self.product is not None, "tree needs a product stage: a leaf is a rounded product"),
+            (not self.tree or self.fraction_bits is None, "tree has no fraction_bits: nothing is aligned in it"),
+            (
+                self.unpacked is None or (self.fraction_bits is not None and self.product is None),
+                "unpacked needs fraction_bits and no product stage: it says which exponents are compared",
+            ),
             (self.block != ALL or not segmented, "segments need a block of a given length"),
             (self.block != ALL or self.fraction_bits is None, "fraction_bits need a block of a given length"),
             (
@@ -565,13 +579,20 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
     length : int
         Products of a chunk.
     inner : Format, str or Accumulator
-        A format means fused multiply-adds rounded to it.
+        A format means fused multiply-adds rounded to it. An accumulator adds products in order, singly or in blocks:
+        without a tree, chains, or segments of its own.
     outer : Format or str
         The format that sums of chunks are added in; c starts there.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
     """
     _whole("length", length, 1)
     if not isinstance(inner, Accumulator):
         inner = fma(inner)
+    _check_inner(inner, length)
     outer = check_format(outer, "outer")
     return inner.replace(
         name=f"chunked({length}, {inner.name}, {outer.name!r})",
@@ -580,6 +601,25 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
         result="partials",
         source=PRESETS["chunked"].source,
     )
+
+
+def _check_inner(inner: Accumulator, length: int) -> None:
+    """Refuse what cannot sum a chunk, in the words of `chunked`."""
+    if inner.block == ALL:
+        raise ValueError(
+            f"inner must add products singly or in blocks of a given length, got {inner!r}, which adds all at once; "
+            f"for one rounding a chunk pass {inner!r}.replace(block={length})"
+        )
+    for applies, how in (
+        (inner.tree, "adds in a tree"),
+        (inner.chains > 1, "has chains"),
+        (bool(inner.reduction), "has segments of its own"),
+    ):
+        if applies:
+            raise ValueError(
+                f"inner must add the products of a chunk one after the other or in blocks, got {inner!r}, which {how}; "
+                "accepted: a format, or accumulators such as fma(fmt) and mul_add(fmt)"
+            )
 
 
 def vdpbf16ps() -> Accumulator:
@@ -668,9 +708,10 @@ def tensor_core(
 
     Notes
     -----
-    Zero products have no part in the largest exponent; the published models disagree on that, and on a floor for it,
-    and measured rows hold no zeros. NaN is 0x7FFFFFFF (0x7FFF in half). Hardware raises no flags; those returned say
-    what a block did: INEXACT if any bit was cut, OVERFLOW, UNDERFLOW, INVALID.
+    Zero products have no part in the largest exponent; the published models disagree on that, and on a floor for it.
+    Measured rows do not decide: those that hold zeros, of e4m3, have larger exponents beside them. NaN is 0x7FFFFFFF
+    (0x7FFF in half). Hardware raises no flags; those returned say what a block did: INEXACT if any bit was cut,
+    OVERFLOW, UNDERFLOW, INVALID.
 
     Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
     """
@@ -732,7 +773,7 @@ def tensor_core(
         block=row.block,
         fraction_bits=row.fraction_bits,
         store=store,
-        store_every=row.block,
+        store_every=row.block if store else 1,
         **common,
     )
 
@@ -886,7 +927,7 @@ def _ipu(
         block=1 if mode == "chained" else path.block,
         fraction_bits=IPU_FRACTION_BITS if mode == "aligned" else None,
         store=store,
-        store_every=group,
+        store_every=group if store else 1,
         order=tuple(range(group)),
         daz=operand == float32,
         channel_group=path.group if unit == "amp" else path.block,

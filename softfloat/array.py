@@ -2,18 +2,22 @@
 
 A `SoftArray` holds integer codes and their format. Arithmetic, NumPy's ufuncs and NumPy's functions run on it, round
 into its format under the environment in force, and leave their flags in that environment's status. What is not supported
-raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, `numpy.asarray`).
+raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, `numpy.asarray(x, dtype=float)`).
 
 - Python numbers are weak: they are rounded into the array's format, to nearest even under stochastic rounding, else by
-  the environment's rule. So are lists of them. Boolean arrays are exact.
-- Two formats in one operation raise TypeError, and so do NumPy arrays and scalars of another type; `astype` and `array`
-  convert.
+  the environment's rule. So are lists of them, and NumPy's float64 scalars, which are Python floats. Boolean arrays are
+  exact.
+- Two formats in one operation raise TypeError, and so do NumPy arrays and scalars of another type: a float32 has a format
+  of its own, an integer may be a code. `astype` and `array` convert.
 - Sums and products follow the environment's `accumulator`; by default each product and each sum is rounded to the
   array's format, one after the other.
 - In-place operators round into the left operand. Elements are SoftArrays without dimensions.
 - A trap is raised after the operation: an array that was written to holds the results.
-- What NumPy reads with `numpy.asarray` before it asks anyone is float64: lists of SoftArrays handed to its functions
-  (`array` joins them here), `numpy.r_`, `ascontiguousarray`, `vectorize`, `numpy.random`, `numpy.ma`.
+- `numpy.asarray(x)` raises TypeError without a dtype, and so does what reads its arguments that way: lists of SoftArrays
+  (`array` and `numpy.stack` join them), `numpy.r_`, `ascontiguousarray`, `vectorize`, pandas. Matplotlib reads
+  numbers as float64: it draws them. `numpy.ma`, SciPy and scikit-learn would compute in float64, and are refused even
+  where their own code names it.
+- What names float64 gets it: `numpy.random` for its parameters, assignments into NumPy's arrays, and functions of `math`.
 
 >>> import numpy as np
 >>> import softfloat
@@ -31,9 +35,11 @@ from __future__ import annotations
 import decimal
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -103,10 +109,10 @@ def common_format(operands: Sequence[Any], operation: str) -> Format:
     return fmt
 
 
-def _mismatch(position: int, found: str, where: int, fmt: Format, operation: str) -> None:
+def _mismatch(position: int, found: str, where: int, fmt: Format, operation: str, hint: str = "") -> None:
     raise TypeError(
         f"operand {position + 1} of {operation!r} has format {found} that does not match format {fmt} of operand {where + 1}; "
-        f"astype() or softfloat.array() converts"
+        f"astype() or softfloat.array() converts{hint}"
     )
 
 
@@ -139,12 +145,16 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
             _mismatch(position, str(x._format), 0 if position else 1, fmt, operation)
         return x._codes
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.float64):
+            return _weak(float(x), fmt, operation, quiet)
+        _engine.refuse_mask(x, f"operand {position + 1} of {operation!r}")
         if x.dtype == bool:
             return _booleans(np.asarray(x), fmt)
         held = held_codes(x, fmt)
         if held is not None:
             return held
-        _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation)
+        hint = "" if x.ndim else "; .item() makes a Python number of it, which is rounded into the format"
+        _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation, hint)
     if isinstance(x, (list, tuple)):
         return _listed(x, fmt, operation, position, quiet)
     if isinstance(x, (bool, int, float, Fraction)):
@@ -162,8 +172,7 @@ def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
 
 def held_codes(x: Any, fmt: Format) -> Codes | None:
     """The codes in a NumPy array or scalar whose dtype is the format; copied only if the bytes are swapped."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("codes cannot be masked; accepted: x.filled(...), or x.data")
+    _engine.refuse_mask(x, "x")
     if not _has_dtype(fmt, x.dtype):
         return None
     array = np.asarray(x)
@@ -265,7 +274,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         b = other._flat if other._flat is not None else other._flattened()
         if b is None or (out is not None and other is not x and np.may_share_memory(codes, other._codes)):
             return None
-    elif type(other) in (float, int) and codes.size <= SHORT:
+    elif type(other) in (float, int, np.float64) and codes.size <= SHORT:
         b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
     else:
         return None
@@ -584,19 +593,32 @@ class SoftArray:
     # -- conversions
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The numbers in a dtype that is asked for; unasked for drawing alone, and never for SciPy's own code."""
+        package, function = _reader()
         wanted = np.dtype(np.float64 if dtype is None else dtype)
+        asked = dtype is not None and wanted.kind != "O"
+        if package in COMPUTING:
+            raise TypeError(f"{function} is not supported for SoftArray; {ALTERNATIVES}")
+        if not asked and package not in DRAWING:
+            raise TypeError(f"{function}: {UNASKED}" if function else UNASKED)
+        if wanted.kind in "iu":
+            raise TypeError(
+                f"a SoftArray becomes {wanted} by a decision on fractions only: x.astype({str(wanted)!r}) truncates"
+            )
         if _has_dtype(self._format, wanted) and wanted.isnative:
             found = self._codes.view(wanted)
             return found.copy() if copy else found
         if copy is False:
             raise ValueError(f"a SoftArray of {self._format} cannot become {wanted} without a copy")
-        if wanted.kind in "biu" or wanted.name in ROSTER:
+        if wanted.kind == "b" or wanted.name in ROSTER:
             return np.asarray(self.astype(wanted))
         return np.asarray(self.values).astype(wanted, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The codes, as DLPack has none of these formats."""
-        return self._codes.__dlpack__(**options)
+        """The numbers, in formats that DLPack has; BufferError in others, whose codes would be read as integers."""
+        if self._format not in NUMPY_PRINTS:
+            raise BufferError(f"DLPack has no {self._format}; accepted: its .codes, or .values (float64)")
+        return self._codes.view(self._format.name).__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
         return self._codes.__dlpack_device__()
@@ -700,7 +722,8 @@ class SoftArray:
         """Run a ufunc; TypeError names one that is not supported."""
         handler = UFUNCS.get(ufunc)
         if handler is None:
-            raise TypeError(f"numpy.{ufunc.__name__} is not supported for SoftArray; {ALTERNATIVES}")
+            name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
+            raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented
@@ -793,7 +816,33 @@ class Flat:
 
 
 ALTERNATIVES = "accepted: its .values (float64), .codes (integers), or .view(dtype)"
+UNASKED = (
+    "a SoftArray becomes a NumPy array only where a dtype is asked for; accepted: x.values (float64, exact), "
+    "numpy.asarray(x, dtype=float), float(x[0]), x.codes; softfloat.array() and numpy.stack() join SoftArrays"
+)
+DRAWING = frozenset({"matplotlib", "mpl_toolkits"})
+"""Packages that may read numbers unasked: they draw them."""
+COMPUTING = frozenset({"numpy.ma", "scipy", "sklearn"})
+"""Packages whose own code asks for float64 by name and computes in it, which their callers did not ask for."""
 TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
+
+
+def _reader() -> tuple[str, str]:
+    """(package, public function) of the library code that reads an array right now; empty where the caller's own does."""
+    frame: FrameType | None = sys._getframe(2)
+    package = function = ""
+    while frame is not None:
+        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
+        top = "numpy.ma" if module.startswith("numpy.ma.") else module.partition(".")[0]
+        if top in DRAWING | COMPUTING and package in ("", "numpy.ma", top):
+            package = top
+        elif top not in ("numpy", "numpy.ma"):  # which may stand between
+            break
+        if not name.startswith("_") and name in frame.f_globals and "._lib." not in module:
+            home = "numpy" if hasattr(np, name) and top == "numpy" else module
+            function = ".".join([*(part for part in home.split(".") if not part.startswith("_")), name])
+        frame = frame.f_back
+    return package, function or package
 
 
 def _plain_index(index: Any) -> Any:
@@ -859,7 +908,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     ----------
     x : array_like
         What `softfloat.bits.encode` takes: bool, integers of any type, float16, float32, float64, ml_dtypes floats,
-        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format.
+        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format, and
+        tensors of PyTorch and arrays of JAX as these.
     fmt : Format or str, optional
         Default: the format that x has; needed for everything that has none.
     copy : bool
@@ -873,6 +923,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     >>> array([0.1, 2, 70000], "float16")
     SoftArray([0.1, 2. , inf], float16)
     """
+    if not isinstance(x, (SoftArray, np.ndarray, np.generic)):
+        x = _of_others(x)
     if fmt is None:
         found = format_of(x)
         if found is None:
@@ -894,6 +946,16 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
 
 
+def _of_others(x: Any) -> Any:
+    """A tensor of PyTorch as a SoftArray on its memory, an array of JAX as one of NumPy's; anything else as it is."""
+    torch = sys.modules.get("torch")  # imported by whoever made a tensor
+    if torch is not None and isinstance(x, torch.Tensor):
+        fmt = ROSTER.get(str(x.dtype).removeprefix("torch."))
+        return x if fmt is None else wrapped(x.detach().view(getattr(torch, fmt.dtype.name)).numpy(), fmt)
+    others = hasattr(x, "__dlpack__") and isinstance(getattr(x, "dtype", None), np.dtype)
+    return np.asarray(x) if others else x
+
+
 def _format_within(x: Any) -> Format | None:
     """The format of the first SoftArray in nested lists."""
     if isinstance(x, SoftArray):
@@ -910,7 +972,7 @@ def _stacked(x: Any, fmt: Format) -> Codes:
 
 
 def asarray(x: Any, fmt: Format | str | None = None) -> SoftArray:
-    """As `array`, but without a copy where nothing changes: SoftArrays, and arrays of the format's own dtype.
+    """As `array`, but without a copy where nothing changes: SoftArrays, arrays and tensors of the format's own dtype.
 
     >>> half = np.array([1.0, 2.0], np.float16)
     >>> x = asarray(half)

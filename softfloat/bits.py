@@ -3,8 +3,7 @@
 Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape;
 operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars. Sums of products
 (`vecdot`, `matmul`, `sum`, `conv2d` ...) take a `softfloat.Accumulator`, which says how they are summed. Mathematical
-functions (`exp`, `log`, `pow` ...) are correctly rounded, flags included; stochastic rounding sees 42 significant bits
-of their values (`softfloat.functions`).
+functions (`exp`, `log`, `pow` ...) are correctly rounded, flags included.
 
 Options, all keyword-only, with the defaults of `softfloat.Environment`, where each is described:
 
@@ -22,8 +21,8 @@ stream : int
     products, output and step are the address. Default 0.
 random_bits : array of integers
     The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the
-    dtype. A magnitude between two candidates with fraction f goes up if floor(f * 2^sr_bits) + random_bits >=
-    2^sr_bits. Not for sums of products, which round many times.
+    dtype. A magnitude goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits, f its distance from the candidate below
+    in units of the distance between the candidates, of the exact result. Not for sums of products, which round many times.
 
 Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
 range.
@@ -186,7 +185,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     ----------
     x : array_like
         float16, float32, float64, ml_dtypes floats, integers of any type, bool, and Python int, float and Fraction,
-        alone or nested in lists; anything with `__array__`. Python integers and fractions are exact at any size.
+        alone or nested in lists; SoftArrays; anything else with `__array__`. Python integers and fractions are exact at any size.
         Nothing else: longdouble and complex are refused.
     fmt : Format
         The target.
@@ -207,8 +206,9 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     """
     fmt = check_format(fmt)
     call = Call(options, fmt)
-    array, source = _source_codes(x)
-    return call.run("convert", [array], ["x"], source, fmt)
+    array, source, more = _source_codes(x)
+    work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else _engine.drawn_more(more)
+    return call.run("convert", [array], ["x"], source, fmt, work=work)
 
 
 def decode(codes: Any, fmt: Format | str) -> Any:
@@ -259,74 +259,73 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
 SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtypes' own
 
 
-def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec]:
-    """Numbers as codes of the format they come in."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("x must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
+def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec, np.ndarray[Any, Any] | None]:
+    """Numbers as codes of the format they come in, and what those of more than 53 bits have beside these; None if nothing."""
+    _engine.refuse_mask(x, "x")
+    if isinstance(getattr(x, "format", None), Format):
+        return x.codes, x.format.spec, None
+    more = None
     if not hasattr(x, "__array__"):
-        x = _from_python(x)
+        x, more = _from_python(x)
     array = np.asarray(x)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype == object:
-        array = _from_python(array.tolist())
+        array, more = _from_python(array.tolist())
     kind, name = array.dtype.kind, array.dtype.name
     if kind == "b" or name in SMALL_INTEGERS:
         array = array.astype(np.float64)
     elif kind in "iu":
-        array = _integers_to_odd(array)
+        array, more = _integers_to_odd(array)
     if array.dtype == np.float64:
-        return array.view(np.uint64), FLOAT64
+        return array.view(np.uint64), FLOAT64, more
     if name in ROSTER:
         fmt = Format.from_dtype(array.dtype)
-        return array.view(fmt.dtype), fmt.spec
+        return array.view(fmt.dtype), fmt.spec, None
     raise TypeError(
         f"x must be numbers of at most 64 bits, got dtype {array.dtype}; accepted: float16, float32, float64, ml_dtypes floats, integers, bool"
     )
 
 
-def _from_python(x: Any) -> np.ndarray[Any, Any]:
-    """Python numbers as float64, each rounded to odd if it has more than 53 bits, so that a later rounding is the only one."""
+def _from_python(x: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
+    """Python numbers as float64, each rounded to odd if it has more than 53 bits, so that a later rounding is the only one; and the rest."""
     array = np.array(x, dtype=object)
-    flat = [_odd_float(value) for value in array.ravel().tolist()] if array.size else []
-    return np.array(flat, np.float64).reshape(array.shape)
+    pairs = [_odd_float(value) for value in array.ravel().tolist()] if array.size else []
+    values, more = np.array(pairs, np.float64).reshape(-1, 2).T
+    return values.reshape(array.shape), more.reshape(array.shape) if more.any() else None
 
 
-def _odd_float(x: Any) -> float:
+def _odd_float(x: Any) -> tuple[float, float]:
+    """(x rounded to odd, what it lacks)."""
     if isinstance(x, (float, np.float64)):
-        return float(x)
+        return float(x), 0.0
     if isinstance(x, np.generic):
         x = x.item() if x.dtype.kind in "iub" or x.dtype.itemsize <= 4 else x
         if isinstance(x, float):
-            return x
+            return x, 0.0
     if isinstance(x, (bool, int, Fraction)):
         exact = Fraction(x)
-        if exact == 0:
-            return 0.0
-        magnitude = _abs(exact)
-        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-        exponent = min(max(exponent, -900), 900)  # beyond, every format rounds alike
-        scaled = magnitude / Fraction(2) ** (exponent - 53)
-        significand = min(max(int(scaled), 1), 1 << 55)
-        shift = max(significand.bit_length() - 53, 0)
-        kept = significand >> shift
-        sticky = Fraction(kept << shift) != scaled
-        odd = float((kept | sticky) << shift) * 2.0 ** (exponent - 53)
-        return -odd if exact < 0 else odd
+        odd = _engine.odd_float(exact)
+        return odd, _engine.odd_float(exact - Fraction(odd))
     raise TypeError(f"x must be numbers: int, float, Fraction or bool, got {type(x).__name__}")
 
 
-def _integers_to_odd(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Integers as float64; those of more than 53 bits rounded to odd."""
+def _integers_to_odd(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
+    """Integers as float64; those of more than 53 bits rounded to odd, and the rest."""
     if array.dtype.itemsize < 8:
-        return array.astype(np.float64)
+        return array.astype(np.float64), None
     negative = array < 0
     unsigned = array.astype(np.uint64)
     magnitude = np.where(negative, np.uint64(0) - unsigned, unsigned)
-    high, low = magnitude >> np.uint64(11), magnitude & np.uint64(0x7FF)
-    jammed = (high | (low != 0)).astype(np.float64) * 2048.0
-    values = np.where(magnitude < np.uint64(1 << 53), magnitude.astype(np.float64), jammed)
-    return np.asarray(np.where(negative, -values, values))
+    high = (magnitude >> np.uint64(32)).astype(np.float64) * 2.0**32
+    low = (magnitude & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    values = np.asarray(high + low)
+    error = low - (values - high)
+    codes = values.view(np.int64)
+    odd = np.where((error != 0.0) & (codes & 1 == 0), codes + np.where(error > 0.0, 1, -1), codes).view(np.float64)
+    sign = np.where(negative, -1.0, 1.0)
+    more = ((values - odd) + error) * sign
+    return np.asarray(odd * sign), np.asarray(more) if more.any() else None
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------

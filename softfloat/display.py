@@ -400,7 +400,7 @@ def inspect_code(code: int, fmt: Format | str) -> Inspection:
         pattern=".".join(digits for _, digits in _markup.bit_fields(code, fmt)),
         sign_field=code >> (fmt.bits - 1) if fmt.signed else None,
         exponent_field=exponent_field,
-        exponent=(fmt.emin if kind.endswith("Subnormal") else exponent_field - fmt.bias) if numeric else None,  # type: ignore[operator]
+        exponent=(fmt.emin if kind.endswith("Subnormal") else exponent_field - fmt.bias) if numeric else None,
         fraction_field=code & ((1 << fmt.mantissa_bits) - 1),
         hidden_bit=int(kind.endswith("Normal")) if numeric else None,
         value=value,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
@@ -80,6 +80,22 @@ def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
     return as_member(Rounding, value, argument, ROUNDING_ALIASES)
 
 
+class _Numbers:
+    """0, 1, 2 ..., each given once; those handed back are given again first. Safe to share among threads."""
+
+    __slots__ = ("counted", "returned")
+
+    def __init__(self) -> None:
+        self.counted = itertools.count()
+        self.returned: list[int] = []
+
+    def __next__(self) -> int:
+        if self.returned:
+            with suppress(IndexError):  # another thread has just taken the last
+                return self.returned.pop()
+        return next(self.counted)
+
+
 class StochasticRounding(Enum):
     """Graphcore's `StochasticRoundingBehaviour`, as the choice of random address: whether the replica is part of the key."""
 
@@ -95,7 +111,7 @@ class Environment:
     Parameters
     ----------
     rounding : Rounding or str
-        One of the seven modes; default "nearest_even".
+        One of the seven modes; default "nearest_even". `softfloat.Rounding` says how each treats ties and overflow.
     overflow : Overflow or str
         What a finite result beyond the largest becomes: "infinity" (IEEE 754 7.4: infinity or the largest finite
         value, as the rounding mode says; NaN in a format without infinity), "saturate" (the largest finite value) or
@@ -111,7 +127,8 @@ class Environment:
     nan : str
         NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "ipu" or "nvidia".
     sr_bits : int, optional
-        Random bits per stochastic rounding, 1 to 52; default 52.
+        Random bits w per stochastic rounding, 1 to 52; default 52. A magnitude whose exact distance from the candidate
+        below is f, of the distance between candidates, goes up with probability floor(f * 2^w) / 2^w.
     generator : str
         "philox4x32" or "xoroshiro128aox".
     seed : int, optional
@@ -151,7 +168,7 @@ class Environment:
     accumulator: Any = None
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     status: Status = field(default_factory=Status, compare=False, repr=False)
-    _operations: Iterator[int] = field(default_factory=itertools.count, init=False, compare=False, repr=False)
+    _operations: _Numbers = field(default_factory=lambda: _Numbers(), init=False, compare=False, repr=False)
     _prepared: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -178,6 +195,7 @@ class Environment:
         for name, override in self.overrides.items():
             if not isinstance(name, str) or not isinstance(override, Environment):
                 raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
+            _check_own_name(name)
         settle("overrides", MappingProxyType(dict(self.overrides)))
         settle("sr_bits", _integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True))
         settle("seed", _integer("seed", self.seed, 0, 2**64 - 1, optional=True))
@@ -189,7 +207,8 @@ class Environment:
 
     def next_stream(self) -> int:
         """Number of the operation that is about to run, counted since the environment was made or its seed named."""
-        return next(self._operations)
+        numbers = self._operations
+        return next(numbers) if numbers.returned else next(numbers.counted)
 
     def replace(self, **settings: Any) -> Environment:
         """A new environment with some settings changed, a clear status, and the operation count started again.
@@ -261,7 +280,7 @@ class Environment:
         """Run a function of `softfloat.bits` under this environment.
 
         Its flags go to `status`; a flag whose trap is on raises FloatingPointTrap after the operation. Each call
-        takes the next stream number, whether or not it draws.
+        takes the next stream number, whether or not it draws; a call that is refused takes none.
 
         Parameters
         ----------
@@ -275,6 +294,8 @@ class Environment:
         array or scalar
             The result alone; with what the operation returns beyond flags, such as counts, a tuple.
         """
+        for name in {"environment", "flags"} & options.keys():
+            raise TypeError(f"{name} is not for evaluate, which sets it itself: flags go to the environment's status")
         return self._evaluate(getattr(operation, "__name__", str(operation)), operation, operands, options)
 
     def _evaluate(
@@ -282,10 +303,15 @@ class Environment:
     ) -> Any:
         """`evaluate`, with the name that a trap reports."""
         parameters = _parameters(operation)
-        options.setdefault("stream", self.next_stream())
+        number = self.next_stream()
+        options.setdefault("stream", number)
         traps = as_flags(self.traps)
         each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
-        result, flags, *more = operation(*operands, environment=self, flags=each, **options)
+        try:
+            result, flags, *more = operation(*operands, environment=self, flags=each, **options)
+        except BaseException:
+            self._operations.returned.append(number)
+            raise
         raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
         self._raise(raised)
         if raised & traps:
@@ -344,6 +370,14 @@ def _rebuilt(settings: dict[str, Any]) -> Environment:
     return Environment(**settings)
 
 
+def _check_own_name(name: str) -> None:
+    """Refuse a format's other names, under which no result would be looked up."""
+    from softfloat.formats import ALIASES  # which needs what stands here
+
+    if ALIASES.get(name, name) != name:
+        raise ValueError(f"overrides has {name!r}, another name of {ALIASES[name]}; accepted: Format.name")
+
+
 def _integer(name: str, value: object, low: int, high: int, optional: bool = False) -> int | None:
     if value is None and optional:
         return None
@@ -364,8 +398,7 @@ def current_environment() -> Environment:
         return default
 
 
-@contextmanager
-def environment(base: Environment | None = None, **settings: Any) -> Iterator[Environment]:
+def environment(base: Environment | None = None, **settings: Any) -> AbstractContextManager[Environment]:
     """Change settings for the duration of a `with` block.
 
     What is not named stays as it is around the block (or in `base`). The block has a status of its own, clear at
@@ -375,9 +408,25 @@ def environment(base: Environment | None = None, **settings: Any) -> Iterator[En
     A context variable holds the environment: a block in one thread or asyncio task is not seen by others. Tasks started
     inside a block inherit its environment, and so share its status and its count of streams; a block of its own, with a
     seed, makes a task's random numbers independent of the others' schedule.
+
+    Raises
+    ------
+    TypeError, ValueError
+        At the call, naming the setting and the accepted values.
     """
+    around = current_environment()
+    if base is not None and not isinstance(base, Environment):
+        raise TypeError(f"base must be a softfloat.Environment, got {type(base).__name__}; settings go by name")
+    return _block(base, settings, around, [(base or around).replace(**settings)])
+
+
+@contextmanager
+def _block(
+    base: Environment | None, settings: dict[str, Any], around: Environment, made: list[Environment]
+) -> Iterator[Environment]:
+    """The block of `environment`; `made` is the environment for one use of it within `around`."""
     outer = current_environment()
-    inner = (base or outer).replace(**settings)
+    inner = made.pop() if made and (base is not None or outer is around) else (base or outer).replace(**settings)
     if base is None and "seed" not in settings:
         object.__setattr__(inner, "_operations", outer._operations)
     token = _current.set(inner)

@@ -781,7 +781,7 @@ def chunking(rows: Sequence[ChunkError]) -> Figure:
     axes.set_xlabel("products in a chunk")
     axes.set_ylabel("mean relative error")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    axes.set_title(f"Chunks of about √n lose least: n = {length} products, chunks summed in {rows[0].inner}")
+    axes.set_title(f"With all sums in {rows[0].inner}, chunks of about √n lose least: n = {length} products")
     return figure
 
 

@@ -9,8 +9,9 @@ Format('float16', exponent_bits=5, mantissa_bits=10, bias=15)  # s.eeeee.fffffff
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ __all__ = [
 
 MAXIMUM_PRECISION = 24
 MAXIMUM_EXPONENT_BITS = 8
+DERIVED: Any = None  # from the other parameters
 EXPONENT_RANGE = 400  # keeps products, quotients and their errors clear of the limits of float64
 
 
@@ -79,16 +81,21 @@ class Format:
     ------
     TypeError, ValueError
         Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    Numbers below float8_e8m0fnu's second, 2^-126, go to the nearest: from 2^-127 up to 1.5 * 2^-127 to 2^-127. ml_dtypes and PyTorch
+    take all but 2^-127 itself to 2^-126 there; everywhere else the three agree.
     """
 
     name: str
     exponent_bits: int = field(kw_only=True)
     mantissa_bits: int = field(kw_only=True)
-    bias: int | None = field(default=None, kw_only=True)
-    infinities: bool | None = field(default=None, kw_only=True)
+    bias: int = field(default=DERIVED, kw_only=True)
+    infinities: bool = field(default=DERIVED, kw_only=True)
     nan: str = field(default="ieee", kw_only=True)
     subnormals: bool = field(default=True, kw_only=True)
-    signed_zero: bool | None = field(default=None, kw_only=True)
+    signed_zero: bool = field(default=DERIVED, kw_only=True)
     signed: bool = field(default=True, kw_only=True)
     zero: bool = field(default=True, kw_only=True)
 
@@ -133,7 +140,6 @@ class Format:
             )
         if not self.zero and (self.signed or self.subnormals):
             raise ValueError("zero=False needs signed=False and subnormals=False")
-        assert self.bias is not None
         if isinstance(self.bias, bool) or not isinstance(self.bias, int):
             raise TypeError(f"bias must be an integer, got {self.bias!r}")
         if abs(self.bias) > 2 * EXPONENT_RANGE:
@@ -157,7 +163,7 @@ class Format:
         return spec.format_spec(
             self.exponent_bits,
             self.mantissa_bits,
-            self.bias,  # type: ignore[arg-type]
+            self.bias,
             bool(self.infinities),
             NanEncoding[self.nan.upper()],
             self.subnormals,
@@ -243,7 +249,7 @@ class Format:
     @property
     def one_code(self) -> int:
         """Code of 1."""
-        code = self.bias << self.mantissa_bits  # type: ignore[operator]
+        code = self.bias << self.mantissa_bits
         if not 0 <= code <= self.max_code:
             raise AttributeError(f"{self.name} has no normal 1")
         return code
@@ -265,7 +271,7 @@ class Format:
     def max(self) -> float:
         """Largest finite value."""
         field_, fraction = divmod(self.max_code, 1 << self.mantissa_bits)
-        return math.ldexp((1 << self.mantissa_bits) + fraction, field_ - self.bias - self.mantissa_bits)  # type: ignore[operator]
+        return math.ldexp((1 << self.mantissa_bits) + fraction, field_ - self.bias - self.mantissa_bits)
 
     @property
     def min(self) -> float:
@@ -328,7 +334,10 @@ class Format:
 
     @property
     def precision(self) -> int:
-        """Decimal digits that survive a round trip through the format."""
+        """Decimal digits that survive a round trip through the format: floor(mantissa_bits * log10(2)), as in numpy.finfo.
+
+        That is 0 with fewer than four fraction bits. ml_dtypes.finfo says 1 for its formats of eight bits. `p` is the precision in bits.
+        """
         return int(self.mantissa_bits * math.log10(2))
 
     @property
@@ -343,6 +352,12 @@ class Format:
     def from_name(cls, name: str | Format) -> Format:
         """The roster's format of this name, or of one of the ecosystem's other names for it ("half", "fp16", "bf16", "e4m3" ...).
 
+        Of more than 8 bits, "eXmY" is the format of IEEE 754's kind with X exponent and Y fraction bits. Narrower ones
+        differ in their special values, so that only those of the roster have names.
+
+        >>> Format.from_name("e5m7")
+        Format('e5m7', exponent_bits=5, mantissa_bits=7, bias=15)  # s.eeeee.fffffff, max 65280, tiny 6.1e-05, eps 0.0078
+
         Raises
         ------
         ValueError
@@ -352,11 +367,16 @@ class Format:
             return name
         if not isinstance(name, str):
             raise TypeError(f"format must be a softfloat.Format or a name, got {type(name).__name__}")
-        found = ALIASES.get(name.lower().replace("-", "_"))
+        key = name.lower().replace("-", "_")
+        found = ALIASES.get(key)
         if found:
             return ROSTER[found]
+        fields = re.fullmatch(r"e([1-9]\d?)m(0|[1-9]\d?)", key)
+        if fields and 1 + int(fields[1]) + int(fields[2]) > 8:
+            return _interchange(int(fields[1]), int(fields[2]))
         raise ValueError(
-            f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}"
+            f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}, "
+            f"eXmY of more than 8 bits; softfloat.Format({name!r}, exponent_bits=..., mantissa_bits=...) makes any other"
         )
 
     @classmethod
@@ -427,6 +447,11 @@ class Format:
 
     def __rich__(self) -> RenderableType:
         return _markup.format_rich(self)
+
+
+@lru_cache(maxsize=256)
+def _interchange(exponent_bits: int, mantissa_bits: int) -> Format:
+    return Format(f"e{exponent_bits}m{mantissa_bits}", exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
 def _check_integer(name: str, value: object, low: int, high: int) -> None:

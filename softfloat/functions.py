@@ -9,8 +9,8 @@ A result is found in two steps, and rounded in a third, by the one function that
    All others are irrational, or have more bits than are kept; mpmath computes them with rising precision until the side is
    clear.
 
-More than p + 2 bits never change what a deterministic mode delivers: 30 serve all formats. Stochastic rounding sees
-42, so that P(up) is the dropped fraction to 2^-(42-p) in a format of p bits of precision.
+More than p + 2 bits never change what a deterministic mode delivers: 30 serve all formats. Stochastic rounding gets 42,
+and where the random bits of an element leave a side open with those, the value to some 140 bits.
 
 Results near 1, or near the operand, come as that number and a small one to be added: the side on which the exact result lies is then
 known however small the difference.
@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack
 
@@ -86,6 +87,8 @@ LIBRARY_ERROR = 2.0**-48  # relative, of NumPy's float64 functions: 16 units in 
 REDUCTION_ERROR = 2.0**-58  # absolute, of a periodic function's reduced argument: near zeros it outweighs the other
 KEPT = 30  # significant bits of values for deterministic modes: 24 + 2 suffice, and 30 leave few results in doubt
 KEPT_DRAWN = 42  # of those for stochastic rounding, and in tables: the library's error leaves one in 32 in doubt
+KEPT_LACKING = 128  # of those whose side is open: any threshold has at most 76
+HIGHEST_POWER = 512  # of an odd number, it has more than 800 bits
 CHUNK = 1 << 14  # elements at a time: a dozen arrays of that many float64 stay in the cache
 TABLE_BITS = 16  # formats as wide get tables
 
@@ -437,8 +440,8 @@ def _number(x: float) -> Number:
     return _libmp().from_man_exp(int(fraction * 2.0**53), exponent - 53)
 
 
-def _decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> float:
-    """The value at operands where it is irrational or has more than `kept` bits, cut to those bits, the last one set."""
+def _decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> tuple[int, int, int]:
+    """(sign, significand, exponent) of a value that has more than `kept` bits: cut to those bits, the last one set."""
     numbers = [_number(x) for x in operands]
     margin = 64
     while True:
@@ -449,9 +452,50 @@ def _decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: 
         exponent -= up
         rest = whole & ((1 << margin) - 1)
         if 1 << GUARD < rest < (1 << margin) - (1 << GUARD):
-            value = math.ldexp((whole >> margin) | 1, exponent + margin)
-            return -value if sign else value
+            return -1 if sign else 1, (whole >> margin) | 1, exponent + margin
         margin *= 2
+
+
+def _decided_float(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> float:
+    """The value at operands where it is irrational or has more than `kept` bits, cut to those bits, the last one set."""
+    sign, significand, exponent = _decided(precise, operands, kept)
+    return math.ldexp(sign * significand, exponent)
+
+
+def _lacking(function: Function, operands: tuple[float, ...], value: float) -> float:
+    """What a cut value lacks, rounded to odd: the exact value is on the same side of any threshold as the sum of both."""
+    exact = _exact_fraction(function, operands)
+    if exact is None:
+        if function.symmetric:
+            operands = max(operands), min(operands)
+        sign, significand, exponent = _decided(function.precise, operands, KEPT_LACKING)
+        exact = sign * significand * Fraction(2) ** exponent
+    return _engine.odd_float(exact - Fraction(value))
+
+
+def _exact_fraction(function: Function, operands: tuple[float, ...]) -> Fraction | None:
+    """The exact value, if it is known: all that are rational."""
+    near, more, known = function.exact(*(np.array([x]) for x in operands))
+    if known[0]:
+        return Fraction(float(near[0])) + Fraction(float(more[0]))
+    if function is FUNCTIONS["pow"]:
+        return _rational_power(*map(Fraction, operands))
+    if function is FUNCTIONS["exp10"] and operands[0].is_integer():
+        return Fraction(10) ** int(operands[0])
+    return None
+
+
+def _rational_power(x: Fraction, y: Fraction) -> Fraction | None:
+    """x^y if it is rational, and no power so high that an odd number has more bits than `_decided` ever looks at."""
+    base, power = abs(x), y
+    while power.denominator > 1:
+        roots = [math.isqrt(part) for part in base.as_integer_ratio()]
+        if Fraction(roots[0] ** 2, roots[1] ** 2) != base:
+            return None
+        base, power = Fraction(*roots), power * 2
+    if abs(power) > HIGHEST_POWER:
+        return None
+    return base ** int(power) * (-1 if x < 0 and y % 2 == 1 else 1)
 
 
 # -- the table of functions ------------------------------------------------------------------------------------------
@@ -529,7 +573,7 @@ def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers
             operands = np.maximum(*operands), np.minimum(*operands)
         rows = zip(*(x.tolist() for x in operands), strict=True)
         with _mpmath_lock:
-            values[places] = [_decided(function.precise, row, kept) for row in rows]
+            values[places] = [_decided_float(function.precise, row, kept) for row in rows]
     return values
 
 
@@ -557,25 +601,77 @@ def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[_engine.Codes
 
 def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     """What rounds values of the elements start ... stop."""
-    loops = _engine.loops()
+    if job.drawn is not None:
+        return _drawn_rounding(job, job.drawn)
     unusual = _engine.is_unusual(job.fmt)
     known = _engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
-    codes, raises, drawn = job.codes, job.raises, job.drawn
-    if drawn is None:
-        way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-        loop = loops.elementwise("given", way, unusual, job.each, job.propagates)
-    else:
-        loop = loops.elementwise_drawn("given", unusual, job.each, job.propagates)
+    codes, raises = job.codes, job.raises
+    way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+    loop = _engine.loops().elementwise("given", way, unusual, job.each, job.propagates)
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
-        spans = a[span], b[span], c[span], codes[span], raises[span], values
-        if drawn is None:
-            return int(loop(*spans, *known))
-        return int(loop(*spans, *known, drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width))
+        return int(loop(a[span], b[span], c[span], codes[span], raises[span], values, *known))
 
     return work
+
+
+def _drawn_rounding(job: Job, drawn: _engine.Draw) -> Callable[[int, int, Floats], int]:
+    """`_rounding`, stochastically. What the values, cut as they are, leave open is found to more bits, an element at a time."""
+    loop = _engine.loops().elementwise_drawn("given", _engine.is_unusual(job.fmt), job.each, job.propagates)
+    rule = job.rule._replace(value_bits=KEPT_DRAWN)
+    known = _engine.numbers(job.source, job.fmt, rule, CARRIER64)
+    operands = job.operands_for(CARRIER64)
+    codes, raises = job.codes, job.raises
+
+    def work(start: int, stop: int, values: Floats) -> int:
+        span = slice(start, stop)
+        spans = *(x[span] for x in operands), codes[span], raises[span], values
+        more, unknown = np.full(values.size, math.nan), np.zeros(values.size, np.bool_)
+        address = drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width
+        seen = int(loop(*spans, more, unknown, *known, *address))
+        return seen | again(start + np.flatnonzero(unknown), values[unknown]) if unknown.any() else seen
+
+    def again(places: _engine.Codes, values: Floats) -> int:
+        parts = [x[places] for x in operands]
+        more = _what_is_lacking(job, places, values)
+        redone, raised = np.empty(places.size, codes.dtype), np.empty(places.size if job.each else 0, np.uint8)
+        handed = _engine.bits_at(drawn, places)
+        unknown = np.zeros(places.size, np.bool_)
+        seen = int(
+            loop(
+                *parts,
+                redone,
+                raised,
+                values,
+                more,
+                unknown,
+                *known,
+                np.uint64(0),
+                np.uint64(0),
+                0,
+                handed,
+                drawn.width,
+            )
+        )
+        codes[places] = redone
+        if job.each:
+            raises[places] = raised
+        return seen
+
+    return work
+
+
+def _what_is_lacking(job: Job, places: _engine.Codes, values: Floats) -> Floats:
+    """What the values of some elements lack, as `elementwise_drawn` takes it."""
+    numbers = _carrier_numbers(job.source, job.rule.daz)
+    operands = [np.empty(places.size) for _ in job.operands]
+    for codes, place in zip(job.operands, operands, strict=True):
+        _engine.loops().decoding()(codes[places], place, *numbers)
+    rows = zip(*(x.tolist() for x in operands), strict=True)
+    with _mpmath_lock, np.errstate(all="ignore"):
+        return np.array([_lacking(FUNCTIONS[job.operation], *row) for row in zip(rows, values.tolist(), strict=True)])
 
 
 def _looked_up(job: Job) -> Work:

@@ -116,7 +116,7 @@ class Program:
             return int(kinds.ALIGNED)
         if self.accumulator.product is not None:
             return int(kinds.ROUNDED)
-        return int(kinds.FUSED if self.accumulator.block == 1 else kinds.EXACT)
+        return int(kinds.FUSED if self.block == 1 else kinds.EXACT)
 
     @property
     def converts(self) -> bool:
@@ -185,8 +185,9 @@ def _program(
     sites = {site: _site(stage, accumulator, environment, conversion) for site, (stage, conversion) in stages.items()}
     block = accumulator.block if accumulator.block != ALL else max(length, 1)
     index, stores, closes = _layout(accumulator, length, block)
-    last = numbers.LEVEL + 2 * (len(accumulator.reduction) - 1)
-    entered = last if accumulator.reduction else numbers.STORE if accumulator.store else numbers.RUNNING
+    entered = numbers.STORE if accumulator.store else numbers.RUNNING
+    if accumulator.reduction:
+        entered = numbers.LEVEL + 2 * (len(accumulator.reduction) - 1) + (accumulator.reduction[-1].store is not None)
     arithmetic = sites.get(numbers.PRODUCT, sites[numbers.RUNNING])
     return Program(
         accumulator=accumulator,
@@ -344,11 +345,13 @@ def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
     return np.ascontiguousarray(taken)
 
 
-def _signals(codes: Codes, values: Codes, fmt: Format, axis: int) -> Any:
-    """INVALID for each row or column that has a signalling NaN."""
+def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
+    """INVALID for each row or column that has a signalling NaN; `cumulative`: for each place from there on."""
     if not np.isnan(values).any():
         return 0
-    return _engine.is_signalling(codes, fmt).any(axis=axis).astype(np.uint8) * np.uint8(spec.INVALID)
+    signalling = _engine.is_signalling(codes, fmt)
+    found = np.logical_or.accumulate(signalling, axis=axis) if cumulative else signalling.any(axis=axis)
+    return found.astype(np.uint8) * np.uint8(spec.INVALID)
 
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
@@ -356,9 +359,9 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     first, second = planned.formats
     read = Rule(daz=planned.daz)
     a, b = _values(problem.a, first, read), _values(problem.b, second, read)
-    signals = _signals(problem.b, b, second, 0)
+    signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
-        signals = signals | _signals(problem.a, a, first, 0)
+        signals = signals | _signals(problem.a, a, first, 0, cumulative)
     else:
         signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
     values = np.zeros((0, 0))
@@ -366,9 +369,10 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if problem.c is not None:
         entry = np.array(problem.c, np.uint32, order="C")
         values = _values(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-        signals = signals | np.where(
-            _engine.is_signalling(entry, planned.partials), np.uint8(spec.INVALID), np.uint8(0)
-        )
+        signalling = _engine.is_signalling(entry, planned.partials)
+        signals = signals | np.where(signalling, np.uint8(spec.INVALID), np.uint8(0))
+        if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
+            entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
     settings = call.environment
     key = _engine.replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
@@ -379,6 +383,16 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
             return
     entered = _Entered(_arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned), values, entry)
     _plain(problem, planned, entered, key, call.stream, results, cumulative, counting)
+
+
+def _quieted(codes: Codes, planned: Program) -> Codes:
+    """What an operation makes of NaNs in the partials format."""
+    fmt = planned.partials
+    quiet, _ = _engine.run(
+        "convert", [codes.astype(fmt.dtype)], ["c"], fmt.spec, fmt, Environment(nan=planned.entry.nan),
+        out=None, flags="any", random_bits=None, stream=0,
+    )  # fmt: skip
+    return quiet
 
 
 class _Entered(NamedTuple):
@@ -408,19 +422,16 @@ def _plain(
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
     stages = [planned.sites.get(site, any_site) for site in range(count)]
-    result_reads = Rule(daz=planned.sites[floor.RESULT].rule.daz) if planned.converts else Rule()
-    operand_numbers = [
-        _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
-        for fmt, rule in ((first, Rule()), (second, Rule()), (planned.partials, result_reads))
-    ]
+    operand_numbers = [_engine.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64) for fmt in (first, second)]
     ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
     floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
     draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
     levels = planned.accumulator.reduction
     stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
-    running = planned.sites[floor.RUNNING].format
+    running, product = planned.sites[floor.RUNNING].format, planned.accumulator.product
     unpacked = planned.accumulator.unpacked
-    tiny = np.array([2.0**x.emin for x in (unpacked or first, unpacked or second, running)])
+    factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
+    tiny = np.array([*factors, running.tiny])
     how = np.zeros(floor.CHOICES, np.int64)
     how[floor.KIND] = planned.kind
     how[floor.BLOCK] = planned.block
@@ -437,6 +448,8 @@ def _plain(
     how[floor.ROW_STRIDE] = problem.row_stride
     how[floor.COLUMN_STRIDE] = problem.column_stride
     how[floor.ENTERED] = planned.entered
+    how[floor.PRODUCTS_ROUNDED] = product is not None
+    how[floor.LONE_CONVERTED] = product is not None and product.format != running
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     one_by_one = planned.kind in (floor.FUSED, floor.ROUNDED) and not planned.accumulator.tree
     carries = bool(planned.policy.propagate) and one_by_one and planned.accumulator.chains == 1
@@ -482,7 +495,7 @@ def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call
     accumulator = planned.accumulator
     site = planned.sites[dots().LEVEL]
     drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
-    if len(accumulator.reduction) > 1 or drawn or site.rule.daz:
+    if len(accumulator.reduction) > 1 or accumulator.reduction[0].store or drawn or site.rule.daz:
         return None
     inner = accumulator.replace(segment=None, segments=None, reduction=())
     if not _holds(site.format, inner.partials) or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
@@ -526,7 +539,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
     if planned.converts:
         width, random_bits = planned.sites[dots().RESULT].width, None
         nan = None if planned.accumulator.nan is None else planned.policy.name
-        settings = _result_settings(call.settings, nan, width)
+        settings = _result_settings(call.settings, nan, width, planned.entry.daz)
         if width:
             random_bits = _result_bits(problem, codes.shape, width, key, call.stream)
         codes, raised = _engine.run(
@@ -539,11 +552,11 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
 
 
 @lru_cache(maxsize=512)
-def _result_settings(settings: Environment, nan: str | None, width: int) -> Environment:
-    """Those of the conversion to the output's format, which takes so many random bits, 0: none."""
-    if nan is None and not width:
+def _result_settings(settings: Environment, nan: str | None, width: int, daz: bool) -> Environment:
+    """Those of the conversion to the output's format, which takes so many random bits, 0: none; `daz` is that of partials."""
+    if nan is None and not width and daz == settings.daz:
         return settings
-    return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits)
+    return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits, daz=daz)
 
 
 def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int, stream: int) -> Codes:
@@ -577,7 +590,7 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
         return np.zeros(1)
     formats = [site.format for site in planned.sites.values()]
     # a directed rounding can lift the least sum to the smallest number
-    high = max(*highs, *(x.emin - x.mantissa_bits + 1 for x in formats)) + planned.length.bit_length() + 1
+    high = max(*highs, *(math.frexp(x.smallest_subnormal)[1] for x in formats)) + planned.length.bit_length() + 1
     add_up = planned.stores.size * 2.0 ** (1 - min(x.p for x in formats)) > 0.5
     saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
     if add_up or saturate:
@@ -850,8 +863,8 @@ MANY = 2048  # numbers from which sums are faster as a row of ones times a matri
 
 
 def has_one(fmt: Format) -> bool:
-    """Whether 1 is among a format's numbers."""
-    return fmt.emin - fmt.mantissa_bits <= 0 and fmt.max >= 1
+    """Whether 1 is among a format's normal numbers."""
+    return fmt.emin <= 0 and fmt.max >= 1
 
 
 def _summed(
@@ -859,6 +872,8 @@ def _summed(
     out_format: Format | str | None, count: bool, options: Options,
 ) -> Any:  # fmt: skip
     one = check_format(fmt)
+    if out_format is None:
+        out_format = check_accumulator(accumulator).output(one, one)
     contraction = Contraction((one, float32), accumulator, out_format, count, options)
     if contraction.accumulator.inputs:
         _check_inputs(contraction.accumulator, one)

@@ -16,6 +16,7 @@ invalid. Every function takes the settings of `Options` as keywords.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import struct
@@ -23,13 +24,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeAlias
 
 import mpmath
 
 from softfloat.environment import as_member, as_rounding
-from softfloat.formats import Format
+from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import (
     INTEGER_INDEFINITE,
     INTEGER_ZERO,
@@ -43,6 +44,8 @@ from softfloat.kernels.spec import (
     Tininess,
 )
 from softfloat.status import Flags
+
+FormatOrName: TypeAlias = Any  # `_by_name` makes it a Format
 
 __all__ = [
     "Kind",
@@ -111,10 +114,10 @@ OVERFLOW = int(Flags.OVERFLOW)
 DIVBYZERO = int(Flags.DIVBYZERO)
 INVALID = int(Flags.INVALID)
 
-CARRIER_BITS = 53  # what stochastic rounding sees of an exact value: a float64's significand, the last bit sticky
 MAXIMUM_RANDOM_BITS = 52
-FUNCTION_BITS = 42  # what it sees of a mathematical function's value
-ROOT_BITS = 128  # a root between two numbers this precise is on one side of every candidate, tie and carrier value
+ROOT_BITS = (
+    128  # a root between two numbers this precise is on one side of every candidate, tie and stochastic threshold
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +246,6 @@ def _layout(fmt: Format) -> Layout:
 
 def _emin(fmt: Format) -> int:
     """Exponent of the smallest normal number: of exponent field 1, or of field 0 where that is an ordinary binade."""
-    assert fmt.bias is not None
     return 1 - fmt.bias if fmt.zero else -fmt.bias
 
 
@@ -258,7 +260,7 @@ def _exponent(magnitude: Fraction) -> int:
     return e if _power(e) <= magnitude else e - 1
 
 
-def decode(code: int, fmt: Format) -> Value:
+def decode(code: int, fmt: FormatOrName) -> Value:
     """The exact meaning of a code (IEEE 754-2019 3.4, with the variations a `Format` states).
 
     Raises
@@ -281,7 +283,6 @@ def decode(code: int, fmt: Format) -> Value:
             return Value(Kind.NAN, negative)
         quiet = 2 ** (fmt.mantissa_bits - 1)
         return Value(Kind.NAN, negative, signalling=not magnitude & quiet, payload=Fraction(magnitude % quiet, quiet))
-    assert fmt.bias is not None
     field, fraction = divmod(magnitude, 2**fmt.mantissa_bits)
     spacing = _power(max(field, int(fmt.zero)) - fmt.bias - fmt.mantissa_bits)
     if fmt.zero and field == 0:
@@ -296,7 +297,6 @@ def _code(negative: bool, magnitude: Fraction, fmt: Format) -> int:
     exponent = max(_exponent(magnitude), _emin(fmt))
     significand = magnitude / _power(exponent - fmt.mantissa_bits)
     assert significand.denominator == 1
-    assert fmt.bias is not None
     field = exponent + fmt.bias
     if significand < 2**fmt.mantissa_bits:
         field = 0  # subnormal: no hidden bit
@@ -395,14 +395,8 @@ def _nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
     return i + 1 if up else i
 
 
-def _carried(magnitude: Fraction, bits: int) -> Fraction:
-    """Rounded to odd to some significant bits."""
-    spacing = _power(_exponent(magnitude) - (bits - 1))
-    return _nearby_integer(magnitude / spacing, False, Options(rounding=Rounding.TO_ODD)) * spacing
-
-
-def _round(value: Value, fmt: Format, rules: Options, seen: int = CARRIER_BITS) -> Result:
-    """The one rounding. The value is exact: finite, or infinite as the result of arithmetic. Stochastic rounding sees some of its bits."""
+def _round(value: Value, fmt: Format, rules: Options) -> Result:
+    """The one rounding. The value is exact: finite, or infinite as the result of arithmetic."""
     if value.negative and not value.is_zero and not fmt.signed:
         return _invalid(fmt, rules)
     if value.is_zero:
@@ -414,9 +408,7 @@ def _round(value: Value, fmt: Format, rules: Options, seen: int = CARRIER_BITS) 
             return _infinity(value.negative, fmt, rules), 0
         return _largest(value.negative, fmt) if rules.overflow is Overflow.SATURATE else _default_nan(fmt, rules), 0
 
-    exact = magnitude = value.magnitude
-    if rules.rounding is Rounding.STOCHASTIC:
-        magnitude = _carried(exact, seen)
+    magnitude = value.magnitude
     e, emin, m = _exponent(magnitude), _emin(fmt), fmt.mantissa_bits
     unbounded_spacing = _power(e - m)
     if e >= emin:
@@ -430,10 +422,10 @@ def _round(value: Value, fmt: Format, rules: Options, seen: int = CARRIER_BITS) 
 
     smallest = _power(emin)  # normal number
     if rules.tininess is Tininess.BEFORE:
-        tiny = exact < smallest
+        tiny = magnitude < smallest
     else:
         tiny = _nearby_integer(magnitude / unbounded_spacing, value.negative, rules) * unbounded_spacing < smallest
-    flags = INEXACT if rounded != exact else 0
+    flags = INEXACT if rounded != magnitude else 0
     if tiny and flags:
         flags |= UNDERFLOW
     if tiny and rules.ftz:
@@ -474,15 +466,15 @@ def _check_random_bits(rules: Options) -> None:
         raise ValueError(f"random_bits must be 0 to 2^{rules.random_width} - 1 for stochastic rounding, got None")
 
 
-def round_exact(value: Value | Fraction | int, fmt: Format, **options: Any) -> Result:
+def round_exact(value: Value | Fraction | int, fmt: FormatOrName, **options: Any) -> Result:
     """The code of an exact value, rounded once. An infinite value is taken for the result of arithmetic.
 
     Flags: INEXACT, UNDERFLOW, OVERFLOW; INVALID for an overflow under `overflow="nan"`, for a negative value in an
     unsigned format, for zero in a format without zero, for NaN in a format without NaN. Rule: IEEE 754-2019 4.3, 7.4,
     7.5.
 
-    Stochastic rounding sees 53 significant bits of the value, the last one sticky (rounded to odd). With y = |value| /
-    spacing it goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >= 2^sr_bits.
+    With y = |value| / spacing, stochastic rounding goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >=
+    2^sr_bits.
 
     Raises
     ------
@@ -519,7 +511,7 @@ def _decode_float64(x: float) -> Value:
     return Value(Kind.INFINITE, negative) if math.isinf(x) else Value(Kind.FINITE, negative, abs(Fraction(x)))
 
 
-def encode(x: int | float | Fraction, fmt: Format, **options: Any) -> Result:
+def encode(x: int | float | Fraction, fmt: FormatOrName, **options: Any) -> Result:
     """The code of a number: an integer or fraction of any size, or a float64 (IEEE 754-2019 5.4.1, 5.4.2).
 
     Flags as in `round_exact`; INVALID for a signalling NaN. `infinite_input` rules infinities; `daz` counts a subnormal
@@ -546,7 +538,7 @@ def encode(x: int | float | Fraction, fmt: Format, **options: Any) -> Result:
     return _convert(Value(Kind.FINITE, x < 0, abs(x)), fmt, rules)
 
 
-def convert(code: int, src: Format, dst: Format, **options: Any) -> Result:
+def convert(code: int, src: FormatOrName, dst: FormatOrName, **options: Any) -> Result:
     """A code of `src` as a code of `dst` (IEEE 754-2019 5.4.2 convertFormat).
 
     Flags as in `round_exact`; INVALID for a signalling NaN. `infinite_input` rules infinities. Where the policy
@@ -565,9 +557,7 @@ def convert(code: int, src: Format, dst: Format, **options: Any) -> Result:
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def _arithmetic(
-    exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any], seen: int = CARRIER_BITS
-) -> Result:
+def _arithmetic(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any]) -> Result:
     """Decode, settle NaNs, work exactly, round."""
     rules = _rules(fmt, options)
     values = [_operand(code, fmt, rules) for code in codes]
@@ -576,7 +566,7 @@ def _arithmetic(
     result, flags = exact(*values, rules)
     if result is None:
         return _invalid(fmt, rules)
-    code, raised = _round(result, fmt, rules, seen)
+    code, raised = _round(result, fmt, rules)
     return code, flags | raised
 
 
@@ -651,7 +641,7 @@ def _fused(x: Value, y: Value, z: Value, rules: Options) -> Exact:
     return (None, 0) if product is None else _sum(product, z, rules)
 
 
-def add(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def add(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a + b (IEEE 754-2019 5.4.1).
 
     Flags: INVALID for inf - inf and signalling NaNs; those of `round_exact`. Errors as `round_exact`.
@@ -659,7 +649,7 @@ def add(a: int, b: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_sum, (a, b), fmt, options)
 
 
-def sub(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def sub(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a - b (IEEE 754-2019 5.4.1).
 
     Flags: INVALID for inf - inf and signalling NaNs; those of `round_exact`. Errors as `round_exact`.
@@ -667,7 +657,7 @@ def sub(a: int, b: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_difference, (a, b), fmt, options)
 
 
-def mul(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def mul(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a * b (IEEE 754-2019 5.4.1).
 
     Flags: INVALID for inf * 0 and signalling NaNs; those of `round_exact`. Errors as `round_exact`.
@@ -675,7 +665,7 @@ def mul(a: int, b: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_product, (a, b), fmt, options)
 
 
-def div(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def div(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a / b (IEEE 754-2019 5.4.1, 7.3).
 
     Flags: INVALID for 0/0, inf/inf and signalling NaNs; DIVBYZERO for a finite non-zero number by zero, which is an
@@ -685,7 +675,7 @@ def div(a: int, b: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_quotient, (a, b), fmt, options)
 
 
-def remainder(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def remainder(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a - n * b with n the integer nearest to a / b, ties to even; a zero has the sign of a (IEEE 754-2019 5.3.1).
 
     Flags: INVALID for infinite a, zero b and signalling NaNs; those of `round_exact` where the format cannot hold the
@@ -694,7 +684,7 @@ def remainder(a: int, b: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_remainder, (a, b), fmt, options)
 
 
-def sqrt(a: int, fmt: Format, **options: Any) -> Result:
+def sqrt(a: int, fmt: FormatOrName, **options: Any) -> Result:
     """The square root of a (IEEE 754-2019 5.4.1); that of -0 is -0.
 
     Flags: INVALID for negative numbers and signalling NaNs; those of `round_exact`. Errors as `round_exact`.
@@ -702,7 +692,7 @@ def sqrt(a: int, fmt: Format, **options: Any) -> Result:
     return _arithmetic(_square_root, (a,), fmt, options)
 
 
-def fma(a: int, b: int, c: int, fmt: Format, **options: Any) -> Result:
+def fma(a: int, b: int, c: int, fmt: FormatOrName, **options: Any) -> Result:
     """a * b + c, rounded once (IEEE 754-2019 5.4.1).
 
     Flags: INVALID for inf * 0, inf - inf and signalling NaNs; for inf * 0 + NaN the policy says whether that is an
@@ -724,7 +714,7 @@ def fma(a: int, b: int, c: int, fmt: Format, **options: Any) -> Result:
 # -- mathematical functions ------------------------------------------------------------------------------------------
 
 SETTLED_BITS = (
-    64  # two numbers between the same neighbours of 64 bits are on one side of every candidate, tie and carrier value
+    128  # numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold
 )
 BEYOND = 2000  # 2^2000 overflows every format, 2^-2000 is on the same side of everything as any smaller number
 LOST_BITS = (
@@ -740,7 +730,7 @@ def _mpf(x: Fraction) -> Any:
 
 @lru_cache(maxsize=1 << 18)
 def _settled(compute: Callable[..., Any], *operands: Fraction) -> Fraction:
-    """A number between the same neighbours of 64 bits as a value that has no 64 bits itself; mpmath computes it ever more precisely."""
+    """A number between the same neighbours of 128 bits as a value that has no 128 bits itself; mpmath computes it ever more precisely."""
     precision = 256
     while True:
         with mpmath.workprec(precision):
@@ -934,12 +924,12 @@ def _analytic(name: str) -> Callable[..., Result]:
         return _finite(how.value(real))
 
     def function(a: int, fmt: Format, **options: Any) -> Result:
-        return _arithmetic(exact, (a,), fmt, options, FUNCTION_BITS)
+        return _arithmetic(exact, (a,), fmt, options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{how.summary} (IEEE 754-2019 9.2).\n\n    Flags: INVALID outside the domain and for signalling NaNs; DIVBYZERO at "
-        "poles; those of `round_exact`, of\n    whose 53 bits stochastic rounding sees 42. Errors as `round_exact`.\n    "
+        "poles; those of `round_exact`.\n    Errors as `round_exact`.\n    "
     )
     return function
 
@@ -989,11 +979,11 @@ def _power_of(x: Value, y: Value, rules: Options) -> Exact:
     return Value(Kind.FINITE, negative, size), 0
 
 
-def pow(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def pow(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a^b (IEEE 754-2019 9.2.1); 1 for b = 0 and for a = 1, beside quiet NaNs too.
 
     Flags: INVALID for negative finite a and b that is no integer, and signalling NaNs; DIVBYZERO for zero to a negative
-    finite power; those of `round_exact`, of whose 53 bits stochastic rounding sees 42. Errors as `round_exact`.
+    finite power; those of `round_exact`. Errors as `round_exact`.
     """
     rules = _rules(fmt, options)
     x, y = _operand(a, fmt, rules), _operand(b, fmt, rules)
@@ -1002,7 +992,7 @@ def pow(a: int, b: int, fmt: Format, **options: Any) -> Result:
     if (y.is_zero or unit) and not signals:
         code, raised = _round(Value(Kind.FINITE, False, Fraction(1)), fmt, rules)
         return code, raised | _signals((x, y), rules)
-    return _arithmetic(_power_of, (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(_power_of, (a, b), fmt, options)
 
 
 def _root_of_squares(x: Value, y: Value, rules: Options) -> Exact:
@@ -1014,7 +1004,7 @@ def _root_of_squares(x: Value, y: Value, rules: Options) -> Exact:
     return _finite(exact if exact**2 == square else Fraction(2 * root + 1, 2 ** (ROOT_BITS + 1) * denominator))
 
 
-def hypot(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def hypot(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The square root of a * a + b * b (IEEE 754-2019 9.2.1); infinite beside an infinity, for a quiet NaN too.
 
     Flags: INVALID for signalling NaNs; those of `round_exact`. Errors as `round_exact`.
@@ -1041,13 +1031,12 @@ def _angle(y: Value, x: Value, rules: Options) -> Exact:
     return Value(Kind.FINITE, y.negative, size), 0
 
 
-def atan2(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def atan2(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The angle of the point (b, a) (IEEE 754-2019 9.2.1).
 
-    Flags: INVALID for signalling NaNs; those of `round_exact`, of whose 53 bits stochastic rounding sees 42. Errors as
-    `round_exact`.
+    Flags: INVALID for signalling NaNs; those of `round_exact`. Errors as `round_exact`.
     """
-    return _arithmetic(_angle, (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(_angle, (a, b), fmt, options)
 
 
 def _natural_sum(a: Any, b: Any) -> Any:
@@ -1071,14 +1060,14 @@ def _log_of_sum(x: Value, y: Value, compute: Callable[..., Any]) -> Exact:
     return _finite(_settled(compute, Fraction(high), Fraction(low)))
 
 
-def logaddexp(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def logaddexp(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """log(e^a + e^b) (numpy.logaddexp). Flags and errors as `atan2`."""
-    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _natural_sum), (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _natural_sum), (a, b), fmt, options)
 
 
-def logaddexp2(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def logaddexp2(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """log2(2^a + 2^b) (numpy.logaddexp2). Flags and errors as `atan2`."""
-    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _binary_sum), (a, b), fmt, options, FUNCTION_BITS)
+    return _arithmetic(lambda x, y, _: _log_of_sum(x, y, _binary_sum), (a, b), fmt, options)
 
 
 def _floor_of_quotient(x: Value, y: Value, rules: Options) -> Exact:
@@ -1093,7 +1082,7 @@ def _floor_of_quotient(x: Value, y: Value, rules: Options) -> Exact:
     return (Value(Kind.FINITE, negative), 0) if whole == 0 else _finite(whole)
 
 
-def floor_divide(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def floor_divide(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The floor of a / b (numpy.floor_divide), rounded once. A zero has the sign of the quotient.
 
     Flags: by zero as `div`; INVALID for infinite a by anything else, and for signalling NaNs; those of `round_exact`.
@@ -1108,7 +1097,7 @@ def _rest(x: Value, y: Value, rules: Options) -> Exact:
     return Value(Kind.FINITE, x.negative, x.magnitude if y.is_infinite else x.magnitude % y.magnitude), 0
 
 
-def fmod(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def fmod(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a - n * b with n the quotient cut to an integer (C23 7.12.11.1); the sign is that of a. Flags and errors as `remainder`."""
     return _arithmetic(_rest, (a, b), fmt, options)
 
@@ -1124,7 +1113,7 @@ def _modulus(x: Value, y: Value, rules: Options) -> Exact:
     return Value(Kind.FINITE, y.negative, abs(rest)), 0
 
 
-def modulo(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def modulo(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a - floor(a / b) * b (numpy.remainder), rounded once; the sign is that of b, of a zero too.
 
     Flags: INVALID for infinite a, zero b and signalling NaNs; those of `round_exact`. Errors as `round_exact`.
@@ -1135,7 +1124,7 @@ def modulo(a: int, b: int, fmt: Format, **options: Any) -> Result:
 # -- integers --------------------------------------------------------------------------------------------------------
 
 
-def round_to_integral(code: int, fmt: Format, exact: bool = True, **options: Any) -> Result:
+def round_to_integral(code: int, fmt: FormatOrName, exact: bool = True, **options: Any) -> Result:
     """The value of `code` rounded to an integer, as a code; a zero keeps the sign (IEEE 754-2019 5.9).
 
     Flags: INEXACT if the value changed and `exact`; INVALID for signalling NaNs, and for a zero in a format without
@@ -1153,7 +1142,7 @@ def round_to_integral(code: int, fmt: Format, exact: bool = True, **options: Any
     return result, flags | (INEXACT if changed else 0)
 
 
-def to_integer(code: int, fmt: Format, bits: int, signed: bool, exact: bool = True, **options: Any) -> Result:
+def to_integer(code: int, fmt: FormatOrName, bits: int, signed: bool, exact: bool = True, **options: Any) -> Result:
     """The value of `code` rounded to an integer of `bits` bits (IEEE 754-2019 5.8). Returns (integer, flags).
 
     Flags: INVALID alone for NaN and for what is out of range after rounding; INEXACT if the value changed and `exact`.
@@ -1200,32 +1189,32 @@ def _compare(
     return relation(x.real, y.real), 0
 
 
-def eq(a: int, b: int, fmt: Format, **options: Any) -> tuple[bool, int]:
+def eq(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bool, int]:
     """Whether a = b (IEEE 754-2019 5.11, compareQuietEqual). Flags: INVALID for signalling NaNs."""
     return _compare(operator.eq, False, a, b, fmt, options)
 
 
-def lt(a: int, b: int, fmt: Format, **options: Any) -> tuple[bool, int]:
+def lt(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bool, int]:
     """Whether a < b (IEEE 754-2019 5.11, compareQuietLess). Flags: INVALID for signalling NaNs."""
     return _compare(operator.lt, False, a, b, fmt, options)
 
 
-def le(a: int, b: int, fmt: Format, **options: Any) -> tuple[bool, int]:
+def le(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bool, int]:
     """Whether a <= b (IEEE 754-2019 5.11, compareQuietLessEqual). Flags: INVALID for signalling NaNs."""
     return _compare(operator.le, False, a, b, fmt, options)
 
 
-def eq_signalling(a: int, b: int, fmt: Format, **options: Any) -> tuple[bool, int]:
+def eq_signalling(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bool, int]:
     """Whether a = b (IEEE 754-2019 5.11, compareSignalingEqual). Flags: INVALID for NaNs."""
     return _compare(operator.eq, True, a, b, fmt, options)
 
 
-def lt_signalling(a: int, b: int, fmt: Format, **options: Any) -> tuple[bool, int]:
+def lt_signalling(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bool, int]:
     """Whether a < b (IEEE 754-2019 5.11, compareSignalingLess). Flags: INVALID for NaNs."""
     return _compare(operator.lt, True, a, b, fmt, options)
 
 
-def le_signalling(a: int, b: int, fmt: Format, **options: Any) -> tuple[bool, int]:
+def le_signalling(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bool, int]:
     """Whether a <= b (IEEE 754-2019 5.11, compareSignalingLessEqual). Flags: INVALID for NaNs."""
     return _compare(operator.le, True, a, b, fmt, options)
 
@@ -1244,27 +1233,27 @@ def _extreme(largest: bool, number: bool, a: int, b: int, fmt: Format, options: 
     return _code(chosen.negative, chosen.magnitude, fmt), flags
 
 
-def minimum(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def minimum(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The smaller operand, -0 < +0; NaN if one is NaN (IEEE 754-2019 9.6). Flags: INVALID for signalling NaNs."""
     return _extreme(False, False, a, b, fmt, options)
 
 
-def maximum(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def maximum(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The larger operand, -0 < +0; NaN if one is NaN (IEEE 754-2019 9.6). Flags: INVALID for signalling NaNs."""
     return _extreme(True, False, a, b, fmt, options)
 
 
-def minimum_number(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def minimum_number(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The smaller operand, -0 < +0; the number beside a NaN (IEEE 754-2019 9.6). Flags: INVALID for signalling NaNs."""
     return _extreme(False, True, a, b, fmt, options)
 
 
-def maximum_number(a: int, b: int, fmt: Format, **options: Any) -> Result:
+def maximum_number(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """The larger operand, -0 < +0; the number beside a NaN (IEEE 754-2019 9.6). Flags: INVALID for signalling NaNs."""
     return _extreme(True, True, a, b, fmt, options)
 
 
-def classify(code: int, fmt: Format, **options: Any) -> str:
+def classify(code: int, fmt: FormatOrName, **options: Any) -> str:
     """One of the ten classes of IEEE 754-2019 5.7.2, by name. No flags. Under `daz` a subnormal is a zero.
 
     The names: "signalling_nan", "quiet_nan", and "negative_" or "positive_" before "infinity", "normal", "subnormal",
@@ -1280,3 +1269,27 @@ def classify(code: int, fmt: Format, **options: Any) -> str:
     else:
         size = "normal" if value.magnitude >= _power(_emin(fmt)) else "subnormal"
     return ("negative_" if value.negative else "positive_") + size
+
+
+# -- names of formats ------------------------------------------------------------------------------------------------
+
+
+def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with names of formats turned into the formats, and anything else refused."""
+    parameters = inspect.signature(function).parameters
+    places = {i: name for i, name in enumerate(parameters) if name in ("fmt", "src", "dst")}
+
+    @wraps(function)
+    def named(*arguments: Any, **options: Any) -> Any:
+        given = list(arguments)
+        for i, name in places.items():
+            if i < len(given):
+                given[i] = check_format(given[i], name)
+            elif name in options:
+                options[name] = check_format(options[name], name)
+        return function(*given, **options)
+
+    return named
+
+
+globals().update({name: _by_name(globals()[name]) for name in __all__ if name not in ("Kind", "Options", "Value")})

@@ -5,8 +5,8 @@ sequences of codes in the formats `fmts`; a result is `(code, flags)`. Keywords 
 `random_bits` aside, and:
 
 c : int, optional
-    The addend, in the format of the partials. Without products it is the result as it stands; a signalling NaN raises
-    INVALID all the same.
+    The addend, in the format of the partials. Without products it is the result as it stands, but for a signalling NaN,
+    which raises INVALID and is quieted.
 out_format : Format, optional
     The sum is converted to it in the end.
 overrides : mapping of str to dict
@@ -219,7 +219,10 @@ class _Output:
         return number
 
     def deliver(self, total: Number) -> Result:
-        """The output and all its flags."""
+        """The output and all its flags. A sum is quiet: a signalling NaN is the addend of no products."""
+        if total.value.signalling:
+            rules = Options(nan=self.settings(Site(RUNNING, total.fmt)).get("nan", "canonical"))
+            total = total._replace(code=_propagate([total.value], total.fmt, rules)[0])
         if self.out_format not in (None, total.fmt):
             total = self.convert(Site(RESULT, self.out_format), total)
         return total.code, self.flags
@@ -272,8 +275,7 @@ class _Output:
     def convert(self, site: Site, number: Number) -> Number:
         """The number in the site's format (IEEE 754-2019 5.4.2); infinities as `infinite_input` says."""
         rules = self.next_rules(site)
-        value = _operand(number.code, number.fmt, rules)
-        return self._rounded(site, rules, _convert(value, site.fmt, rules))
+        return self._rounded(site, rules, _convert(number.value, site.fmt, rules))
 
 
 def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fraction_bits: int | None) -> Result:
@@ -299,6 +301,8 @@ def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fractio
         lost = 0 if all((x / unit).denominator == 1 for x in numbers) else INEXACT
         total = cut
     negative = total < 0 or (total == 0 and rules.rounding is Rounding.TOWARD_NEGATIVE)
+    if total == 0 and len(products) == 1 and products[0].negative == z.negative:  # IEEE 754-2019 6.3
+        negative = z.negative
     code, flags = _round(Value(Kind.FINITE, negative, abs(total)), fmt, rules)
     return code, flags | lost
 
@@ -332,10 +336,12 @@ def mul_add(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, *
 
 
 def exact(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **options: Any) -> Result:
-    """The exact sum of all products and c, rounded once."""
+    """The exact sum of all products and c, rounded once; of one product it is `fma`."""
+    if len(a) < 2:
+        return fma(a, b, fmts, fmt, c, **options)
     output, running = _Output(options, payloads=False), Site(RUNNING, fmt)
-    total, terms = output.start(c, running), output.terms(a, b, fmts, output.daz(running))
-    return output.deliver(output.block(running, terms, total) if terms else total)
+    total = output.start(c, running)
+    return output.deliver(output.block(running, output.terms(a, b, fmts, output.daz(running)), total))
 
 
 def blocks(

@@ -13,6 +13,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from enum import IntFlag
+from numbers import Integral
+from typing import Any
 
 from softfloat.kernels import spec
 
@@ -31,6 +33,11 @@ class Flags(IntFlag):
     DIV0 = DIVBYZERO
     OFLO = OVERFLOW
 
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        """The flags of an integer, of NumPy's types too."""
+        return super()._missing_(int(value) if isinstance(value, Integral) else value)
+
     def __str__(self) -> str:
         return "|".join(flag.name or "" for flag in reversed(Flags) if flag in self) or "none"
 
@@ -47,10 +54,11 @@ def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") 
         Naming `argument` and the accepted names.
     """
     accepted = f"accepted: {', '.join(Flags.__members__)}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        if not 0 <= value <= ALL_FLAGS:
-            raise ValueError(f"{argument}={value} is no combination of flags; {accepted}")
-        return Flags(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+        if not 0 <= number <= ALL_FLAGS:
+            raise ValueError(f"{argument}={number} is no combination of flags; {accepted}")
+        return Flags(number)
     if isinstance(value, str):
         value = value.replace("|", " ").replace(",", " ").split()
     if not isinstance(value, Iterable):
@@ -118,7 +126,8 @@ class FloatingPointTrap(FloatingPointError):
     operation : str
         Name of the operation.
     index : tuple of int
-        Where in the result the first offender is, in C order.
+        Where in the result the first offender is, in the order of the operation (of elementwise ones, C order). Where
+        `operation` is one of a function's several steps, as in `numpy.gradient`, in the result of that step.
     operands : tuple of int
         Its operands' codes (or numbers, where the operation takes numbers).
     """

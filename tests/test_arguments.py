@@ -712,5 +712,56 @@ def test_choices_that_are_no_choices() -> None:
         bits.eq(1, 1, "float16", signalling="yes")
     with pytest.raises(ValueError, match=r"^nan must be one of"):
         bits.add(1, 1, "float16", nan=["x86"])
-    with pytest.raises(TypeError, match="mask"):
-        bits.encode(np.ma.array([1.0, 2.0], mask=[0, 1]), "float16")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_masks_are_refused(name: str) -> None:
+    """Not dropped: what they hide would be computed with."""
+    tail = FUNCTIONS[name].tail
+    for i, operand in enumerate(FUNCTIONS[name].operands):
+        operands: list[Any] = [np.ones(2, np.uint16) for _ in FUNCTIONS[name].operands]
+        operands[i] = np.ma.array(operands[i], mask=[0, 1])
+        with pytest.raises(
+            TypeError, match=rf"^{operand} must have no mask: .*; accepted: x\.filled\(\.\.\.\), or x\.data"
+        ):
+            getattr(bits, name)(*operands, HALF, *tail)
+
+
+def test_masks_are_refused_elsewhere() -> None:
+    masked = np.ma.array([1, 0], mask=[0, 1])
+    with pytest.raises(TypeError, match=r"^x must have no mask"):
+        bits.encode(masked, "float16")
+    with pytest.raises(TypeError, match=r"^random_bits must have no mask"):
+        bits.add([1, 1], 1, "float16", rounding="stochastic", random_bits=masked, sr_bits=1)
+    with pytest.raises(TypeError, match=r"^out must have no mask"):
+        bits.add([1, 1], 1, "float16", out=np.ma.array(np.zeros(2, np.uint16), mask=[0, 1]))
+    with pytest.raises(TypeError, match=r"^codes must have no mask"):
+        softfloat.from_codes(masked, "float16")
+    x = softfloat.ones(2, "float16")
+    for call in (lambda: x * masked.astype(bool), lambda: np.where(masked.astype(bool), x, x), lambda: x + masked):
+        with pytest.raises(TypeError, match="must have no mask"):
+            call()
+
+
+def test_codes_as_objects() -> None:
+    """Arrays of Python integers, as lists of them and as pandas make them."""
+    codes = np.array([0x3C00, np.uint16(0x4000)], object)
+    assert_same(bits.add(codes, codes, HALF), bits.add([0x3C00, 0x4000], [0x3C00, 0x4000], HALF))
+    assert softfloat.from_codes(codes, HALF).codes.dtype == np.uint16
+    assert bits.decode(np.array([], object), HALF).shape == (0,)
+    for wrong in (1 << 16, -1, 1 << 70):
+        with pytest.raises(
+            ValueError, match=rf"^codes holds {hex(wrong) if wrong > 0 else wrong}, which is no code of"
+        ):
+            bits.decode(np.array([wrong], object), HALF)
+        with pytest.raises(ValueError, match=r"^codes holds"):
+            bits.decode([wrong, 1], HALF)
+    for other in (1.0, True, None, "1", np.float16(1), np.True_):
+        with pytest.raises(TypeError, match=r"^codes must be codes of float16: .* got dtype object"):
+            bits.decode(np.array([1, other], object), HALF)
+
+
+def test_arrays_are_no_codes() -> None:
+    x = softfloat.ones(2, "float16")
+    with pytest.raises(TypeError, match=r"^a must be codes of float16: .* got SoftArray; accepted: its \.codes"):
+        bits.add(x, x.codes, HALF)

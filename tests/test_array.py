@@ -88,7 +88,7 @@ def test_native_dtypes_share_memory(fmt: softfloat.Format, dtype: np.dtype[Any])
     assert np.shares_memory(np.asarray(shared, dtype), native)
     assert np.shares_memory(shared.astype(dtype, copy=False), native)
     assert not np.shares_memory(np.array(shared, dtype), native)
-    np.testing.assert_array_equal(np.asarray(shared), bits.decode(codes, fmt))
+    np.testing.assert_array_equal(np.asarray(shared, float), bits.decode(codes, fmt))
     other = softfloat.array(native, HALF)
     same(other, codes if fmt == HALF else bits.convert(codes, fmt, HALF)[0])
     np.testing.assert_array_equal(shared.astype(np.float16).view(np.uint16), other.codes)
@@ -183,7 +183,7 @@ def test_other_makers() -> None:
         (lambda: softfloat.ones(2, HALF).astype("float17"), ValueError, "unknown format 'float17'"),
         (lambda: softfloat.ones(2, HALF).astype(complex), TypeError, "fmt must be a Format, its name, or a NumPy dtype"),
         (lambda: softfloat.ones(2, HALF).dtype, AttributeError, r"a SoftArray has no dtype; \.format says"),
-        (lambda: np.asarray(softfloat.ones(2, HALF), copy=False), ValueError, "cannot become float64 without a copy"),
+        (lambda: np.asarray(softfloat.ones(2, HALF), float, copy=False), ValueError, "cannot become float64 without a copy"),
         (lambda: softfloat.ones(2, HALF)[softfloat.ones(2, HALF)], IndexError, "SoftArrays are numbers, not indices"),
         (lambda: softfloat.ones(2, HALF).flat[softfloat.ones(1, HALF)], IndexError, "SoftArrays are numbers, not indices"),
         (lambda: float(softfloat.ones(2, HALF)), TypeError, r"float\(\) needs a SoftArray of one element, got shape \(2,\)"),
@@ -231,7 +231,6 @@ def test_every_half_converts_both_ways() -> None:
         assert "INVALID" in env.status
         low = native[~fits] < 0
         np.testing.assert_array_equal(found, np.where(low, dtype(info.min), dtype(info.max)))
-        np.testing.assert_array_equal(np.asarray(x[fits], dtype), x[fits].astype(dtype))
 
 
 def test_conversions_follow_the_environment() -> None:
@@ -252,6 +251,73 @@ def test_conversions_follow_the_environment() -> None:
         pytest.raises(FloatingPointTrap, match=r"OVERFLOW raised by astype\(0x47c35000\) at index \(0,\)"),
     ):
         x.astype(HALF)
+
+
+UNASKED: dict[str, Callable[[SoftArray], Any]] = {
+    "asarray": np.asarray,
+    "array": np.array,
+    "elements": lambda x: np.array([x[0], x[1]]),
+    "objects": lambda x: np.array([x[0], x[1]], object),
+    "ascontiguousarray": np.ascontiguousarray,
+    "r_": lambda x: np.r_[x, 1.0],
+    "index": lambda x: np.arange(9)[x],
+    "sum of elements": lambda x: np.sum([x[0], x[1]]),
+    "choice": lambda x: np.random.default_rng(0).choice(x),
+}
+
+
+@pytest.mark.parametrize("name", UNASKED)
+def test_no_numpy_array_unasked(name: str) -> None:
+    with pytest.raises(
+        TypeError, match=r"only where a dtype is asked for; accepted: x\.values \(float64, exact\), numpy"
+    ):
+        UNASKED[name](softfloat.array([1.0, 2.0], HALF))
+
+
+def test_numpy_arrays_that_are_asked_for() -> None:
+    x = softfloat.array([0.5, 2.0], BRAIN)
+    for kind in (float, "float64", np.float64, np.longdouble, np.float32, complex):
+        found = np.asarray(x, dtype=kind)
+        assert found.dtype == np.dtype(kind)
+        assert found.tolist() == np.array([x[0], x[1]], kind).tolist() == [0.5, 2.0]
+    assert np.asarray(x, bool).tolist() == [True, True]
+    filled = np.zeros(2)
+    filled[:] = x
+    filled[1] = x[0]
+    assert filled.tolist() == [0.5, 0.5]
+    for integers in (lambda: np.asarray(x, int), lambda: np.arange(9).take(x), lambda: np.take(np.arange(9), x)):
+        with pytest.raises(TypeError, match=r"becomes int64 .* fractions only: x\.astype\('int64'\) truncates"):
+            integers()
+    codes, flags = bits.encode(softfloat.from_codes([0x7D01, 0x3C01], HALF), E5M2)
+    assert (codes.tolist(), flags.tolist()) == ([E5M2.nan_code, 0x3C], [16, 1])
+
+
+PLOTS: dict[str, Callable[[Any, SoftArray], Any]] = {
+    "plot": lambda axes, x: axes.plot(x, x * x),
+    "scatter": lambda axes, x: axes.scatter(x, x * x, c=x),
+    "hist": lambda axes, x: axes.hist([x, x * x]),
+    "fill_between": lambda axes, x: axes.fill_between(x, x * x, 0),
+    "errorbar": lambda axes, x: axes.errorbar(x, x * x, yerr=x),
+    "hlines": lambda axes, x: axes.hlines(x, 0, 1),
+    "imshow": lambda axes, x: axes.imshow(x.reshape(3, 3)),
+    "contour": lambda axes, x: axes.contour(x.reshape(3, 3)),
+    "limits": lambda axes, x: axes.set_xlim(x[0], x[8]),
+}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_matplotlib_draws(name: str) -> None:
+    """What is drawn from an array is what is drawn from its values."""
+    figure = pytest.importorskip("matplotlib.figure")
+    x = softfloat.linspace(0, 1, 9, HALF)
+    pictures = []
+    for numbers in (x, x.values):
+        canvas = figure.Figure(figsize=(2, 2), dpi=50)
+        PLOTS[name](canvas.subplots(), numbers)
+        file = io.BytesIO()
+        canvas.savefig(file, format="rgba")
+        pictures.append(file.getvalue())
+    assert pictures[0] == pictures[1]
 
 
 def test_views() -> None:
@@ -344,6 +410,9 @@ def test_protocols() -> None:
     file.seek(0)
     same(softfloat.from_codes(np.load(file), HALF), x.codes)
     assert np.shares_memory(np.from_dlpack(x), x.codes)
+    np.testing.assert_array_equal(np.from_dlpack(x), x.view(np.float16))
+    with pytest.raises(BufferError, match=r"DLPack has no bfloat16; accepted: its \.codes, or \.values"):
+        np.from_dlpack(x.astype(BRAIN))
     assert x.__dlpack_device__() == x.codes.__dlpack_device__()
     assert x.tobytes() == x.codes.tobytes()
     assert (x.ndim, x.size, x.itemsize, x.nbytes, x.strides, len(x)) == (2, 4, 2, 8, (4, 2), 2)
@@ -440,6 +509,35 @@ def test_python_numbers_are_weak() -> None:
     nan = math.nan
     same(softfloat.ones(1, HALF) * nan, [HALF.nan_code])
     same(softfloat.ones(1, HALF) * -nan, softfloat.ones(1, HALF).codes * 0 + HALF.nan_code)
+
+
+def test_float64_scalars_are_python_floats() -> None:
+    """What `numpy.linspace(...)[i]` gives is rounded as the number that it is; what has a format of its own keeps it."""
+    h = np.linspace(0, 1, 11)[1]
+    assert type(h) is np.float64
+    for fmt, size in itertools.product((HALF, E4M3, SINGLE), (3, 1 << 11)):
+        v = softfloat.full(size, 1.75, fmt)
+        for mode in ("nearest_even", "toward_positive"):
+            pairs: list[Callable[[Any], Any]] = [
+                lambda t, v=v: v * t,
+                lambda t, v=v: t - v,
+                lambda t, v=v: np.maximum(v, t),
+                lambda t, v=v: np.where(v < t, v, t),
+                lambda t, v=v: operator.iadd(v.copy(), t),
+                lambda t, v=v: v[:2] * [t, 2],
+                lambda t, v=v: softfloat.full(2, t, v.format),
+            ]
+            for call in pairs:
+                with softfloat.environment(rounding=mode) as env:
+                    found = call(h)
+                with softfloat.environment(rounding=mode) as other:
+                    same(found, call(0.1).codes)
+                assert env.status == other.status
+        v[0] = h
+        same(v[0], bits.encode(0.1, fmt)[0])
+    assert (softfloat.ones(2, SINGLE) * np.float32(0.1)).format == SINGLE
+    with softfloat.environment(traps="INEXACT"), pytest.raises(FloatingPointTrap, match=r"raised by multiply\(0\.1\)"):
+        _ = softfloat.ones(2, HALF) * h
 
 
 def test_tutorial() -> None:
@@ -604,6 +702,87 @@ def test_traps(name: str) -> None:
     call(x, y)  # without traps: no error, no warning
 
 
+PLACED: dict[str, Callable[[SoftArray, SoftArray], SoftArray]] = {
+    "einsum, transposed": lambda x, y: np.einsum("ij,jk->ki", x, y),
+    "einsum, of a stack": lambda x, y: np.einsum("bij,bjk->kbi", np.stack([x, x]), np.stack([y, y])),
+    "tensordot": lambda x, y: np.tensordot(x.reshape(2, 2, 4), y, 1),
+    "dot": lambda x, y: np.dot(x.reshape(2, 2, 4), y),
+    "inner": lambda x, y: np.inner(x.reshape(2, 2, 4), y.T),
+    "sum": lambda x, y: np.sum(x, axis=1, keepdims=True),
+    "sum of all": lambda x, y: np.sum(x, keepdims=True),
+    "sum, where": lambda x, y: np.sum(x, axis=1, keepdims=True, where=x > 0),
+    "nansum": lambda x, y: np.nansum(x, axis=0, keepdims=True),
+    "mean": lambda x, y: np.mean(x, axis=0, keepdims=True),
+    "prod": lambda x, y: np.prod(x, axis=1, keepdims=True),
+    "var": lambda x, y: np.var(x, axis=1, keepdims=True),
+    "average": lambda x, y: np.average(x, axis=1, weights=x, keepdims=True),
+    "median": lambda x, y: np.median(x[:, 2:], axis=1, keepdims=True),
+    "norm": lambda x, y: np.linalg.norm(x, axis=1, keepdims=True),
+    "cumsum": lambda x, y: np.cumsum(x, axis=0),
+    "cumprod": lambda x, y: np.cumprod(x, axis=0),
+    "accumulate": lambda x, y: np.subtract.accumulate(-x, axis=1),
+    "reduceat": lambda x, y: np.add.reduceat(x, [0, 2], axis=1),
+    "reduce": lambda x, y: np.subtract.reduce(-x, axis=1, keepdims=True),
+    "vecdot": lambda x, y: np.vecdot(x[[0, 3]], x[[0, 3]], axis=0),
+    "kron": np.kron,
+    "diff": lambda x, y: np.diff(np.where(x > 4, -x, x) * 1.5, axis=0),
+    "convolve": lambda x, y: np.convolve(x.ravel(), y[:, 0]),
+    "correlate": lambda x, y: np.correlate(y[:, 0], x.ravel(), "full"),
+}
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+    PLACED["cumulative_sum"] = lambda x, y: np.cumulative_sum(x, axis=1, include_initial=True)
+if hasattr(np, "matvec"):  # NumPy 2.2
+    PLACED["matvec"] = lambda x, y: np.matvec(x, y[:, 0])
+    PLACED["vecmat"] = lambda x, y: np.vecmat(y[:, 2], x[[0, 3, 0, 1]])
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_a_trap_names_the_place_in_the_result(name: str) -> None:
+    """Wherever a function puts axes, the index that a trap names is that of an overflowed element of the result."""
+    x, y = softfloat.ones((4, 4), HALF), softfloat.ones((4, 3), HALF)
+    x[2], x[3, 3], y[1, 2], y[0, 0] = [8000, 8000, 7000, 60000], 30000, 300, 200
+    found = PLACED[name](x, y)
+    wrong = ~np.isfinite(found)
+    assert wrong.any()
+    assert not wrong.all() or found.size == 1
+    with softfloat.environment(traps="OVERFLOW"), pytest.raises(FloatingPointTrap) as trapped:
+        PLACED[name](x, y)
+    index = trapped.value.index
+    assert len(index) == found.ndim
+    assert wrong[index]
+
+
+def test_a_refused_call_takes_no_stream() -> None:
+    """What is drawn after a caught error is what would be drawn without it."""
+
+    def drawn(*refused: Callable[[SoftArray], Any]) -> list[int]:
+        with softfloat.environment(rounding="stochastic", seed=1) as env:
+            x = softfloat.full(50, 1 + 2**-9, HALF)
+            for call in refused:
+                with pytest.raises((TypeError, ValueError)):
+                    call(x)
+            x = x * 1.37
+            assert env.next_stream() == 1
+            with pytest.raises(ValueError, match="broadcast"):
+                env.evaluate(bits.add, [1, 2], [1, 2, 3], HALF)
+            assert [env.next_stream(), env.next_stream()] == [2, 3]
+        return (x * x).codes.tolist()
+
+    shapes: list[Callable[[SoftArray], Any]] = [
+        lambda x: x + x[:3],
+        lambda x: np.add(x, x, out=softfloat.zeros(3, HALF)),
+        lambda x: x @ x[:3],
+        lambda x: np.sum(x, axis=3),
+        lambda x: np.sqrt(x, out=np.zeros(50)),
+        lambda x: softfloat.array([1.0, 1j], HALF),
+        lambda x: np.quantile(x, [0.3, 2]),
+        lambda x: np.gradient(x.reshape(50, 1)),
+        lambda x: np.trapezoid(x, x[:3]),
+        lambda x: np.clip(x, 0, x[:3]),
+    ]
+    assert drawn(*shapes) == drawn() == drawn(*shapes[:2])
+
+
 def test_a_trap_leaves_the_operation_complete() -> None:
     x, y = softfloat.ones(3, HALF), softfloat.array([2, 0, 4], HALF)
     with softfloat.environment(traps="DIVBYZERO"):
@@ -677,3 +856,51 @@ def test_nothing_of_one_thread_shows_in_another() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e8m0fnu"]
+)
+def test_tensors_have_formats(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([[1.0, 2.0], [0.5, 4.0]]).to(getattr(torch, name))
+    found = softfloat.asarray(tensor.T)
+    assert (found.format.name, found.tolist()) == (name, [[1.0, 0.5], [2.0, 4.0]])
+    copied = softfloat.array(tensor)
+    found[0, 1] = 2
+    assert tensor.float().tolist() == [[1.0, 2.0], [2.0, 4.0]]
+    assert copied.tolist() == [[1.0, 2.0], [0.5, 4.0]]
+    assert softfloat.array(tensor, "tfloat32").format.name == "tfloat32"
+    with pytest.raises(TypeError, match="fmt is needed: Tensor has no format"):
+        softfloat.asarray(tensor.double())
+
+
+def test_nan_payloads_of_tensors_are_converted() -> None:
+    """As those of a SoftArray: not by way of numbers."""
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([0x7D01], dtype=torch.uint16).view(torch.float16)
+    assert softfloat.array(tensor).codes.tolist() == [0x7D01]
+    with softfloat.environment(nan="arm") as env:
+        assert softfloat.array(tensor, "float32").codes.tolist() == [0x7FE02000]
+        assert "INVALID" in env.status
+
+
+def test_arrays_of_others_have_formats() -> None:
+    """As JAX has them: with a dtype of NumPy's or ml_dtypes', and a way to hand over their memory."""
+
+    class Array:
+        def __init__(self, numbers: np.ndarray) -> None:
+            self.numbers, self.dtype = numbers, numbers.dtype
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            return self.numbers
+
+        def __dlpack__(self) -> Any:
+            raise BufferError
+
+    numbers = np.array([1.0, 2.0], ml_dtypes.bfloat16)
+    found = softfloat.asarray(Array(numbers))
+    assert (found.format.name, found.tolist()) == ("bfloat16", [1.0, 2.0])
+    assert np.shares_memory(found.codes, numbers)
+    with pytest.raises(TypeError, match="fmt is needed"):
+        softfloat.asarray(Array(np.arange(2)))

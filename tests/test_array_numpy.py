@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import itertools
 import math
 import operator
 import re
+import types
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import hypothesis.extra.numpy as npst
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -113,6 +117,80 @@ def test_what_is_not_supported_says_so(name: str) -> None:
     pytest.fail(f"numpy.{name} did not say that it is not supported")
 
 
+SWEPT = """
+numpy numpy.linalg numpy.fft numpy.lib.scimath numpy.lib.recfunctions numpy.polynomial.polynomial numpy.ma
+numpy.char numpy.testing numpy.rec scipy.cluster.hierarchy scipy.fft scipy.interpolate scipy.linalg
+scipy.ndimage scipy.signal scipy.spatial scipy.spatial.distance scipy.special scipy.stats sklearn.metrics
+sklearn.preprocessing
+"""
+BY_NAME = {
+    *(f"numpy.{name}" for name in dir(np) if isinstance(getattr(np, name), type) and issubclass(getattr(np, name), np.generic)),
+    *("numpy.ma.MaskType", "numpy.ma.bool_", "numpy.char.array", "numpy.char.asarray", "numpy.rec.fromrecords"),
+    "scipy.spatial.cKDTree",
+}  # fmt: skip
+"""Types, what is given a dtype, and compiled functions that ask for float64 and give places."""
+
+UNTRIED = {"test", "seterr", "seterrcall", "setbufsize", "set_printoptions", "info", "savetxt", "save", "savez"}
+UNTRIED |= {"savez_compressed", "lookfor", "source", "show_config", "show_runtime", "fromfile", "memmap", "genfromtxt"}
+UNTRIED |= {"loadtxt", "load", "run_module_suite", "rundocs", "brute", "differential_evolution", "dual_annealing"}
+
+
+def _arguments(mixed: bool) -> list[tuple[Any, ...]]:
+    v, m = softfloat.array([0.5, 0.25, 0.125], HALF), softfloat.array([[2, 1, 0], [1, 3, 1], [0, 1, 4]], HALF)
+    n = np.array([0.1, 0.2, 0.4])
+    one = [(v,), (m,), (v[0],), ([v, v],), ([v[0], v[1]],), (v, v), (m, m), (m, v), (v[0], v[1]), (v, v, v), (m, 2)]
+    return [*one, (v, 2), (v, n), (n, v), (2, v), (v, n, n), (n, v, n), (n, n, v), (1, 2, v)] if mixed else one
+
+
+@pytest.mark.parametrize("module", SWEPT.split())
+def test_nothing_goes_on_in_float64(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No public function of NumPy and SciPy reads an array's numbers on its own account and returns."""
+    read: list[Any] = []
+    plainly = SoftArray.__array__
+
+    def recording(self: SoftArray, dtype: Any = None, copy: bool | None = None) -> Any:
+        found = plainly(self, dtype, copy)
+        read.append(dtype)
+        return found
+
+    namespace = {**globals(), "__name__": "numpy.recording"}  # what stands between must not look like a caller
+    seen = types.FunctionType(recording.__code__, namespace, None, (None, None), recording.__closure__)
+    monkeypatch.setattr(SoftArray, "__array__", seen)
+    owner = pytest.importorskip(module)
+    wrong, refused = [], 0
+    with np.errstate(all="ignore"), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        for name in sorted({*getattr(owner, "__all__", dir(owner))} - UNTRIED):
+            function = getattr(owner, name, None)
+            if name.startswith("_") or not callable(function) or f"{module}.{name}" in BY_NAME:
+                continue
+            for arguments in _arguments(module.startswith("numpy")):  # compiled code of SciPy crashes on some
+                read.clear()
+                try:
+                    function(*arguments)
+                except Exception as error:
+                    refused += "is not supported for SoftArray" in str(error) or ARRAY.UNASKED in str(error)
+                else:
+                    wrong += [(name, arguments, read[0])] if read else []
+    assert not wrong
+    assert refused
+
+
+def test_refusals_name_the_function() -> None:
+    x = softfloat.ones((3, 3), HALF)
+    linalg, special = pytest.importorskip("scipy.linalg"), pytest.importorskip("scipy.special")
+    for name, call in {
+        "scipy.linalg.solve": lambda: linalg.solve(x, x),
+        "scipy.special.logsumexp": lambda: special.logsumexp(x),
+        "erf": lambda: special.erf(x),
+        "numpy.fft.fft": lambda: np.fft.fft(x),
+        "numpy.polyfit": lambda: np.polyfit(x[0], x[0], 1),
+        "numpy.ma.core.masked_where": lambda: np.ma.masked_where([True], x),
+    }.items():
+        with pytest.raises(TypeError, match=rf"^{name} is not supported for SoftArray; accepted: its \.values"):
+            call()
+
+
 def test_methods_of_ufuncs_that_are_not_supported() -> None:
     x = softfloat.ones((3, 3), HALF)
     for call in (
@@ -160,8 +238,15 @@ REFUSED: dict[str, tuple[Callable[[SoftArray], Any], str]] = {
         "operand 2 of 'add' has format float64 that does not match format float16 of operand 1",
     ),
     "float64 array, left": (lambda x: np.zeros(3) + x, "operand 1 of 'add' has format float64 .* operand 2"),
-    "float64 scalar": (lambda x: np.float64(1) + x, "operand 1 of 'add' has format float64"),
-    "float32 scalar": (lambda x: x * np.float32(1), "operand 2 of 'multiply' has format float32"),
+    "float64 without axes": (
+        lambda x: np.array(1.0) + x,
+        r"operand 1 of 'add' has format float64 .*; \.item\(\) makes",
+    ),
+    "float32 scalar": (lambda x: x * np.float32(1), r"operand 2 of 'multiply' has format float32 .*; \.item\(\) makes"),
+    "float32 scalar, left": (lambda x: np.float32(1) * x, "operand 1 of 'multiply' has format float32"),
+    "another float scalar": (lambda x: x * ml_dtypes.bfloat16(1), "operand 2 of 'multiply' has format bfloat16"),
+    "longdouble scalar": (lambda x: x * np.longdouble(1), "operand 2 of 'multiply' has format"),
+    "a code": (lambda x: x * x.codes[0], "operand 2 of 'multiply' has format uint16"),
     "integer array": (lambda x: x + np.arange(3), "operand 2 of 'add' has format int64"),
     "integer scalar": (lambda x: np.int64(1) + x, "operand 1 of 'add' has format int64"),
     "another format": (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import platform
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -252,6 +254,165 @@ def test_an_empty_sum_is_zero_or_c(how: Accumulator) -> None:
     assert codes.tolist() == [0x8000, 0x0001, ONE]
 
 
+# -- stages, signs, NaNs ---------------------------------------------------------------------------------------------
+
+
+def one(a: Any, b: Any, how: Accumulator, c: Any = None, fmt: Any = "float16", **options: Any) -> tuple[int, int]:
+    code, flags = bits.vecdot(np.array(a, int), np.array(b, int), fmt, how, c, **options)
+    return int(code), int(flags)
+
+
+def sums_of(**fields: Any) -> Accumulator:
+    return Accumulator(name="of a test", **fields)
+
+
+def test_the_last_level_of_a_reduction_stores() -> None:
+    """Four ones are 4.0 in half, whatever they were added in; c comes in half, and leaves as it came where k is 0."""
+    half = Stage("float16")
+    how = sums_of(running=Stage("float32"), segment=2, reduction=(Reduction(Stage("float32"), None, half),))
+    assert how.partials == float16
+    assert one([ONE] * 4, [ONE] * 4, how) == (0x4400, 0)
+    assert one([ONE] * 4, [ONE] * 4, how, 0x6800) == (0x6802, 0)
+    assert one([0x6800, ONE], [ONE] * 2, how) == (0x6800, 1)  # 2049
+    assert one([], [], how, 0x0001) == (0x0001, 0)
+    assert one([ONE] * 4, [ONE] * 4, how, out_format="bfloat16") == (0x4080, 0)
+    levels = Reduction(Stage("float32"), 2, Stage("bfloat16")), Reduction(Stage("float32"), None, half)
+    several = how.replace(segment=None, segments=4, reduction=levels)
+    assert one([0x6800, ONE, 0x6800, ONE], [ONE] * 4, several) == (0x6C00, 1)  # 2049 is 2048 in bfloat16
+    matrix = np.full((40, 4), ONE, np.uint16)
+    assert (bits.matmul(matrix, matrix.T, "float16", how)[0] == 0x4400).all()
+    assert bits.cumsum([ONE] * 3, "float16", how)[0].tolist() == [0x3C00, 0x4000, 0x4200]
+    assert one([0x7E01], [ONE], how, nan="x86") == (0x7E01, 0)
+    with softfloat.environment(accumulator=how):
+        assert float(np.sum(softfloat.ones(4, "float16"))) == 4.0
+
+
+def test_a_lone_product_of_a_tree_is_converted() -> None:
+    """1 times a third: a single as a product, a half as a sum."""
+    how = sums_of(product=Stage("float32"), running=Stage("float16"), tree=True)
+    assert one([ONE], [0x3555], how) == (0x3555, 0)
+    assert one([0x3C01], [0x3C01], how) == (0x3C02, 1)
+    assert one([ONE], [0x3555], how, 0) == (0x3555, 0)
+    assert one([ONE], [0x3555], how, out_format="float32") == (0x3EAAA000, 0)
+    codes, flags = bits.cumsum([0x3555, 0x3555, ONE], "float16", how)
+    assert codes.tolist() == [0x3555, 0x3955, 0x3EAA]
+    assert flags.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("how", [exact("float16"), sums_of(running=Stage("float16"), fraction_bits=8)], ids=str)
+def test_a_single_product_and_c_have_the_sign_of_a_fused_multiply_add(how: Accumulator) -> None:
+    for a, c, rounding in itertools.product((0, 0x8000), (0, 0x8000), ("nearest_even", "toward_negative")):
+        expected = bits.fma(a, ONE, c, "float16", rounding=rounding)
+        assert one([a], [ONE], how, c, rounding=rounding) == tuple(map(int, expected))
+
+
+def test_chains_and_trees_add_no_c_that_is_not_there() -> None:
+    """-2^-48 rounds to -0 in each; c = +0 is one more addition, and the sum +0."""
+    for how in (fma("float16").replace(chains=2), pairwise("float16")):
+        assert one([0x8001] * 2, [1] * 2, how) == (0x8000, 3)
+        assert one([0x8001] * 2, [1] * 2, how, 0) == (0, 3)
+    _, _, counts = bits.vecdot([], [], "float16", fma("float16").replace(chains=2), count=True)
+    assert math.isnan(counts.smallest)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), pairwise("float16"), exact("float16")], ids=str)
+def test_an_empty_sum_quiets_a_signalling_c(how: Accumulator) -> None:
+    assert one([], [], how, 0x7C01) == (0x7E00, Flags.INVALID)
+    assert one([], [], how, 0xFC01, nan="x86") == (0xFE01, Flags.INVALID)
+    assert one([], [], how, 0x7E01) == (0x7E01, 0)
+    assert one([], [], how, 0x7C01, out_format="float32") == (0x7FC00000, Flags.INVALID)
+    codes, _ = bits.matmul(np.zeros((1, 0), int), np.zeros((0, 2), int), "float16", how, [[0x7C01, ONE]])
+    assert codes.tolist() == [[0x7E00, ONE]]
+
+
+def test_the_output_reads_partials_as_their_stage_does() -> None:
+    for stage, call, expected in (
+        (True, False, 0),
+        (False, True, 0x33800000),
+        (None, True, 0),
+        (None, False, 0x33800000),
+    ):
+        how = sums_of(running=Stage("float16", daz=stage), result="float32", daz=False)
+        assert one([1], [ONE], how, daz=call) == (expected, 0)
+        matrix, _ = bits.matmul([[1]], np.full((1, 70), ONE), "float16", how, daz=call)
+        assert (matrix == expected).all()
+    core = tensor_core("V100", output="float16")
+    wide: dict[str, Any] = {"out_format": "float32", "daz": True}
+    assert one([0x0400], [0x3800], core, **wide) == (0x38000000, 0)
+    matrix, _ = bits.matmul(np.full((9, 4), 0x0200), np.full((4, 70), 0x3400), "float16", core, **wide)
+    assert (matrix == 0x38000000).all()
+
+
+def test_products_are_rounded_before_they_are_aligned() -> None:
+    """(1 + 2^-10)^2 is 1 + 2^-9 in half."""
+    how = sums_of(running=Stage("float32"), product=Stage("float16"), fraction_bits=23)
+    assert one([0x3C01], [0x3C01], how) == (0x3F804000, 1)
+    assert one([0x3C01], [0x3C01], how.replace(product=None)) == (0x3F804008, 0)
+    coarse = how.replace(fraction_bits=2)
+    assert one([0x3C01, 0x3400, 0x3000], [0x3C01, ONE, ONE], coarse) == (0x3FA00000, 1)  # 1 + 1/4; 1/8 is cut off
+    tiny = how.replace(fraction_bits=4)
+    assert one([0x0001, 0x0008], [ONE, ONE], tiny) == (0, 1)  # below 2^-18, for half's least exponent is -14
+    codes, flags = bits.matmul([[0x3C01]], np.full((1, 70), 0x3C01), "float16", how)
+    assert (codes == 0x3F804000).all()
+    assert (flags == 1).all()
+
+
+def test_exact_blocks_lift_the_least_sum_to_the_least_number() -> None:
+    """Without subnormals that is 2^emin, larger by far than the sums that a directed rounding lifts to it."""
+    wide = softfloat.Format("e5m22", exponent_bits=5, mantissa_bits=22, bias=55)
+    normal_only = softfloat.Format("e3m22", exponent_bits=3, mantissa_bits=22, bias=8, subnormals=False)
+    how = sums_of(running=Stage(normal_only, "toward_negative"), block=3)
+    a, b = [0x8000001, 0, 0, 0, 0x6251D50, 0], [2, 0, 0, 0, 0x3110460, 0]
+    assert one(a, b, how, fmt=wide) == (0x2400000, 3)
+
+
+@pytest.mark.parametrize(
+    "how", [fma("float16"), mul_add("float16"), exact("float16"), pairwise("float16"), chunked(1, "float16", "float16")]
+)
+def test_an_infinite_sum_is_no_overflow(how: Accumulator) -> None:
+    """Nor is it a conversion, which would saturate it."""
+    infinity = float16.inf_code
+    assert one([infinity, ONE], [ONE, ONE], how, overflow="saturate") == (infinity, 0)
+    assert one([infinity, ONE], [ONE, ONE], how, infinite_input="saturate") == (infinity, 0)
+
+
+def test_counts_of_stores_begin_anew_with_each_segment() -> None:
+    """The second segment stores 2049 as 2048: on top of +0, not of the first one's 2048."""
+    how = sums_of(
+        running=Stage("float32"),
+        store=Stage("float16"),
+        store_every=2,
+        segment=2,
+        reduction=(Reduction(Stage("float32")),),
+    )
+    code, _, counts = bits.vecdot([0x6800, 0, 0x6800, ONE], [ONE] * 4, "float16", how, count=True)
+    assert bits.decode(code, "float32") == 4096
+    assert int(counts.swamped) == 0
+
+
+def test_sums_of_many_where_1_is_subnormal() -> None:
+    """Sums as products with ones: 1 must be normal in the format that has it, or subnormals would be 0."""
+    fmt = softfloat.Format("e4m3_of_bias_0", exponent_bits=4, mantissa_bits=3, bias=0)
+    codes = np.full((32, 2 * linalg.MANY // 32), fmt.smallest_normal_code, np.uint8)
+    for options in ({}, {"daz": True}):
+        assert set(bits.sum(codes, fmt, fma("float32"), 0, **options)[0].tolist()) == {0x42800000}  # 32 * 2
+
+
+def test_sums_come_in_the_format_of_inputs() -> None:
+    how = fma("float32").replace(result="inputs")
+    assert int(bits.sum([ONE, ONE], "float16", how)[0]) == 0x4000
+
+
+def test_names_do_not_count() -> None:
+    mine = Accumulator(name="mine", running=Stage("float16"))
+    assert mine == fma("half")
+    assert hash(mine) == hash(fma("half"))
+    assert mine != fma("bfloat16")
+    for how in (mine, fma("half")):  # messages name the one that was asked for
+        with pytest.raises(ValueError, match=re.escape(f"segments of {how!r} are 2, more than")):
+            one([ONE], [ONE], how.replace(segments=2, reduction=(Reduction(Stage("float32")),)))
+
+
 # -- sums ------------------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +434,13 @@ def test_cumulative_sums_are_sums(how: Accumulator, options: dict[str, Any]) -> 
         np.testing.assert_array_equal(flags[count - 1], raised)
     flat, _ = bits.cumsum(x, "float16", how, **options)
     assert flat.shape == (69,)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), pairwise("float16"), chunked(2, "float16", "float32")], ids=repr)
+def test_cumulative_sums_before_a_signalling_nan_raise_nothing(how: Accumulator) -> None:
+    codes, flags = bits.cumsum([[ONE, ONE], [ONE, 0x7C01], [0x7C01, ONE], [ONE, ONE]], "float16", how, 0)
+    assert flags.tolist() == [[0, 0], [0, Flags.INVALID], [Flags.INVALID] * 2, [Flags.INVALID] * 2]
+    assert bits.isnan(codes, how.partials).tolist() == [[False, False], [False, True], [True, True], [True, True]]
 
 
 def test_sums_along_axes() -> None:
@@ -571,6 +739,34 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: CHAIN.replace(segment=4), ValueError, "come with a reduction"),
     (lambda: CHAIN.replace(fraction_bits=60), ValueError, "fraction_bits must be 1 to 40"),
     (lambda: CHAIN.replace(fraction_bits=40, block=8192), ValueError, "53 bits or fewer"),
+    (
+        lambda: CHAIN.replace(fraction_bits=9, tree=True, product=Stage("float16")),
+        ValueError,
+        "tree has no fraction_bits",
+    ),
+    (lambda: CHAIN.replace(unpacked="float32"), ValueError, "unpacked needs fraction_bits"),
+    (
+        lambda: CHAIN.replace(unpacked="float32", fraction_bits=9, product=Stage("float16")),
+        ValueError,
+        "unpacked needs fraction_bits and no product stage",
+    ),
+    (lambda: CHAIN.replace(store_every=4), ValueError, "store_every needs a store"),
+    (
+        lambda: chunked(4, pairwise("float32"), "float32"),
+        ValueError,
+        r"inner must add .* got pairwise\('float32'\), which adds in a tree; accepted: a format",
+    ),
+    (lambda: chunked(4, CHAIN.replace(chains=2), "float32"), ValueError, "inner must add .* which has chains"),
+    (
+        lambda: chunked(4, chunked(2, "float16", "float16"), "float32"),
+        ValueError,
+        "inner must add .* which has segments of its own",
+    ),
+    (
+        lambda: chunked(4, exact("float32"), "float32"),
+        ValueError,
+        r"inner must add .* adds all at once; for one rounding a chunk pass exact\('float32'\).replace\(block=4\)",
+    ),
     (lambda: CHAIN.replace(running="float16"), TypeError, "running must be Stage, got 'float16'"),
     (lambda: CHAIN.replace(reduction=Reduction(Stage("float16"))), TypeError, "reduction must be tuple or list"),
     (lambda: CHAIN.replace(inputs="float16"), TypeError, "inputs must be tuple or list"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 from typing import Any
@@ -270,6 +272,49 @@ def test_flag_names() -> None:
     ]
     assert (Flags.INV, Flags.DIV0, Flags.OFLO) == (I, Z, O)
     assert (str(I | X), str(Flags(0))) == ("INVALID|INEXACT", "none")
+
+
+def test_flags_of_numpys_integers() -> None:
+    """Also as the first flags that a program makes."""
+    code = (
+        "import numpy, softfloat; print(int(softfloat.Flags(numpy.uint8(3))), softfloat.Status(numpy.int64(17)).flags)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "3 INVALID|INEXACT\n"
+    for other in (3.5, "INEXACT", None):
+        with pytest.raises(ValueError, match="is not a valid Flags"):
+            Flags(other)  # type: ignore[arg-type]
+
+
+def test_settings_are_refused_at_the_call() -> None:
+    with pytest.raises(ValueError, match=r"^overrides has 'half', another name of float16; accepted: Format\.name"):
+        Environment(overrides={"half": Environment(ftz=True)})
+    for name in ("flags", "environment"):
+        with pytest.raises(TypeError, match=f"^{name} is not for evaluate, which sets it itself"):
+            Environment().evaluate(bits.add, 1, 1, HALF, **{name: None})
+    with pytest.raises(ValueError, match=r"^rounding must be one of"):
+        softfloat.environment(rounding="up")
+    with pytest.raises(TypeError, match=r"^unknown setting roundin; accepted: "):
+        softfloat.environment(roundin="toward_zero")
+    with pytest.raises(TypeError, match=r"^base must be a softfloat\.Environment, got str"):
+        softfloat.environment("toward_zero")  # type: ignore[arg-type]
+
+
+def test_what_a_block_leaves_open_is_settled_where_it_begins() -> None:
+    made = softfloat.environment(overflow="saturate")
+    with softfloat.environment(rounding="toward_zero"), made as env:
+        assert (env.rounding, env.overflow) == (Rounding.TOWARD_ZERO, Overflow.SATURATE)
+
+    @softfloat.environment(ftz=True)
+    def flags() -> Flags:
+        softfloat.array(1e-8, HALF)
+        return softfloat.current_environment().status.flags
+
+    with softfloat.environment(rounding="toward_positive", daz=True) as env:
+        assert flags() == flags() == Flags.UNDERFLOW | Flags.INEXACT
+        softfloat.current_environment().status.clear()
+        assert flags() == Flags.UNDERFLOW | Flags.INEXACT
+        assert env.status.flags == Flags.UNDERFLOW | Flags.INEXACT
 
 
 # -- traps -----------------------------------------------------------------------------------------------------------

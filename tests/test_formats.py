@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_type_hints
 
 import ml_dtypes
 import numpy as np
@@ -209,12 +210,41 @@ def test_aliases(name: str, aliases: str) -> None:
 
 
 def test_unknown_names() -> None:
-    for name in ("float64", "double", "fp8", "", "e9m9"):
+    for name in ("float64", "double", "fp8", "", "e4m2", "e05m10", "e5m7x"):
         with pytest.raises(ValueError, match=f"unknown format '{name}'; accepted: float16, .*bf16"):
             Format.from_name(name)
     for other in (None, 16, np.float16, b"float16"):
         with pytest.raises(TypeError, match=r"format must be a softfloat.Format or a name"):
             Format.from_name(other)  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"softfloat\.Format\('e3m3', exponent_bits=\.\.\., mantissa_bits=\.\.\.\) makes any"
+    ):
+        Format.from_name("e3m3")
+
+
+def test_names_of_fields() -> None:
+    """Beyond 8 bits only IEEE 754's layout is in use; at 8 bits and below a name of fields means the roster's format or none."""
+    for exponent_bits, mantissa_bits in itertools.product(range(2, 9), range(24)):
+        name = f"e{exponent_bits}m{mantissa_bits}"
+        wanted = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+        if name in {alias for names in ALIASES.values() for alias in names.split()}:
+            found = Format.from_name(name)
+            assert (found.exponent_bits, found.mantissa_bits) == (exponent_bits, mantissa_bits)
+            assert found.name in ROSTER
+        elif exponent_bits + mantissa_bits < 8:
+            with pytest.raises(ValueError, match=f"unknown format '{name}'"):
+                Format.from_name(name)
+        else:
+            assert Format.from_name(name) is Format.from_name(name.upper()) == Format(name, **wanted)
+    assert softfloat.array([1.0, 1 + 2**-8], "e5m7").tolist() == [1.0, 1.0]
+    for name, message in (("e9m9", "exponent_bits must be 1 to 8, got 9"), ("e8m24", "means 25 bits of precision")):
+        with pytest.raises(ValueError, match=message):
+            Format.from_name(name)
+
+
+def test_derived_parameters_are_no_options() -> None:
+    hints = get_type_hints(Format)
+    assert (hints["bias"], hints["infinities"], hints["signed_zero"]) == (int, bool, bool)
 
 
 @by_name

@@ -271,6 +271,20 @@ def test_more_bits_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) ->
         np.testing.assert_array_equal(flags, results[0][1])
 
 
+LONG_POWERS = [(3.0, 33.0), (1.0 + 2.0**-23, 3.0), (1.0 + 2.0**-11, 6.0), (49.0, 8.5), (5.0, 29.0), (7.0, -2.0)]
+"""Of more bits than the carrier has; the first five end in binary."""
+
+
+@pytest.mark.parametrize("name", functions.FUNCTIONS)
+def test_law_of_stochastic_rounding(name: str) -> None:
+    """What 42 bits of a value leave open is settled on more."""
+    columns = [moderate(SINGLE, 60, i) & 0x7FFFFFFF for i in range(1 + (name in BINARY))]
+    longer = {"pow": LONG_POWERS, "exp10": [(24.0,)]}.get(name, [])
+    for i, numbers in enumerate(zip(*longer, strict=True)):
+        columns[i] = np.concatenate([columns[i], bits.encode(numbers, SINGLE)[0]])
+    assert_rounds_up_where_the_oracle_does(name, SINGLE, columns)
+
+
 # -- special cases ---------------------------------------------------------------------------------------------------
 
 inf, nan, pi = math.inf, math.nan, math.pi

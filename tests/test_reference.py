@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import doctest
+import inspect
 import itertools
 import math
 import os
@@ -623,12 +624,10 @@ def test_stochastic_counts(bits: int) -> None:
         assert ups == numerator * 2**bits // 64
 
 
-def test_stochastic_rounding_sees_a_sticky_bit() -> None:
-    """1 + 2^-11 + 2^-80 is carried as 1 + 2^-11 + 2^-52: one random number in 2^42 more goes up than for 1 + 2^-11."""
-    tie, above = 1 + Fraction(1, 2**11), 1 + Fraction(1, 2**11) + Fraction(1, 2**80)
-    threshold = 2**51
-    carried = 2**10  # 2^-52 in units of 2^-52 of the spacing 2^-10
-    for value, least in ((tie, threshold), (above, threshold - carried)):
+def test_stochastic_rounding_sees_the_exact_value() -> None:
+    """floor(f * 2^52) of a half, and of a little more and a little less."""
+    half, little = 1 + Fraction(1, 2**11), Fraction(1, 2**80)
+    for value, least in ((half, 2**51), (half + little, 2**51), (half - little, 2**51 + 1)):
         for bits, code in ((least - 1, 0x3C00), (least, 0x3C01)):
             assert ref.encode(value, F16, rounding="stochastic", random_bits=bits) == (code, X)
 
@@ -685,6 +684,23 @@ def test_every_policy_gives_a_quiet_nan() -> None:
         assert ref.classify(code, F16) == "quiet_nan"
         signals = any(ref.classify(c, F16) == "signalling_nan" for c in (a, b))
         assert flags == (I if signals or policy == "ipu" else 0)
+
+
+def test_formats_go_by_name() -> None:
+    operands = {"a": 0x3C00, "b": 0x4000, "c": 0x3C00, "code": 0x3C00, "x": 0.1, "value": 1, "bits": 8, "signed": True}
+    for name in set(ref.__all__) - {"Kind", "Options", "Value"}:
+        function = getattr(ref, name)
+        parameters = list(inspect.signature(function).parameters)
+        formats = [parameter for parameter in parameters if parameter in ("fmt", "src", "dst")]
+        assert formats
+        given_ = {parameter: operands[parameter] for parameter in parameters if parameter in operands}
+        wanted = function(**given_, **dict.fromkeys(formats, F16))
+        assert function(**given_, **dict.fromkeys(formats, "half")) == wanted
+        order = [given_.get(parameter, "float16") for parameter in parameters if parameter in [*given_, *formats]]
+        assert function(*order) == wanted
+        for one in formats:
+            with pytest.raises(TypeError, match=rf"^{one} must be a softfloat\.Format or the name of one, got 16"):
+                function(**given_, **dict.fromkeys(formats, F16) | {one: 16})
 
 
 def test_the_oracle_computes_alone() -> None:

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import softfloat
-from softfloat import Environment, Format, StochasticRounding, bits, reference
+from softfloat import Environment, Format, StochasticRounding, _engine, bits, reference
+from softfloat.accumulators import chunked, exact, fma, mul_add, pairwise
+from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.reference_dot import _random_bits
 
 FORMATS = [softfloat.float16, softfloat.bfloat16, softfloat.float8_e4m3fn]
 PRECISE = Fraction(1, 2**200)
@@ -346,6 +351,217 @@ def test_replicas() -> None:
     assert codes(StochasticRounding.ON, 0) == codes(StochasticRounding.REPLICA_IDENTICAL_ONLY, 5)
     assert codes(StochasticRounding.OFF, 0) == codes(False, 3) == (0x3C00,) * 200
     assert codes(True, 1) == codes(StochasticRounding.ON, 1)
+
+
+# -- what a carrier's sticky bit hides -------------------------------------------------------------------------------
+
+
+def exact_root(x: Fraction) -> Fraction:
+    """The square root, or, if it is irrational, a number between the same neighbours of some 200 bits."""
+    scaled = x * 4**600
+    root = Fraction(isqrt(scaled.numerator // scaled.denominator), 2**600)
+    return root if root * root == x else root + Fraction(1, 2**601)
+
+
+EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
+    **OPERATIONS,
+    "sqrt": (1, exact_root),
+    "hypot": (2, lambda x, y: exact_root(x * x + y * y)),
+    "modulo": (2, lambda x, y: x % y),
+    "fmod": (2, lambda x, y: (abs(x) % abs(y)) * (1 if x >= 0 else -1)),
+    "floor_divide": (2, lambda x, y: Fraction(x // y)),
+}
+WIDE_FORMATS = [
+    softfloat.float32,
+    softfloat.tfloat32,
+    softfloat.bfloat16,
+    Format("e8m22", exponent_bits=8, mantissa_bits=22),
+    Format("e4m23", exponent_bits=4, mantissa_bits=23),
+    Format("e7m0fn", exponent_bits=7, mantissa_bits=0, nan="fn"),
+    Format("e8m12 without subnormals", exponent_bits=8, mantissa_bits=12, subnormals=False),
+]
+
+
+def least_that_rounds_up(fraction: Fraction, width: int) -> int:
+    """The least random number that takes a fraction up; 2^width if none does."""
+    shifted = fraction * 2**width
+    return int(2**width - shifted.numerator // shifted.denominator)
+
+
+@st.composite
+def cases(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[str, Format, list[list[int]]]:
+    """An operation, a format, and rows of operands that lie a few or many binades apart."""
+    name, fmt = draw(st.sampled_from(names)), draw(st.sampled_from(WIDE_FORMATS))
+    one, binade = fmt.one_code, 1 << fmt.mantissa_bits
+    near = st.integers(max(one - 3 * binade, fmt.smallest_normal_code), min(one + 3 * binade, fmt.max_code))
+    powers = st.integers(1, fmt.max_code // binade - 1).map(lambda n: n * binade)
+    tiny = st.integers(max(fmt.smallest_subnormal_code, 1), fmt.smallest_normal_code + binade)
+    magnitude = st.one_of(near, powers, tiny, st.integers(fmt.smallest_normal_code, fmt.max_code))
+    signed = st.tuples(magnitude, st.sampled_from([0, fmt.sign_bit])).map(sum)
+    operand = magnitude if name == "sqrt" else signed
+    return (
+        name,
+        fmt,
+        draw(st.lists(st.lists(operand, min_size=EXACT[name][0], max_size=EXACT[name][0]), min_size=1, max_size=6)),
+    )
+
+
+@settings(deadline=None, max_examples=400)
+@given(cases(tuple(EXACT)), st.integers(1, 52), st.sampled_from(["after", "before"]))
+def test_law_of_exact_results(case: tuple[str, Format, list[list[int]]], width: int, tininess: str) -> None:
+    """Every width, at the random number that the exact fraction asks for and its neighbours: below is down, above is up."""
+    name, fmt, rows = case
+    operands, random, expected = [], [], []
+    for row in rows:
+        exact = EXACT[name][1](*(value(code, fmt) for code in row))
+        _, _, fraction = neighbours(exact, fmt)
+        if not fmt.subnormals and 0 < abs(exact) < Fraction(fmt.tiny):
+            fraction = abs(exact) / Fraction(fmt.tiny)
+        step = least_that_rounds_up(fraction, width)
+        for number in {min(max(step + i, 0), 2**width - 1) for i in (-1, 0, 1)}:
+            operands.append(row)
+            random.append(number)
+            expected.append(exact_rounding(exact, fmt, fraction > 0 and number >= step))
+    columns = np.array(operands, fmt.dtype).T
+    handed = {"random_bits": np.array(random, np.uint64), "sr_bits": width}
+    codes, flags = getattr(bits, name)(
+        *columns, fmt, rounding="stochastic", tininess=tininess, overflow="saturate", **handed
+    )
+    for row, number, code, flag, wanted in zip(operands, random, codes, flags, expected, strict=True):
+        found = value(code, fmt)
+        assert found == wanted, ([hex(x) for x in row], hex(number), hex(code))
+        oracle = getattr(reference, name)(
+            *row, fmt, rounding="stochastic", tininess=tininess, overflow="saturate", random_bits=number, sr_bits=width
+        )
+        assert (int(code), int(flag)) == oracle, ([hex(x) for x in row], hex(number))
+
+
+def exact_rounding(exact: Fraction, fmt: Format, up: bool) -> Fraction:
+    """The neighbour of an exact value that is greater in magnitude, or the lesser; at most the largest number."""
+    e = max(exponent_of(abs(exact)), fmt.minexp) if exact else fmt.minexp
+    spacing = Fraction(2) ** (e - fmt.mantissa_bits)
+    if not fmt.subnormals and abs(exact) < Fraction(fmt.tiny):
+        spacing = Fraction(fmt.tiny)
+    y = abs(exact) / spacing
+    magnitude = min((y.numerator // y.denominator + up) * spacing, Fraction(fmt.max))
+    return -magnitude if exact < 0 else magnitude
+
+
+def test_a_fraction_below_the_carrier() -> None:
+    """2^-37 of a unit in the last place, of which 32 bits show nothing."""
+    drawn = {"rounding": "stochastic", "sr_bits": 32, "random_bits": 2**32 - 1}
+    assert bits.add(0x3F800000, (127 - 60) << 23, "float32", **drawn) == (0x3F800000, 1)
+    assert bits.fma(0x3F800000, (127 - 60) << 23, 0x3F800000, "float32", **drawn) == (0x3F800000, 1)
+    assert reference.add(0x3F800000, (127 - 60) << 23, softfloat.float32, **drawn) == (0x3F800000, 1)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from([*WIDE_FORMATS, softfloat.float8_e4m3fn]),
+    st.lists(st.integers(-(2**63), 2**64 - 1), min_size=1, max_size=5),
+    st.integers(1, 52),
+    st.sampled_from([1, Fraction(1, 3), Fraction(1, 2**70), 2**80]),
+)
+def test_law_of_long_integers_and_fractions(
+    fmt: Format, integers: list[int], width: int, factor: int | Fraction
+) -> None:
+    for x in integers:
+        exact = Fraction(x) * factor
+        _, _, fraction = neighbours(exact, fmt)
+        step = least_that_rounds_up(fraction, width)
+        for number in {min(max(step + i, 0), 2**width - 1) for i in (-1, 0, 1)}:
+            drawn: dict[str, Any] = {"rounding": "stochastic", "sr_bits": width, "overflow": "saturate"}
+            oracle = reference.encode(exact, fmt, random_bits=number, **drawn)
+            assert abs(exact) > Fraction(fmt.max) or value(oracle[0], fmt) == exact_rounding(
+                exact, fmt, fraction > 0 and number >= step
+            )
+            assert bits.encode([exact], fmt, random_bits=[number], **drawn) == ([oracle[0]], [oracle[1]])
+            if factor == 1:
+                array = np.array([x], np.int64 if x < 2**63 else np.uint64)
+                assert bits.encode(array, fmt, random_bits=[number], **drawn) == ([oracle[0]], [oracle[1]])
+
+
+def test_long_integers_draw_by_address() -> None:
+    """Where some numbers of a call are long, all take the same random bits as those handed in."""
+    x = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 1000)
+    x[::3] >>= 40
+    handed = bits.random_bits(1000, seed=3, sr_bits=52)
+    addressed = bits.encode(x, "float32", rounding="stochastic", seed=3)
+    assert_same(bits.encode(x, "float32", rounding="stochastic", random_bits=handed, sr_bits=52), addressed)
+    assert bits.encode(x, "float32", rounding="stochastic", seed=3, flags="any")[1] == 1
+
+
+SUMS = {
+    "fma": lambda fmt: fma(fmt),
+    "mul_add": lambda fmt: mul_add(fmt),
+    "exact": lambda fmt: exact(fmt),
+    "chunked": lambda fmt: chunked(1, fmt, fmt),
+    "tree": lambda fmt: pairwise(fmt),
+}
+
+
+@pytest.mark.parametrize("width", [29, 32, 41, 52])
+@pytest.mark.parametrize("name", SUMS)
+def test_law_of_sums(name: str, width: int) -> None:
+    """1 + x, with x next to what the output's random bits ask for, where the carrier shows 29 bits of the fraction."""
+    fmt, seed, stream = softfloat.float32, 11, 2
+    site = 4 if name == "chunked" else 1
+    levels = [(2**width - _random_bits(seed, stream, index, site, 0, width), index) for index in range(3000)]
+    for level, index in sorted(levels)[:12]:
+        target = Fraction(level, 2**width) * Fraction(fmt.eps)
+        for mode in ("toward_zero", "toward_positive"):
+            code, _ = bits.encode(target, fmt, rounding=mode)
+            b = np.full((1, index + 1), int(code), np.uint32)
+            a = np.array([[fmt.one_code]], np.uint32)
+            c = np.full((1, index + 1), fmt.one_code, np.uint32)
+            if name == "tree":
+                a, b = np.repeat(a, 2, axis=1), np.concatenate([c, b])
+                c = None
+            codes, flags = bits.matmul(
+                a, b, fmt, SUMS[name](fmt), c, rounding="stochastic", seed=seed, stream=stream, sr_bits=width
+            )
+            fraction = value(int(code), fmt) / Fraction(fmt.eps)
+            up = fraction * 2**width >= level
+            assert (int(codes[0, -1]), int(flags[0, -1])) == (fmt.one_code + up, 1), (index, mode)
+
+
+def test_law_of_exact_blocks() -> None:
+    """1 and a fraction that equals the random bits' threshold to all its bits, and one that misses it by 2^-100."""
+    fmt, width = softfloat.float32, 52
+    ones = np.full((1, 4), fmt.one_code, np.uint32)
+    for index in range(30):
+        level = 2**width - _random_bits(7, 0, index, 1, 0, width)
+        shares = level >> 30 << 30, level % 2**30 >> 8 << 8, level % 2**8
+        parts = [Fraction(share, 2**width) for share in shares]
+        for tail, up in ((Fraction(0), 1), (Fraction(-1, 2**77), 0), (Fraction(1, 2**77), 1)):
+            terms = [x * Fraction(fmt.eps) for x in (*parts, tail)]
+            column = [int(bits.encode(x, fmt)[0]) for x in terms]
+            assert [value(code, fmt) for code in column] == terms
+            b = np.repeat(np.array([column], np.uint32).T, index + 1, axis=1)
+            c = np.full((1, index + 1), fmt.one_code, np.uint32)
+            codes, _ = bits.matmul(ones, b, fmt, exact(fmt), c, rounding="stochastic", seed=7)
+            assert codes[0, -1] == fmt.one_code + up
+
+
+@pytest.mark.parametrize("step", [-1, 0, 1])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 + 2^-42 units in the last place and a little more or less, and random bits next to what that takes."""
+    from softfloat.kernels import tiles
+    from softfloat.kernels.carrier import source_of
+    from softfloat.kernels.rounding import target_of
+
+    fmt, level = softfloat.float16, 2**10
+    rule = Rule(rounding=softfloat.Rounding.STOCHASTIC)
+    numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    random = 2**52 - level + step
+    monkeypatch.setattr(tiles, "dot_low", lambda *address: random % 2**36)
+    noise = 1 + (random >> 36) / 2**16
+    x, y = 2.0**-20, 2.0**-32 * (1 + side * 2.0**-11)
+    source, target = source_of(*numbers), target_of(*numbers)
+    found, flags = tiles.drawn_again(x, y, 1.0, noise, 0, 0, source, target, 52, 0, 0)
+    fraction = Fraction(x) * Fraction(y) / Fraction(fmt.eps)
+    assert (found, flags) == (1 + fmt.eps * (fraction * 2**52 >= 2**52 - random), 1)
 
 
 # -- what stays ------------------------------------------------------------------------------------------------------

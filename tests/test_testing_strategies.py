@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import Format, bits, reference
-from softfloat.testing import strategies
+from softfloat.testing import distributions, strategies
 
 FORMATS = [
     softfloat.float16,
@@ -150,3 +150,8 @@ def test_errors_name_the_argument() -> None:
         strategies.near_ties("float8_e8m0fnu", "add")
     with pytest.raises(ValueError, match="fmt must have at least five binades"):
         strategies.near_ties("float4_e2m1fn", "add")
+
+
+def test_edges_of_a_format_of_two_codes() -> None:
+    fmt = Format("two", exponent_bits=1, mantissa_bits=0, bias=0, nan="fn", signed=False, zero=False, subnormals=False)
+    assert distributions.edges(fmt).tolist() == [0, 1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
+import inspect
 import io
 import os
 import zipfile
@@ -608,6 +610,18 @@ def test_the_package_offers_its_parts() -> None:
     with pytest.raises(AttributeError, match="nothing"):
         _ = testing.nothing
     assert set(testing.__all__) <= set(dir(testing))
+
+
+def test_type_checkers_know_the_parts_of_the_package() -> None:
+    """They see an import for each part, and nothing that would make up others."""
+    module = ast.parse(inspect.getsource(testing))
+    (seen,) = (node for node in module.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    parts = {
+        (node.module, name.asname) for node in seen.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }
+    offered = testing._EXPORTS.items()
+    assert parts == {(f"softfloat.testing.{home}", name) for home, names in offered for name in names}
+    assert not any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in module.body)
 
 
 # -- fuzzing ---------------------------------------------------------------------------------------------------------

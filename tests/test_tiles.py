@@ -139,6 +139,27 @@ def test_sums(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatc
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.sum, **options)
 
 
+@pytest.mark.parametrize(
+    ("inner", "outer"),
+    [
+        ("float16", "bfloat16"),  # fewer fraction bits
+        ("float16", Format("e5m10_no_subnormals", exponent_bits=5, mantissa_bits=10, subnormals=False)),
+        ("float16", Format("e8m10_unsigned", exponent_bits=8, mantissa_bits=10, signed=False)),
+        ("float16", Format("e4m12", exponent_bits=4, mantissa_bits=12, bias=13)),  # only a smaller largest number
+        ("float16", Format("e5m10_small", exponent_bits=5, mantissa_bits=10, bias=14)),  # only larger subnormals
+    ],
+    ids=str,
+)
+def test_chunks_whose_sums_the_outer_format_does_not_hold(
+    inner: str, outer: Format | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = chunked(16, inner, outer)
+    rng = np.random.default_rng(5)
+    for scale in (1.0, 2.0**-10, 300.0):
+        a, b = (drawn(rng, Format.from_name(inner), shape, scale) for shape in ((32, 64), (64, 32)))
+        both_ways(monkeypatch, a, b, inner, how)
+
+
 @pytest.mark.skipif(not all(_tiling.available()), reason="needs FMA and F16C, and the JIT")
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> None:

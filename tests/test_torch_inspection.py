@@ -486,6 +486,9 @@ def test_as_a_table() -> None:
     assert " ".join(headings) == "numbers zero < 2^-24 < 2^-25 not finite exponents"
     shares = "20 % 33.3 % 0 % 1 -25 to 1"
     assert [" ".join(row) for row in rows] == [f"<w> 5 {shares}", "b 0 0 % 0 % 0 % 0", f"all 5 {shares}"]
+    printed = str(found).splitlines()
+    assert [" ".join(line.split()) for line in printed] == [" ".join(words) for words in (title, headings, *rows)]
+    assert len({line.index("%") for line in printed[2:]}) == 1
     html = found._repr_html_()
     assert "&lt;w&gt;" in html
     assert "<w>" not in html

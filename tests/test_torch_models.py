@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +13,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch.utils.checkpoint import checkpoint  # noqa: E402 -- after the skip
 
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import accumulators, bits  # noqa: E402
@@ -357,6 +361,129 @@ def test_emulation_may_be_inside_or_outside_of_autocast() -> None:
     assert identical(*found)
 
 
+def test_casts_that_autocast_keeps_do_not_pass_the_borders() -> None:
+    """1 + 2^-12 rounds to 1 natively, and here up to 1 + 2^-10 or down to 1; a cast is kept as long as the autocast block."""
+    model = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        model.weight.fill_(1 + 2**-12)
+    one, up, down = torch.ones(1, 1), 1 + 2**-10, 1.0
+    upwards, downwards = (softfloat.Environment(rounding=f"toward_{side}") for side in ("positive", "negative"))
+    with torch.autocast("cpu", dtype=HALF):
+        assert model(one).item() == down
+        with emulate(upwards):
+            assert model(one).item() == up
+            with emulate(downwards):
+                assert model(one).item() == down
+            assert model(one).item() == up
+        assert model(one).item() == down
+        with emulate(upwards), torch.autocast("cpu", dtype=HALF):
+            assert model(one).item() == up
+        assert model(one).item() == down
+
+
+# -- activation checkpointing ----------------------------------------------------------------------------------------
+
+
+class Sketch(nn.Module):
+    """Two layers, of which the first also works outside of the checkpoint; says what activations it had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.seen: list[Any] = []
+
+    def within(self, x: Any) -> Any:
+        x = F.dropout(torch.tanh(self.first(x)), 0.25)
+        self.seen.append(x.detach().clone())
+        return self.second(x) * x
+
+    def forward(self, x: Any, reentrant: bool | None, nested: bool) -> Any:
+        def run(function: Any, x: Any) -> Any:
+            return function(x) if reentrant is None else checkpoint(function, x, use_reentrant=reentrant)
+
+        x = self.first(x)
+        if nested:
+            x = run(lambda x: run(self.within, x) * 1.5, x)
+        return run(self.within, run(self.within, x)).float().sum()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("cast", ["half", "autocast", "autocast around backward"])
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_activations_computed_again_have_the_bits_of_the_forward_pass(reentrant: bool, cast: str, nested: bool) -> None:
+    torch.manual_seed(0)
+    model, x = Sketch(), torch.randn(16, 8)
+    if cast == "half":
+        model, x = model.half(), x.half()
+    x.requires_grad_()
+    environment = softfloat.Environment(rounding="stochastic", seed=5)
+    autocast = torch.autocast("cpu", dtype=HALF, enabled=cast != "half")
+    original = torch.utils.checkpoint.CheckpointFunction
+    with emulate(environment):
+        with autocast:
+            loss = model(x, reentrant, nested)
+            regions, before = len(model.seen), environment.next_stream()
+            if cast == "autocast around backward":
+                loss.backward()
+        if cast != "autocast around backward":
+            loss.backward()
+    assert environment.next_stream() > before
+    again = model.seen[regions:]
+    assert len(again) >= regions
+    for tensor in again:
+        assert any(identical([tensor], [first]) for first in model.seen[:regions])
+    assert torch.utils.checkpoint.CheckpointFunction is original
+
+
+def test_gradients_with_checkpoints_are_those_without() -> None:
+    found = []
+    for reentrant in (None, False):
+        torch.manual_seed(0)
+        model = Sketch().half()
+        x = torch.randn(16, 8).half().requires_grad_()
+        with emulate(softfloat.Environment(rounding="stochastic", seed=5)):
+            model(x, reentrant, False).backward()
+        found.append([x.grad, *(p.grad for p in model.parameters())])
+    assert identical(*found)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_emulations_within_checkpoints_draw_the_same_numbers_again(reentrant: bool) -> None:
+    environment, seen = softfloat.Environment(rounding="stochastic", seed=2), []
+
+    def function(x: Any) -> Any:
+        with emulate(environment):
+            y = x * x
+        seen.append((y * 0.3).detach().clone())
+        return y * x
+
+    x = torch.linspace(1, 2, 64).half().requires_grad_()
+    with emulate(environment):
+        checkpoint(function, x, use_reentrant=reentrant).sum().backward()
+    assert len(seen) == 2
+    assert identical(seen[:1], seen[1:])
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpointed_function_that_runs_other_operations_is_refused(reentrant: bool) -> None:
+    calls: list[int] = []
+
+    def function(x: Any) -> Any:
+        calls.append(1)
+        return x * x if len(calls) == 1 else (x + x) * x
+
+    for seed in (1, None):
+        calls.clear()
+        x = torch.ones(2, dtype=HALF, requires_grad=True)
+        with emulate(softfloat.Environment(seed=seed)):
+            y = checkpoint(function, x, use_reentrant=reentrant, **({} if reentrant else {"determinism_check": "none"}))
+            if seed is None:
+                y.sum().backward()
+            else:
+                with pytest.raises(UnemulatedOperatorError, match="computes add where its first run computed mul"):
+                    y.sum().backward()
+
+
 def test_accumulated_gradients_round_each_time() -> None:
     p = nn.Parameter(torch.ones(1, dtype=HALF))
     with emulate():
@@ -468,3 +595,59 @@ def test_modules_in_records() -> None:
     assert forward == [("aten.addmm.default", "Attention.projection"), *[("aten.bmm.default", "Attention")] * 2]
     backward = [o.module for o in emulation.trace if o.backward and o.operator == "aten.mm.default"]
     assert set(backward) == {"Attention.projection"}
+
+
+class Block(nn.Module):
+    """A layer behind which modules return their argument, one that is called by keyword, and arithmetic of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projection = nn.Linear(3, 3)
+        self.same = nn.Sequential(nn.Identity(), nn.Dropout(0.5).eval(), nn.Flatten())
+        self.last = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(input=self.same(self.projection(x)) * 2)
+
+
+@pytest.mark.parametrize("run", ["plain", "reentrant", "not reentrant", "another block"])
+def test_backward_is_booked_to_the_module_that_computed(run: str) -> None:
+    net, x = Block().half(), torch.ones(4, 3, dtype=HALF, requires_grad=True)
+    forward = emulate(record=True)
+    backward = emulate(record=True) if run == "another block" else forward
+    with forward:
+        y = net(x) if "reentrant" not in run else checkpoint(net, x, use_reentrant=run == "reentrant")
+        loss = y.sum()
+        if backward is forward:
+            loss.backward()
+    if backward is not forward:
+        with backward:
+            loss.backward()
+    found = {(o.operator, o.module) for o in backward.trace if o.backward}
+    gradients = {"aten.mm.default", "aten.sum.dim_IntList", "aten.mul.Tensor"}
+    assert {x for x in found if x[0] in gradients} == {
+        *itertools.product(("aten.mm.default", "aten.sum.dim_IntList"), ("Block.projection", "Block.last")),
+        ("aten.mul.Tensor", "Block"),
+    }
+    again = {x for x in found if x[0] == "aten.addmm.default"}
+    assert again <= {("aten.addmm.default", "Block.projection"), ("aten.addmm.default", "Block.last")}
+    assert bool(again) == ("reentrant" in run)
+
+
+def test_modules_of_other_threads_are_not_entered() -> None:
+    """Hooks on modules are every thread's; what this one computes is in none."""
+    x, entered, computed = torch.ones(2, dtype=HALF), threading.Event(), threading.Event()
+
+    class Waits(nn.Module):
+        def forward(self) -> None:
+            entered.set()
+            computed.wait(10)
+
+    with emulate(record=True) as emulation:
+        thread = threading.Thread(target=Waits())
+        thread.start()
+        entered.wait(10)
+        x + x
+        computed.set()
+        thread.join()
+    assert [o.module for o in emulation.trace] == [""]

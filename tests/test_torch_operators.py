@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import math
 import pickle
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from functorch.compile import aot_function  # noqa: E402 -- after the skip
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402 -- after the skip
+from torch.export import export  # noqa: E402 -- after the skip
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402 -- after the skip
 
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import accumulators, bits, reference  # noqa: E402
@@ -513,6 +520,21 @@ def test_accumulators_by_format_and_by_environment() -> None:
         ones @ ones.T
 
 
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_accumulators_that_take_other_formats_are_refused(by: str) -> None:
+    x = torch.ones(2, 2, dtype=BRAIN)
+    how = accumulators.amp("half")
+    block = emulate(matmul=how) if by == "argument" else emulate(softfloat.Environment(accumulator=how))
+    name = "matmul" if by == "argument" else "the environment's accumulator"
+    message = (
+        rf"^{name} must take bfloat16 tensors, and amp\('float16'\) takes float16; .* \(in aten\.mm\.default, no module"
+    )
+    with block, pytest.raises(UnemulatedOperatorError, match=message):
+        x @ x
+    with emulate(convolution=how), pytest.raises(UnemulatedOperatorError, match="convolution must take bfloat16"):
+        F.conv1d(x[None], x[None])
+
+
 def test_sums_are_drawn_only_where_an_accumulator_says_so() -> None:
     """By itself, stochastic rounding is of results in half; single stays at nearest even, as on the IPU."""
     x, y = half(8, 300), half(300, 8, seed=1)
@@ -549,6 +571,8 @@ WRITERS: dict[str, Callable[..., Any]] = {
     "fill_": lambda t, y: t.fill_(0.1),
     "masked_fill_": lambda t, y: t.masked_fill_(y > 0, 0.1),
     "index_put_": lambda t, y: t.index_put_((torch.tensor([0, 0, 1]),), y[:3], accumulate=True),
+    "assigned": lambda t, y: (t.__setitem__((slice(1, 3), 0), 0.1), t)[1],
+    "assigned by mask": lambda t, y: (t.__setitem__(y > 0, 0.1), t)[1],
     "float32 into it": lambda t, y: t.add_(y.float() * 1.001),
     "foreach": lambda t, y: (torch._foreach_add_([t], [y], alpha=0.1), t)[1],
     "out=add": lambda t, y: torch.add(y, y, out=t),
@@ -595,6 +619,41 @@ def test_out_is_resized() -> None:
         assert torch.mm(x, x.T, out=torch.empty(0, dtype=HALF)).shape == (4, 4)
         with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
             x[0].clone().add_(x)
+
+
+def test_numbers_that_are_assigned() -> None:
+    """PyTorch rounds them to nearest before any operator: 0.1 down, and 1e9 to infinity."""
+    plain = torch.Tensor.__setitem__
+    x = torch.zeros(4, dtype=HALF)
+    with emulate(softfloat.Environment(rounding="toward_positive", overflow="saturate")) as emulation:
+        x[0] = 0.1
+        x[torch.tensor([False, True, False, False])] = 1e9
+        x[2] = -math.inf
+        x[3] = True
+        wide = torch.zeros(1)
+        wide[0] = 0.1
+    assert codes(x).tolist() == [0x2E67, 0x7BFF, 0xFC00, 0x3C00]
+    assert wide.item() == torch.tensor(0.1).item()
+    assert emulation.environment.status.flags & softfloat.Flags.OVERFLOW
+    assert torch.Tensor.__setitem__ is plain
+    assert "__setitem__" not in vars(torch.Tensor)
+
+
+def test_functions_of_elements_are_refused() -> None:
+    x = half(3)
+    with emulate():
+        for write in (lambda: x.apply_(lambda a: a / 3), lambda: x.map_(x, lambda a, b: a / 3)):
+            with pytest.raises(UnemulatedOperatorError, match="use operators, or float32"):
+                write()
+        assert torch.ones(1).apply_(lambda a: a + 1).item() == 2
+    assert x.apply_(lambda a: 2.0).tolist() == [2, 2, 2]
+
+
+def test_sums_into_narrow_tensors() -> None:
+    """In the format of what they are written to."""
+    wide = torch.full((4096,), 1.0)
+    with emulate(matmul=accumulators.fma):
+        assert torch.sum(wide, 0, out=torch.empty((), dtype=HALF)).item() == 2048
 
 
 def test_results_keep_the_layout_of_operands() -> None:
@@ -797,6 +856,8 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "embedding bag": (lambda x: F.embedding_bag(torch.tensor([[0]]), x), "Embedding"),
     "inverse": (lambda x: torch.ops.aten.linalg_inv_ex(x), "float32"),
     "complex": (lambda x: torch.complex(x, x), "float32"),
+    "another dtype for products": (lambda x: torch.mm(x, x, out_dtype=torch.float32), "cast the result"),
+    "sparse": (lambda x: x.float().to_sparse().half(), "must be dense"),
     "float8 arithmetic": (lambda x: x.to(torch.float8_e5m2) * 2, "cast first"),
 }  # fmt: skip
 
@@ -817,6 +878,68 @@ def test_refusals_name_the_module() -> None:
         net(half(1, 3, 8))
     with emulate(), torch.no_grad(), pytest.raises(UnemulatedOperatorError, match="set_fastpath_enabled"):
         net.eval()(half(1, 3, 8))
+
+
+HANDED_OVER: dict[str, Callable[[Any, Any], Any]] = {
+    "thread": lambda pool, f: in_thread(f),
+    "thread of a thread": lambda pool, f: in_thread(lambda: in_thread(f)),
+    "new pool": lambda pool, f: ThreadPoolExecutor(1).submit(f).result(),
+    "old pool": lambda pool, f: pool.submit(f).result(),
+    "old pool, map": lambda pool, f: next(pool.map(lambda _: f(), [0])),
+    "asyncio": lambda pool, f: asyncio.run(asyncio.to_thread(f)),
+}
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    """What a thread of its own returns."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+@pytest.mark.parametrize("way", HANDED_OVER)
+def test_threads_of_a_block_do_not_compute_natively(way: str) -> None:
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+    x = torch.full((1,), 60000.0, dtype=HALF)
+
+    def emulated() -> float:
+        with emulate(softfloat.Environment(overflow="saturate")):
+            return (x + x).item()
+
+    def moved() -> float:
+        return (torch.stack([x.clone(), x]).to(HALF).float() + 1).sum().item()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: None).result()
+        hand_over = HANDED_OVER[way]
+        with emulate():
+            for native in (lambda: x + x, lambda: x @ x, lambda: x.float().half(), lambda: F.linear(x, x[None])):
+                with pytest.raises(UnemulatedOperatorError, match="open another, with an environment of its own"):
+                    hand_over(pool, native)
+            assert hand_over(pool, emulated) == 65504
+            assert hand_over(pool, moved) == 120002
+        assert hand_over(pool, lambda: (x + x).item()) == math.inf
+    assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)
+
+
+def test_a_thread_may_outlive_the_block_that_started_it() -> None:
+    x, ended = torch.full((1,), 60000.0, dtype=HALF), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        with emulate():
+            found = pool.submit(lambda: ended.wait(10) and (x + x).item())
+        ended.set()
+        assert found.result() == math.inf
 
 
 def test_tensors_elsewhere_are_refused() -> None:
@@ -904,6 +1027,95 @@ def test_threads_do_not_see_each_others_blocks() -> None:
     assert found[0] == 65504
     assert math.isnan(found[1])
     assert torch.compile is original
+
+
+TRACES: dict[str, Callable[[Any, Any], Any]] = {
+    "make_fx": lambda f, x: make_fx(f)(x),
+    "make_fx of shapes": lambda f, x: make_fx(f, tracing_mode="symbolic")(x),
+    "export": lambda f, x: torch.export.export(f, (x,)),
+    "export, strict": lambda f, x: torch.export.export(f, (x,), strict=True),
+    "export of another name": lambda f, x: export(f, (x,)),
+    "jit.trace": lambda f, x: torch.jit.trace(f, (x,)),
+    "fake tensors": lambda f, x: f(FakeTensorMode(allow_non_fake_inputs=True).from_tensor(x)),
+    "functional tensors": lambda f, x: aot_function(f, lambda graph, _: graph)(x.requires_grad_()),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's tracers
+@pytest.mark.parametrize("name", TRACES)
+def test_tracing_is_refused(name: str) -> None:
+    """A layer's `device` query is what made the process end: PyTorch takes no exceptions there."""
+    layer, x = torch.nn.Linear(2, 2).half(), half(2)
+    with emulate(), pytest.raises(UnemulatedOperatorError, match="trace outside of emulate, and run inside"):
+        TRACES[name](layer, x)
+    with pytest.raises(UnemulatedOperatorError, match="ProxyTorchDispatchMode"):
+        make_fx(emulate()(lambda x: x * 3))(x)
+
+
+def test_traced_graphs_run() -> None:
+    """One rounding of 60000 + 60000, and it is emulated."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + x
+
+    x = torch.full((1,), 60000.0, dtype=HALF)
+    graphs = [make_fx(Net())(x), torch.export.export(Net(), (x,)).module(), torch.fx.symbolic_trace(Net())]
+    with emulate(softfloat.Environment(overflow="saturate")):
+        assert [graph(x).item() for graph in graphs] == [65504] * 3
+    with pytest.warns(DeprecationWarning, match=r"torch.jit.trace"):
+        graph = torch.jit.trace(torch.nn.Conv1d(2, 3, 2).half(), half(1, 2, 4))
+    y = half(1, 2, 4, seed=3)
+    with emulate(softfloat.Environment(rounding="toward_positive")), torch.no_grad():
+        assert same(graph(y), F.conv1d(y, graph.weight, graph.bias))
+
+
+class Pair(torch.Tensor):
+    """A tensor that consists of another."""
+
+    @staticmethod
+    def __new__(cls, held: Any) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=torch.float32)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __tensor_flatten__(self) -> Any:
+        return ["held"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return cls(func(*[x.held if isinstance(x, cls) else x for x in args], **(kwargs or {})))
+
+
+class Own(torch.Tensor):
+    """A tensor that hands on what it is asked to compute."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+def test_tensors_with_a_dispatch_of_their_own() -> None:
+    """What a class computes with the tensors it consists of is emulated, whatever dtype it shows."""
+    x = torch.full((1,), 60000.0, dtype=HALF)
+    nested = torch.nested.nested_tensor([x, x], layout=torch.jagged)
+    with emulate(softfloat.Environment(overflow="saturate")):
+        assert (Pair(x) + Pair(x)).held.item() == 65504
+        assert (nested + nested).values().tolist() == [65504, 65504]
+        with pytest.raises(UnemulatedOperatorError, match="Own computes in a __torch_dispatch__"):
+            x.as_subclass(Own) + x
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of PyTorch's own decompositions
+def test_queries_have_no_numbers() -> None:
+    """Forward differentiation asks whether tensors share memory."""
+    x = half(3)
+    with emulate(record=True) as emulation:
+        value, tangent = torch.func.jvp(lambda x: x * x, (x,), (torch.ones_like(x),))
+    assert same(value, x * x)
+    assert same(tangent, x + x)
+    assert {o.function for o in emulation.trace} <= {"mul", "add"}
 
 
 def test_operators_that_have_no_kernel_are_taken_apart() -> None:

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,69 @@ def test_decompositions() -> None:
     x = torch.ones(2, 2)
     assert torch.equal(parts(x, x), torch.full((2, 2), 2.0))
     assert _private.decomposition(ATEN.mm.default) is None
+
+
+def test_queries() -> None:
+    """Operators of others may compute what they return."""
+    assert _private.asks(ATEN._has_same_storage_numel.default)
+    assert _private.asks(torch.ops.prim.device.default)
+    assert not _private.asks(ATEN.add.Tensor)
+    assert not _private.asks(ATEN.topk.default)
+    assert not _private.asks(ATEN._foreach_add_.List)
+    with torch.library._scoped_library("softfloat_tests", "FRAGMENT") as library:
+        library.define("mean(Tensor x) -> float")
+        assert not _private.asks(torch.ops.softfloat_tests.mean.default)
+
+
+def test_what_traces_is_noticed() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x, seen = torch.ones(1), []
+
+    class Spy(_private.DispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            if _private.schema_name(func) == "neg":
+                seen.append(_private.tracer(_private.dispatching(types)))
+            return func(*args, **(kwargs or {}))
+
+    with Spy():
+        torch.nn.Parameter(x).neg()
+        FakeTensorMode().from_tensor(x).neg()
+        with FakeTensorMode():
+            torch.empty(1).neg()
+
+    def within(x: Any) -> Any:
+        with Spy():
+            return x.neg()
+
+    make_fx(within)(x)
+    assert seen == ["", "FakeTensor", "FakeTensor", "ProxyTorchDispatchMode"]
+
+
+def test_nodes_of_the_graph_are_numbered_and_keep_notes() -> None:
+    x, seen = torch.ones(2, requires_grad=True), []
+    start = torch.autograd._get_sequence_nr()
+    y = x * 2
+    middle = torch.autograd._get_sequence_nr()
+    z = y.sum()
+    assert start <= y.grad_fn._sequence_nr() < middle <= z.grad_fn._sequence_nr()
+    y.grad_fn.metadata["note"] = "kept"
+    y.register_hook(lambda gradient: seen.append(torch._C._current_autograd_node().metadata["note"]))
+    z.backward()
+    assert seen == ["kept"]
+
+
+def test_what_is_replaced_is_put_back() -> None:
+    with package.emulate():
+        replaced = dict(_private._PATCH._replaced)
+        names = {name for _, name in replaced}
+        assert {"CheckpointFunction", "_checkpoint_without_reentrant_generator", "__setitem__", "submit"} <= names
+        for (owner, name), (original, _) in replaced.items():
+            assert getattr(owner, name) is not original
+    for (owner, name), (original, own) in replaced.items():
+        assert getattr(owner, name) is original
+        assert (name in vars(owner)) == own
 
 
 def test_backward_is_noticed() -> None:
@@ -117,7 +181,12 @@ def test_every_operator_of_the_tables_exists() -> None:
     """In this version of PyTorch or in another: few names are missing in any."""
     names = {*_tables.INSIDE_DOUBLE, *_tables.INSIDE_SINGLE, *_tables.FILLS, *_tables.FACTORIES, *_tables.NORMS, *STEPS}
     names |= {*PRODUCTS, *CONVOLUTIONS, *_tables.MOVES, *_tables.ADVICE}
-    missing = {x for x in names if not hasattr(ATEN, x) and not hasattr(ATEN, f"{x}_")}
+    missing = set()
+    for name in names:
+        namespace, _, plain = name.rpartition(".")
+        there = getattr(torch.ops, namespace or "aten")
+        if not hasattr(there, plain) and not hasattr(there, f"{plain}_"):
+            missing.add(name)
     assert len(missing) <= 12, sorted(missing)
 
 

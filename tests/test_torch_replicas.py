@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from softfloat import Environment, Flags, Rounding, StochasticRounding, accumulators, bits  # noqa: E402 -- after the skip
-from softfloat.torch import Operation, OperatorTrap, emulate  # noqa: E402
+from softfloat.torch import Operation, OperatorTrap, UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.replicas import Replicas  # noqa: E402
 
 nn = torch.nn
@@ -282,3 +283,28 @@ def test_a_batch_for_each() -> None:
     replicas = Replicas(model(), optimiser, 2, environment=Environment(seed=0))
     with pytest.raises(ValueError, match="batches must have one for each of 2 replicas, got 3"):
         replicas.step(loss, batches(3))
+
+
+# -- PyTorch's own ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def group(tmp_path: Any) -> Iterator[None]:
+    """One process."""
+    if not torch.distributed.is_available():
+        pytest.skip("PyTorch without torch.distributed")
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.filterwarnings("ignore:Guessing device")
+def test_gradients_are_not_summed_natively_by_other_processes(group: None) -> None:
+    x = torch.ones(2, 3, dtype=torch.float16)
+    with emulate():
+        replica = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3).half())  # broadcasts
+        with pytest.raises(UnemulatedOperatorError, match=r"float32_parameters.*Replicas \(in c10d\.allreduce_"):
+            replica(x).sum().backward()
+        everywhere = [torch.zeros_like(x)]
+        torch.distributed.all_gather(everywhere, x)
+        assert torch.equal(everywhere[0], x)

@@ -408,6 +408,7 @@ def test_a_product_within_a_module_backward() -> None:
     assert found.scale == 2.0**7
     assert found.trap is not None
     assert (found.trap.operator, found.trap.module) == ("aten.mm.default", "Sequential.1")
+    assert "in aten.mm.default, module Sequential.1, backward" in str(found)
 
 
 def test_the_limit() -> None:

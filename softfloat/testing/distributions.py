@@ -57,6 +57,7 @@ def edges(fmt: Format | str | Number) -> Codes:
         codes.add(form.nan_code)
     if form.nan == "ieee" and form.mantissa_bits > 1:
         codes |= {form.inf_code | 1, form.nan_code | 1, form.nan_code | (form.nan_code - form.inf_code - 1)}
+    codes = {code for code in codes if 0 <= code < 1 << form.bits}  # formats of a bit or two have no neighbours
     signed = {code ^ form.sign_bit for code in codes}
     return np.array(sorted(codes | signed), form.dtype)
 

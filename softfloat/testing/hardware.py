@@ -368,7 +368,6 @@ FAMILIES = {
 
 def with_exponents(fmt: Format, exponents: Codes, random: np.random.Generator) -> Codes:
     """Codes of about these exponents, as far as the format goes, of any sign and fraction; few bits set in half of them."""
-    assert fmt.bias is not None
     shape = exponents.shape
     biased = np.clip(exponents + fmt.bias, 0, fmt.max_code >> fmt.mantissa_bits)
     any_fraction = random.integers(0, 1 << fmt.mantissa_bits, shape)

@@ -478,7 +478,7 @@ def identify(
     if nan not in NAN_MODES:
         raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_MODES))}, got {nan!r}")
     for name, fmt in (("formats", pair[0]), ("formats", pair[1]), ("partials", memory), ("output", target)):
-        if not (fmt.zero and fmt.signed and fmt.bias is not None):
+        if not (fmt.zero and fmt.signed):
             raise ValueError(f"{name} must have a sign and a zero, and {fmt.name} has not")
     say = progress or (lambda _: None)
     asked = Asked(unit, pair, memory, target, int(length))
@@ -506,8 +506,8 @@ def identify(
     everything = asked.everything()
     few = _every(everything, 300)
     likely = [x for x in tried if not judge.wrong(x, few)[1].any()]
-    fits = judge.fitting(likely, everything)
-    fits = [x for i, x in enumerate(fits) if x.accumulator not in [y.accumulator for y in fits[:i]]]
+    named = {(x.accumulator.name, x.accumulator): x for x in reversed(judge.fitting(likely, everything))}
+    fits = list(named.values())[::-1]
     judged = len(tried)
     if not fits:
         say("a description")

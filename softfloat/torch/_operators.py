@@ -17,7 +17,7 @@ from softfloat.torch._pointwise import STEPS
 from softfloat.torch._products import CONVOLUTIONS, PRODUCTS
 from softfloat.torch._unit import Unit
 
-__all__ = ["Plan", "involved", "planned"]
+__all__ = ["Plan", "computes", "involved", "planned", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -47,6 +47,20 @@ def involved(arguments: Iterable[Any]) -> bool:
 def touches(args: Arguments, kwargs: Keywords) -> bool:
     """`involved`, for an operator's arguments."""
     return involved(args) or bool(kwargs and involved(kwargs.values()))
+
+
+def computes(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
+    """Whether an operator on narrow tensors does more than move and compare elements."""
+    if not touches(args, kwargs):
+        return False
+    plan = planned(operator)
+    if plan is cast:
+        return kwargs.get("dtype") in NARROW and kwargs.get("dtype") != args[0].dtype
+    if plan is copy_:
+        return bool(args[0].dtype != args[1].dtype)
+    if plan is joined:
+        return len({x.dtype for x in args[0]}) > 1
+    return plan is not native and plan is not move and _private.decomposition(operator) is None
 
 
 # -- promotion -------------------------------------------------------------------------------------------------------
@@ -175,6 +189,8 @@ def cast(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
         return operator(*args, **kwargs)
     if dtype not in FORMATS or source.dtype.is_complex:
         raise UnsupportedArguments(f"casts from {source.dtype} to {dtype} are not emulated")
+    if source.layout != torch.strided:
+        raise UnsupportedArguments(f"tensors must be dense, got one laid out as {source.layout}")
     options = {"memory_format": kwargs.get("memory_format") or torch.preserve_format, "dtype": dtype}
     device = kwargs.get("device")
     if device is not None and torch.device(device).type != "cpu":
@@ -248,7 +264,13 @@ def product(
     unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, handler: Callable[..., Any], in_place: bool
 ) -> Any:
     """Products and sums of products by an accumulator."""
+    if any(isinstance(x, torch.dtype) for x in args):
+        raise UnsupportedArguments(
+            "argument out_dtype is not emulated; cast the result, or the operands to float32 first"
+        )
     wanted = kwargs.get("dtype")
+    if wanted is None and handler is PRODUCTS["sum"] and "out" in kwargs and kwargs["out"].dtype in LOW:
+        wanted = kwargs["out"].dtype
     if wanted is not None and wanted in LOW and args[0].dtype not in NARROW:
         args = [unit.cast(args[0], wanted), *args[1:]]
     dtypes = {x.dtype for x in args if isinstance(x, torch.Tensor)}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from typing import Any, NamedTuple, Protocol
 
 import torch
+import torch.export
 from torch._ops import OpOverload
-from torch.autograd.graph import register_multi_grad_hook
 from torch.nn.modules.module import register_module_forward_hook
+from torch.utils import checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.module_tracker import ModuleTracker
@@ -21,16 +23,23 @@ from torch.utils.module_tracker import ModuleTracker
 __all__ = [
     "DispatchMode",
     "OpOverload",
+    "Region",
     "Tracker",
     "argument_names",
+    "asks",
     "attention_in_its_dtype",
-    "compiled_calls",
     "decomposition",
+    "dispatching",
     "found_infinite",
     "in_backward",
+    "innermost",
     "is_view",
+    "modes_below",
+    "patched",
     "raise_scale",
     "schema_name",
+    "takes_itself_apart",
+    "tracer",
     "written",
 ]
 
@@ -75,74 +84,117 @@ def decomposition(operator: OpOverload) -> Callable[..., Any] | None:
     return operator.decompose if operator.has_kernel_for_dispatch_key(key) else None
 
 
+TRACERS = ("FAKE", "PROXY", "FUNCTIONAL")
+"""PyTorch's own modes, which are called after all others: they see what an emulation is made of, not the operator."""
+
+
+def dispatching(types: Iterable[type]) -> list[type]:
+    """Of the operands' types, those that have a `__torch_dispatch__` of their own."""
+    return [x for x in types if x.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl]  # type: ignore[attr-defined]
+
+
+modes_below = torch._C._len_torch_dispatch_stack
+"""How many modes are in force, PyTorch's own included; the one that is being asked is not."""
+
+
+def tracer(types: Iterable[type]) -> str:
+    """What records operators here instead of computing numbers, by name; empty where nothing does. `types`: of `dispatching`."""
+    for kind in types:
+        if kind.__module__.startswith("torch._subclasses."):
+            return kind.__name__
+    if modes_below():
+        for name in TRACERS:
+            mode = torch._C._get_dispatch_mode(getattr(torch._C._TorchDispatchModeKey, name))
+            if mode is not None:
+                return type(mode).__name__
+    return ""
+
+
+def takes_itself_apart(kind: type) -> bool:
+    """Whether tensors of a class consist of others, which its `__torch_dispatch__` computes with."""
+    return hasattr(kind, "__tensor_flatten__")
+
+
+def asks(operator: OpOverload) -> bool:
+    """Whether an operator only asks for what is not a number: its schema has no tensor to return or to write to."""
+    if operator.namespace not in ("aten", "prim") or written(operator):
+        return False
+    return not any("Tensor" in str(x.type) for x in operator._schema.returns)
+
+
 def in_backward() -> bool:
     """Whether the autograd engine is running in this thread."""
     return int(torch._C._current_graph_task_id()) != -1
 
 
-MOST_HOOKS = 1 << 14  # of past modules, to be taken down at the end: older ones are those of graphs long gone
+MODULE = "softfloat module"
+"""Where a node of the graph keeps the module that made it."""
 
 
-class Names(dict[str, None]):
-    """A set that remembers the order."""
+def _book(output: Any, module: str, start: int) -> None:
+    """Tell the nodes that lead to an output, and were made from `start` on, that a module made them; its parts have told theirs."""
+    nodes = [x.grad_fn for x in tree_leaves(output) if isinstance(x, torch.Tensor)]
+    seen: set[Any] = set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen or node._sequence_nr() < start:
+            continue
+        seen.add(node)
+        node.metadata.setdefault(MODULE, module)
+        nodes.extend(each for each, _ in node.next_functions)
 
-    def add(self, name: str) -> None:
-        self[name] = None
 
-    def remove(self, name: str) -> None:
-        del self[name]
+class Entry(NamedTuple):
+    """A module being executed: its path, the backward pass that entered it (-1: none), the number of the graph's next node."""
 
-
-def _computed(tree: Any) -> list[torch.Tensor]:
-    """Tensors that autograd computed: `torch.autograd.grad` does not stand the tracker's hooks on leaves."""
-    return [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.grad_fn is not None]
+    module: str
+    task: int
+    start: int
 
 
 class Tracker(ModuleTracker):
-    """A `ModuleTracker` that knows which module was entered last, and does not grow with every step."""
+    """A `ModuleTracker` that goes by the nodes of the graph: in the backward pass the module is the one that made the node being run.
+
+    Hooks on tensors cannot tell modules apart that return their argument. A module leaves its nodes their owner when it
+    is left: those that its parts have are taken by then.
+    """
 
     _fw_post_handle: Any
 
     def __init__(self) -> None:
         super().__init__()
-        self._hooks: Any = deque(maxlen=MOST_HOOKS)
+        self._entries: list[Entry] = []
+        self._thread = 0
 
     def __enter__(self) -> Tracker:
         """Modules are left by exceptions, too."""
+        self._thread = threading.get_ident()
+        self._entries.clear()
         super().__enter__()
         self._fw_post_handle.remove()
         self._fw_post_handle = register_module_forward_hook(self._fw_post_hook, always_call=True)
         return self
 
     def _fw_pre_hook(self, mod: Any, input: Any) -> None:
-        super()._fw_pre_hook(mod, _computed(input))
+        if threading.get_ident() == self._thread:  # hooks are every thread's
+            task, start = torch._C._current_graph_task_id(), torch.autograd._get_sequence_nr()
+            self._entries.append(Entry(self._get_mod_name(mod), task, start))
 
     def _fw_post_hook(self, mod: Any, input: Any, output: Any) -> None:
-        """Backward, a module is entered with the first gradient of its outputs: of all, PyTorch does not call for what `backward` starts from."""
-        super()._fw_post_hook(mod, (), ())
-        outputs = _computed(output)
-        if outputs:
-            enter = self._get_append_fn(self._get_mod_name(mod), True)
-            self._hooks.append(register_multi_grad_hook(outputs, enter, mode="any"))
-
-    @property
-    def parents(self) -> Any:
-        """Names of the modules being executed, in the order they were entered."""
-        return self._names
-
-    @parents.setter
-    def parents(self, names: Iterable[str]) -> None:
-        self._names = Names.fromkeys(names)
+        if threading.get_ident() != self._thread or not self._entries:
+            return
+        entry = self._entries[-1]
+        if entry.module == self._get_mod_name(mod):  # not one that was entered before the tracker was
+            self._entries.pop()
+            _book(output, entry.module, entry.start)
 
     def innermost(self) -> str:
-        """The module entered last among those that contain no other; empty outside modules.
-
-        Backward, a module whose inputs need no gradient is never left, and one that contains others is entered after
-        them.
-        """
-        names = [name for name in self._names if name != "Global"]
-        leaves = [name for name in names if not any(other.startswith(f"{name}.") for other in names)]
-        return leaves[-1] if leaves else ""
+        """The module entered last in the forward or backward pass going on, else that of the node being run; empty outside modules."""
+        task = torch._C._current_graph_task_id()
+        if self._entries and self._entries[-1].task == task:
+            return self._entries[-1].module
+        node = torch._C._current_autograd_node() if task != -1 else None
+        return "" if node is None else node.metadata.get(MODULE, "")
 
 
 @contextmanager
@@ -156,7 +208,7 @@ def attention_in_its_dtype() -> Iterator[None]:
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(before)
 
 
-# -- the compiler ----------------------------------------------------------------------------------------------------
+# -- ways around -------------------------------------------------------------------------------------------------------
 
 
 def _eval_frame() -> Any:
@@ -164,25 +216,65 @@ def _eval_frame() -> Any:
     return sys.modules.get("torch._dynamo.eval_frame")
 
 
+class Session(Protocol):
+    """What an emulation does, in the thread where it is open, about PyTorch's and Python's ways around it."""
+
+    def refuse_compiled(self) -> None:
+        """Raise, where a compiler would be used."""
+
+    def refuse_traced(self) -> None:
+        """Raise, where a graph would be recorded."""
+
+    def refuse_mapped(self, dtype: torch.dtype) -> None:
+        """Raise, where elements are written one by one that the emulation would have to round."""
+
+    def assigned(self, value: float, dtype: torch.dtype) -> float:
+        """A number that becomes an element."""
+
+    def checkpointed(self, region: Region) -> AbstractContextManager[None]:
+        """Around each run of a function whose activations are computed again."""
+
+    def elsewhere(self) -> AbstractContextManager[Any]:
+        """Around what another thread runs for this one."""
+
+
+@dataclass
+class Region:
+    """A function whose activations are computed again: the operations of its first run, and the numbers they took."""
+
+    taken: list[tuple[str, int]] = field(default_factory=list)
+    complete: bool = False
+
+
 class _Patch:
-    """Functions of PyTorch replaced while any thread wants it, and put back when none does."""
+    """Functions of PyTorch and Python replaced while any thread wants it, and put back when none does."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._wanted = 0
-        self._replaced: dict[tuple[Any, str], Any] = {}
+        self._replaced: dict[tuple[Any, str], tuple[Any, bool]] = {}
+        self._made: dict[tuple[Any, str], tuple[Any, Any]] = {}
         self.here = threading.local()
 
-    def begin(self, refuse: Callable[[], None]) -> None:
-        """In this thread, from now on, call `refuse` where a compiler would be used."""
+    def begin(self, session: Session) -> None:
+        """In this thread, from now on, ask the session."""
         stack = self.here.__dict__.setdefault("stack", [])
         with self._lock:
             self._wanted += 1
-            self._replace(torch, "compile", lambda _: True)
+            self._replace(torch, "compile", self._uncompiled)
             frames = _eval_frame()
             if frames is not None:
-                self._replace(frames, "_callback_from_stance", lambda callback: callback is not None)
-        stack.append(refuse)
+                self._replace(frames, "_callback_from_stance", self._uncompiled)
+            self._replace(torch.export, "export", self._untraced)
+            self._replace(torch.jit, "trace", self._untraced)
+            self._replace(checkpoint, "CheckpointFunction", self._reentrant)
+            self._replace(checkpoint, "_checkpoint_without_reentrant_generator", self._without_reentrant)
+            self._replace(torch.Tensor, "__setitem__", self._assigned)
+            for name in ("apply_", "map_", "map2_"):
+                self._replace(torch.Tensor, name, self._mapped)
+            self._replace(threading.Thread, "start", self._started)
+            self._replace(ThreadPoolExecutor, "submit", self._submitted)
+        stack.append(session)
 
     def end(self) -> None:
         """Undo the last `begin` of this thread."""
@@ -190,43 +282,176 @@ class _Patch:
         with self._lock:
             self._wanted -= 1
             if not self._wanted:
-                for (owner, name), original in self._replaced.items():
-                    setattr(owner, name, original)
+                for (owner, name), (original, own) in self._replaced.items():
+                    if own:
+                        setattr(owner, name, original)
+                    else:
+                        delattr(owner, name)
                 self._replaced.clear()
 
-    def _replace(self, owner: Any, name: str, refused: Callable[[Any], bool]) -> None:
-        """Refuse what returns something that is refused; None stands for no compiler."""
-        if (owner, name) in self._replaced:
-            return
-        original = self._replaced[owner, name] = getattr(owner, name)
+    def innermost(self) -> Session | None:
+        """That of the innermost emulation open in this thread."""
+        stack = self.here.__dict__.get("stack")
+        return stack[-1] if stack else None
 
+    def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        if (owner, name) not in self._replaced:
+            original = getattr(owner, name)
+            self._replaced[owner, name] = original, name in vars(owner)
+            known, made = self._made.get((owner, name), (None, None))
+            if known is not original:  # which others may replace, too
+                made = make(original)
+                self._made[owner, name] = original, made
+            setattr(owner, name, made)
+
+    def _uncompiled(self, original: Any) -> Any:
+        """Refuse what returns a compiler; None stands for no compiler."""
+
+        @wraps(original)
         def refusing(*arguments: Any, **options: Any) -> Any:
             result = original(*arguments, **options)
-            stack = self.here.__dict__.get("stack")
-            if stack and refused(result):
-                stack[-1]()
+            session = self.innermost()
+            if session is not None and result is not None:
+                session.refuse_compiled()
             return result
 
-        setattr(owner, name, refusing)
+        return refusing
+
+    def _untraced(self, original: Any) -> Any:
+        """Refuse at once: what fails within makes PyTorch end the process in some versions."""
+
+        @wraps(original)
+        def refusing(*arguments: Any, **options: Any) -> Any:
+            session = self.innermost()
+            if session is not None:
+                session.refuse_traced()
+            return original(*arguments, **options)
+
+        return refusing
+
+    def _assigned(self, original: Any) -> Any:
+        """PyTorch makes a tensor of a number, in the dtype that it is assigned to, before any mode is asked."""
+
+        @wraps(original)
+        def __setitem__(tensor: torch.Tensor, index: Any, value: Any) -> None:
+            session = self.innermost()
+            if session is not None and isinstance(value, (int, float)):
+                value = session.assigned(value, tensor.dtype)
+            original(tensor, index, value)
+
+        return __setitem__
+
+    def _mapped(self, original: Any) -> Any:
+        """PyTorch calls a function of numbers, and stores what it returns without an operator."""
+
+        @wraps(original)
+        def mapped(tensor: torch.Tensor, *arguments: Any) -> Any:
+            session = self.innermost()
+            if session is not None:
+                session.refuse_mapped(tensor.dtype)
+            return original(tensor, *arguments)
+
+        return mapped
+
+    # -- activation checkpointing --
+
+    @contextmanager
+    def _run(self, region: Region) -> Iterator[None]:
+        session = self.innermost()
+        with nullcontext() if session is None else session.checkpointed(region):
+            yield
+
+    def _again(self, function: Any, region: Region) -> Any:
+        @wraps(function, updated=())
+        def again(*arguments: Any, **options: Any) -> Any:
+            with self._run(region):
+                return function(*arguments, **options)
+
+        return again
+
+    def _reentrant(self, original: Any) -> Any:
+        """The function is run by what stands in, both times."""
+
+        class Standing(original):
+            @staticmethod
+            def apply(function: Any, *arguments: Any) -> Any:
+                return original.apply(self._again(function, Region()), *arguments)
+
+        return Standing
+
+    def _without_reentrant(self, original: Any) -> Any:
+        """The function is run by the caller while the generator waits, and by the generator's own the second time."""
+
+        @wraps(original)
+        def generator(function: Any, *arguments: Any, **options: Any) -> Any:
+            region = Region()
+            with self._run(region):
+                yield from original(self._again(function, region), *arguments, **options)
+
+        return generator
+
+    # -- other threads --
+
+    def _caller(self) -> Session | None:
+        """The session that threads started here are told of: also that of a thread which was started so itself."""
+        return self.innermost() or self.here.__dict__.get("caller")
+
+    def _told(self, session: Session, function: Any) -> Any:
+        def told(*arguments: Any, **options: Any) -> Any:
+            outer, self.here.caller = self.here.__dict__.get("caller"), session
+            try:
+                with session.elsewhere():
+                    return function(*arguments, **options)
+            finally:
+                self.here.caller = outer
+
+        return told
+
+    def _started(self, original: Any) -> Any:
+        @wraps(original)
+        def start(thread: threading.Thread) -> None:
+            session = self._caller()
+            if session is not None:
+                thread.run = self._told(session, thread.run)  # type: ignore[method-assign]
+            original(thread)
+
+        return start
+
+    def _submitted(self, original: Any) -> Any:
+        """Threads of a pool may be older than the emulation."""
+
+        @wraps(original)
+        def submit(pool: Any, function: Any, /, *arguments: Any, **options: Any) -> Any:
+            session = self._caller()
+            return original(pool, function if session is None else self._told(session, function), *arguments, **options)
+
+        return submit
 
 
 _PATCH = _Patch()
 
 
+def innermost() -> Session | None:
+    """That of the innermost emulation open in this thread."""
+    return _PATCH.innermost()
+
+
 @contextmanager
-def compiled_calls(refuse: Callable[[], None]) -> Iterator[None]:
-    """Within it, in this thread, making or calling what `torch.compile` makes calls `refuse`, which raises."""
+def patched(session: Session) -> Iterator[None]:
+    """Within it, in this thread, ways around the emulation ask the session; casts that autocast keeps do not pass either border."""
     if torch.compiler.is_compiling():
-        refuse()
+        session.refuse_compiled()
     if _eval_frame() is not None:
         from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
         if get_eval_frame_callback() is not None:
-            refuse()
-    _PATCH.begin(refuse)
+            session.refuse_compiled()
+    _PATCH.begin(session)
+    torch.clear_autocast_cache()
     try:
         yield
     finally:
+        torch.clear_autocast_cache()
         _PATCH.end()
 
 

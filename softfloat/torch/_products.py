@@ -333,6 +333,11 @@ def _convolution(
     return unit.deliver(result, x.dtype, target)
 
 
+def _traced_convolution(unit: Unit, fmt: Format, target: torch.Tensor | None, *args: Any) -> torch.Tensor:
+    """What `torch.jit.trace` records: with four switches of other devices at the end."""
+    return _convolution(unit, fmt, target, *args[:-4])
+
+
 def _convolution_backward(
     unit: Unit,
     fmt: Format,
@@ -370,4 +375,5 @@ def _convolution_backward(
 
 
 CONVOLUTIONS["convolution"] = CONVOLUTIONS["convolution_overrideable"] = _convolution
+CONVOLUTIONS["_convolution"] = _traced_convolution
 CONVOLUTIONS["convolution_backward"] = CONVOLUTIONS["convolution_backward_overrideable"] = _convolution_backward

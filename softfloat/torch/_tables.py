@@ -45,6 +45,9 @@ MOVES = names("""
 
     bernoulli exponential geometric normal_ rand rand_like randn randn_like random random_ uniform uniform_ bernoulli_
     exponential_ multinomial randint randint_like randperm
+
+    c10d.broadcast_ c10d.allgather_ c10d._allgather_base_ c10d.scatter_ c10d.gather_ c10d.alltoall_ c10d.alltoall_base_
+    c10d.send c10d.recv_ c10d.recv_any_source_
 """)
 """Names without the underscore that marks in-place variants; those with one are listed where the plain name computes."""
 
@@ -132,6 +135,10 @@ NORMS: dict[str, tuple[int | None, ...]] = {
 
 SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
 UNBAGGED = "use nn.Embedding and a sum"
+REDUCED = (
+    "keep parameters in float32 (softfloat.torch.float32_parameters), whose gradients are, or train in one process with "
+    "softfloat.torch.Replicas"
+)
 UNFUSED = "make the optimiser with fused=False"
 
 ADVICE = {
@@ -148,6 +155,16 @@ ADVICE = {
     "_fused_adagrad": UNFUSED,
     "_trilinear": "write nn.Bilinear as torch.einsum",
     "_amp_foreach_non_finite_check_and_unscale": "keep parameters in float32, or divide by the scale with an optimiser's learning rate",
+    **dict.fromkeys(
+        (
+            "c10d.allreduce_",
+            "c10d.allreduce_coalesced_",
+            "c10d.reduce_",
+            "c10d.reduce_scatter_",
+            "c10d._reduce_scatter_base_",
+        ),
+        REDUCED,
+    ),
     "_embedding_bag": UNBAGGED,
     "_embedding_bag_forward_only": UNBAGGED,
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -113,6 +114,9 @@ class OperatorTrap(FloatingPointTrap):
     def __str__(self) -> str:
         return self._message
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._message!r})"
+
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         trap = FloatingPointTrap(self.flags, self.operation, self.index, self.operands)
         return type(self), (trap, self.operator, self.module, self.backward)
@@ -149,6 +153,10 @@ class Unit:
         self.stable_statistics = stable_statistics
         self.tracker = _private.Tracker()
         self.operator: Any = None
+        self._again: bool
+        self._recording: tuple[_private.Region, ...]
+        self._replayed: Iterator[tuple[str, int]] | None
+        self.begin()
 
     @property
     def environment(self) -> Environment:
@@ -157,20 +165,23 @@ class Unit:
 
     def accumulator(self, convolution: bool, fmt: Format) -> Accumulator:
         """How products of operands in a format are summed."""
-        how = self._convolution if convolution else self._matmul
+        how, name = (self._convolution, "convolution") if convolution else (self._matmul, "matmul")
         if how is None:
             environment = self._environment or current_environment()
-            how = environment.accumulator
+            how, name = environment.accumulator, "the environment's accumulator"
             if how is None:
                 drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
                 return SINGLE_NEAREST if drawn else SINGLE
-        if isinstance(how, Accumulator):
-            return how
-        made = how(fmt)
+        made = how if isinstance(how, Accumulator) else how(fmt)
         if not isinstance(made, Accumulator):
-            name = "convolution" if convolution else "matmul"
             # no TypeError: PyTorch's operators would turn it into one of their own, without the message
             raise ValueError(f"{name} must return a softfloat.Accumulator, got {made!r} for {fmt}")
+        if made.inputs and fmt not in made.inputs:
+            accepted = ", ".join(x.name for x in made.inputs)
+            raise UnsupportedArguments(
+                f"{name} must take {fmt.name} tensors, and {made!r} takes {accepted}; a function from Format to "
+                "Accumulator may choose"
+            )
         return made
 
     def where(self) -> tuple[str, str, bool]:
@@ -180,7 +191,8 @@ class Unit:
     def run(self, function: Callable[..., Any], *operands: Any, **options: Any) -> Codes:
         """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
         environment = self._environment or current_environment()
-        stream, traps = environment.next_stream(), int(environment.traps)  # type: ignore[arg-type]
+        traps = int(environment.traps)  # type: ignore[arg-type]
+        stream = self._numbered(function.__name__, environment) if self._again else environment.next_stream()
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
         if self.tallies is not None:
@@ -208,6 +220,50 @@ class Unit:
                 Operation(operator, module, backward, name, kept, dict(options), environment, stream, kept_result)
             )
         return result
+
+    # -- activation checkpointing ------------------------------------------------------------------------------------
+
+    def begin(self, outer: Unit | None = None) -> None:
+        """In the checkpointed functions that an emulation around runs, and no others: an exception may have left one half run."""
+        self._again, self._recording, self._replayed = False, (), None
+        if outer is not None:
+            self._again, self._recording, self._replayed = outer._again, outer._recording, outer._replayed
+
+    @contextmanager
+    def running(self, region: _private.Region) -> Iterator[None]:
+        """Around each run of a checkpointed function: later runs take the numbers of the first, and so its random bits.
+
+        Without casts that autocast keeps: of weights that others use too there would be some in one run only.
+        """
+        torch.clear_autocast_cache()
+        before = self._again, self._recording, self._replayed
+        self._again = True
+        if region.complete:
+            self._recording, self._replayed = (), iter(region.taken)
+        else:
+            self._recording = (*self._recording, region)
+        try:
+            yield
+        finally:
+            region.complete = True
+            self._again, self._recording, self._replayed = before
+
+    def _numbered(self, name: str, environment: Environment) -> int:
+        """The number of the operation that is about to run, in a checkpointed function."""
+        if self._replayed is None:
+            stream = environment.next_stream()
+        else:
+            first, stream = next(self._replayed, ("nothing", -1))
+            if first != name:
+                if environment.seed is not None:
+                    raise UnsupportedArguments(
+                        f"a checkpointed function computes {name} where its first run computed {first}, and would draw "
+                        "other random numbers; it must run the same operations each time"
+                    )
+                stream = environment.next_stream()
+        for region in self._recording:
+            region.taken.append((name, stream))
+        return stream
 
     def _counted(
         self,

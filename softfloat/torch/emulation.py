@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ContextDecorator, ExitStack
+from contextlib import AbstractContextManager, ContextDecorator, ExitStack
 from typing import Any
 
 from softfloat.accumulators import Accumulator
 from softfloat.environment import Environment
 from softfloat.formats import Format
 from softfloat.torch import _private
-from softfloat.torch._bridge import UnsupportedArguments
-from softfloat.torch._operators import involved, planned, touches
+from softfloat.torch._bridge import FORMATS, NARROW, UnsupportedArguments
+from softfloat.torch._operators import computes, involved, planned, touches
 from softfloat.torch._tables import ADVICE
 from softfloat.torch._unit import Operation, Tally, Unit, check_environment, place
 
@@ -35,11 +35,61 @@ class UnemulatedOperatorError(NotImplementedError):
         return f"{self.reason} ({place(self.operator, self.module, self.backward)})" if self.operator else self.reason
 
 
-def _refuse_compiled() -> None:
-    raise UnemulatedOperatorError(
-        "emulate does not see the operators of compiled code; call the module or function that torch.compile was given, "
-        "or torch.compiler.set_stance('force_eager')"
-    )
+TRACED = "emulate computes operators, which a trace records; trace outside of emulate, and run inside what was traced"
+
+
+class _Session:
+    """One opening of an emulation."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit, self.open = unit, True
+
+    def close(self) -> None:
+        self.open = False
+
+    def refuse_compiled(self) -> None:
+        raise UnemulatedOperatorError(
+            "emulate does not see the operators of compiled code; call the module or function that torch.compile was "
+            "given, or torch.compiler.set_stance('force_eager')"
+        )
+
+    def refuse_traced(self) -> None:
+        raise UnemulatedOperatorError(TRACED)
+
+    def refuse_mapped(self, dtype: Any) -> None:
+        if dtype in NARROW:
+            raise UnemulatedOperatorError(
+                f"emulate does not see what apply_, map_ and map2_ store in {dtype} tensors; use operators, or float32"
+            )
+
+    def assigned(self, value: float, dtype: Any) -> float:
+        if dtype not in NARROW or dtype not in FORMATS or isinstance(value, bool):
+            return value
+        return self.unit.rounded_number(value, FORMATS[dtype].format)
+
+    def checkpointed(self, region: _private.Region) -> AbstractContextManager[None]:
+        return self.unit.running(region)
+
+    def elsewhere(self) -> AbstractContextManager[Any]:
+        return _Elsewhere(self)
+
+
+class _Elsewhere(_private.DispatchMode):
+    """In a thread that a block started: the emulation, whose operations are numbered in order, cannot be the thread's too."""
+
+    def __init__(self, session: _Session) -> None:
+        super().__init__()
+        self._session = session
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._session.open and _private.innermost() is None and computes(func, args, kwargs):
+            raise UnemulatedOperatorError(
+                "emulate does not reach threads that its block starts; open another, with an environment of its own, "
+                "in the thread",
+                str(func),
+            )
+        return NotImplemented if _private.dispatching(types) else func(*args, **kwargs)
 
 
 class _Mode(_private.DispatchMode):
@@ -54,6 +104,11 @@ class _Mode(_private.DispatchMode):
         plan = planned(func)
         outer, unit.operator = unit.operator, func
         try:
+            if types or _private.modes_below():
+                others = _private.dispatching(types)
+                tracer = _private.tracer(others)
+                if tracer or others:
+                    return self._strange(tracer, func, others, args, kwargs)
             if plan is not None:
                 return plan(unit, func, args, kwargs)
             return self._other(func, args, kwargs)
@@ -61,6 +116,22 @@ class _Mode(_private.DispatchMode):
             raise UnemulatedOperatorError(str(reason), *unit.where()) from None
         finally:
             unit.operator = outer
+
+    def _strange(self, tracer: str, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Tensors without numbers, which cannot be computed with, and those that consist of others."""
+        if _private.asks(func) and planned(func) is None:
+            return NotImplemented if types else func(*args, **kwargs)
+        if tracer:
+            result = None if touches(args, kwargs) else func(*args, **kwargs)
+            if result is not None and not involved([result]):
+                return result
+            raise UnsupportedArguments(f"{tracer} is part of a trace: {TRACED}")
+        for kind in types:
+            if not _private.takes_itself_apart(kind) and touches(args, kwargs):
+                raise UnsupportedArguments(
+                    f"{kind.__name__} computes in a __torch_dispatch__ of its own; take its plain tensors first"
+                )
+        return NotImplemented  # the class is asked next, and this mode for the operators that it calls
 
     def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Native where no narrow tensor comes in or goes out, else in parts if it has any, else refused."""
@@ -73,6 +144,8 @@ class _Mode(_private.DispatchMode):
             if parts is not None:
                 with self:
                     return parts(*args, **kwargs)
+            if _private.asks(func):
+                return func(*args, **kwargs)
         name = _private.schema_name(func)
         advice = ADVICE.get(name) or ADVICE.get(name.removesuffix("_")) or "cast its operands to float32 first"
         raise UnsupportedArguments(f"{func} has no emulation for low-precision tensors; {advice}")
@@ -121,7 +194,20 @@ class emulate(ContextDecorator):
 
     Notes
     -----
-    The context has to be around the backward pass and the optimiser's step too. What an operator computes:
+    The context has to be around the backward pass and the optimiser's step too, and holds in the thread that enters it.
+    Threads that the block starts, and what it hands to a `ThreadPoolExecutor`, may move low-precision tensors; to compute
+    with them they open an emulation of their own: in one that they shared, random numbers would go by the schedule. Threads
+    that get work from the block in other ways, and spawned processes, compute natively; forked ones emulate, and count
+    their operations on their own.
+
+    Tensors made of Python numbers, by `torch.tensor` and its like, are rounded by PyTorch, to nearest even, before anything
+    could be asked; `torch.tensor(numbers).half()` is emulated. What NumPy is given computes as NumPy does.
+
+    `torch.utils.checkpoint` computes activations again with the random numbers of the forward pass. Graphs are traced
+    outside of the block, and may be run inside. Casts that `torch.autocast` keeps do not pass the block's borders;
+    within it they are kept whatever environment is entered.
+
+    What an operator computes:
 
     products
         mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one, two or three spatial axes, transposed ones,
@@ -200,7 +286,11 @@ class emulate(ContextDecorator):
         if self._open is not None:
             raise RuntimeError("this emulation is in force already; make another for a block within it")
         with ExitStack() as stack:
-            stack.enter_context(_private.compiled_calls(_refuse_compiled))
+            outer = _private.innermost()
+            self._unit.begin(outer.unit if isinstance(outer, _Session) else None)
+            session = _Session(self._unit)
+            stack.callback(session.close)
+            stack.enter_context(_private.patched(session))
             stack.enter_context(_private.attention_in_its_dtype())
             stack.enter_context(self._unit.tracker)
             stack.enter_context(self._mode)

@@ -317,7 +317,7 @@ def _leaves(output: Any, place: str = "") -> Iterator[tuple[str, torch.Tensor]]:
 
 @dataclass(frozen=True, eq=False)
 class GradientStatistics:
-    """How large gradients are, and how many of them a format would lose; consoles and notebooks show it as a table.
+    """How large gradients are, and how many of them a format would lose; `print`, consoles and notebooks show it as a table.
 
     Attributes
     ----------
@@ -419,6 +419,18 @@ class GradientStatistics:
 
     def __radd__(self, other: Any) -> GradientStatistics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+
+    def __str__(self) -> str:
+        title, headings, rows = self._table()
+        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+        lines = [
+            [
+                cell.rjust(width) if i else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            for row in (headings, *rows)
+        ]
+        return "\n".join([title, *("  ".join(line).rstrip() for line in lines)])
 
     def __rich__(self) -> RenderableType:
         from rich.text import Text

@@ -1,0 +1,305 @@
+"""Sums of products straight from the words of `softfloat.accumulators`: one output at a time, one product at a time, on fractions.
+
+Every field of `Accumulator`, `Stage` and `Reduction` is read here and nowhere else turned into a plan. A rounding is
+`reference.round_exact`; what is added, in what order, from where, and how it is read again is stated in full. NaNs are
+those of policies that propagate no payload.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from softfloat import Environment, Format, reference
+from softfloat.accumulators import ALL, Accumulator, Stage
+from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.reference import Kind, Value
+from softfloat.reference_dot import philox
+
+INEXACT, OVERFLOW, INVALID = 1, 4, 16
+PRODUCT, RUNNING, STORE, RESULT, LEVEL = range(5)
+"""Numbers of the stages in the address of a random number; level l has LEVEL + 2l, and its store the number after."""
+ZERO = Value(Kind.FINITE, negative=False)
+NAN = Value(Kind.NAN, negative=False)
+
+
+class Term(NamedTuple):
+    """A product, or an invalid one (None), whether a factor is NaN, and the exponent that alignment goes by."""
+
+    value: Value | None
+    nan: bool
+    exponent: int
+
+
+class Tally:
+    """What `Counts` says of one output."""
+
+    def __init__(self) -> None:
+        self.overflowed = self.inexact = self.swamped = 0
+        self.seen: list[float | Fraction] = []
+
+    def note(self, before: Value, exact: Value, after: Value, raised: int, cut: bool = False) -> None:
+        self.overflowed += bool(raised & OVERFLOW)
+        self.inexact += bool(raised & INEXACT) or cut
+        stays = not before.is_nan and not after.is_nan and before.real == after.real
+        self.swamped += stays and (cut or exact.is_nan or exact.real != before.real)
+        if not after.is_nan:
+            self.seen.append(after.real)
+
+    def extremes(self) -> tuple[float, float]:
+        return (float(min(self.seen)), float(max(self.seen))) if self.seen else (math.nan, math.nan)
+
+
+def half_open(count: int, sections: int) -> list[range]:
+    """Sections of as equal a length as may be."""
+    return [range(i * count // sections, (i + 1) * count // sections) for i in range(sections)]
+
+
+def exponent_of(x: Value, fmt: Format) -> int:
+    """floor(log2 |x|), but a subnormal's is that of the smallest normal number."""
+    e = fmt.emin
+    while x.magnitude >= Fraction(2) ** (e + 1):
+        e += 1
+    return e
+
+
+def draw(seed: int, stream: int, index: int, site: int, step: int, width: int) -> int:
+    """The random bits of a rounding: the address says which of Philox's words hold them."""
+    key, counter = (seed % 2**32, seed >> 32), (stream % 2**32, stream >> 32)
+    shared = philox((index, (1 << 30) + (site << 26) + step // 8, *counter), key)
+    own = philox((index, (3 << 30) + (site << 26) + step // 2, *counter), key)
+    high = (shared[step % 4] >> (16 * (step % 8 // 4))) & 0xFFFF
+    first, second = own[2 * (step % 2) : 2 * (step % 2) + 2]
+    bits = (high << 36) + (first << 4) + (second >> 28)
+    return bits >> (52 - width)
+
+
+class Output:
+    """One output on its way: its flags, its tally, and how often each stage has rounded."""
+
+    def __init__(
+        self, how: Accumulator, pair: tuple[Format, Format], environment: Environment, stream: int, index: int
+    ) -> None:
+        self.how, self.pair, self.environment, self.stream, self.index = how, pair, environment, stream, index
+        self.flags, self.tally, self.steps = 0, Tally(), Counter[int]()
+
+    # -- stages
+
+    def settings(self, stage: Stage) -> dict[str, Any]:
+        """Options of a stage: what it fixes, else what the environment says of its format."""
+        found = self.environment.for_format(stage.format.name)
+        names = ("rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits")
+        options = {name: getattr(found, name) for name in names}
+        for name in ("rounding", "overflow", "tininess", "daz", "ftz"):
+            if getattr(stage, name) is not None:
+                options[name] = getattr(stage, name)
+        if self.how.nan is not None:
+            options["nan"] = self.how.nan
+        return options
+
+    def read(self, code: int, fmt: Format, daz: bool) -> Value:
+        """What a code means; under `daz` a subnormal is a zero of its sign."""
+        x = reference.decode(code, fmt)
+        tiny = x.kind is Kind.FINITE and x.magnitude < Fraction(2) ** fmt.emin
+        return x._replace(magnitude=Fraction(0)) if daz and tiny else x
+
+    def round(self, site: int, stage: Stage, x: Value, conversion: bool = False) -> tuple[int, Value, int]:
+        """(code, value as it is read again, flags of this rounding)."""
+        options = self.settings(stage)
+        if options["rounding"] is Rounding.STOCHASTIC:
+            width = options["sr_bits"] or 52
+            seed = self.environment.seed or 0
+            options["random_bits"] = draw(seed, self.stream, self.index, site, self.steps[site], width)
+        self.steps[site] += 1
+        if conversion and x.is_infinite:
+            code, raised = reference.encode(-math.inf if x.negative else math.inf, stage.format, **options)
+        else:
+            code, raised = reference.round_exact(x, stage.format, **options)
+        if stage.always_infinite and raised & OVERFLOW and options["overflow"] is Overflow.INFINITY:
+            infinity = Value(Kind.INFINITE, x.negative)
+            code, _ = reference.round_exact(infinity, stage.format, nan=options["nan"])
+        self.flags |= raised
+        return code, self.read(code, stage.format, options["daz"]), raised
+
+    # -- sums
+
+    def exact_sum(
+        self, terms: Sequence[Term], z: Value, stage: Stage, exponent: int = 0, fraction_bits: int | None = None
+    ) -> tuple[Value, bool]:
+        """Products and the running sum, exactly or cut; whether bits were cut off."""
+        invalid = any(term.value is None and not term.nan for term in terms)
+        self.flags |= INVALID if invalid else 0
+        if invalid or z.is_nan or any(term.nan for term in terms):
+            return NAN, False
+        values = [term.value for term in terms if term.value is not None] + [z]
+        infinite = {x.negative for x in values if x.is_infinite}
+        if len(infinite) == 2:
+            self.flags |= INVALID
+            return NAN, False
+        if infinite:
+            return Value(Kind.INFINITE, infinite.pop()), False
+        sizes = [x.magnitude for x in values]
+        lost = False
+        if fraction_bits is not None and any(sizes):
+            exponents = [*(term.exponent for term in terms), exponent]
+            largest = max(e for e, size in zip(exponents, sizes, strict=True) if size)
+            grid = Fraction(2) ** (largest - fraction_bits)
+            kept = [size // grid * grid for size in sizes]
+            lost, sizes = kept != sizes, kept
+        total = sum((-size if x.negative else size for x, size in zip(values, sizes, strict=True)), Fraction(0))
+        return self.signed(total, values, stage), lost
+
+    def signed(self, total: Fraction, values: Sequence[Value], stage: Stage) -> Value:
+        """A sum and its sign: IEEE 754-2019 6.3 says that of two operands; of more, an exact zero is as of unlike ones."""
+        if total:
+            return Value(Kind.FINITE, total < 0, abs(total))
+        if len(values) == 2 and values[0].negative == values[1].negative:
+            return Value(Kind.FINITE, values[0].negative)
+        return Value(Kind.FINITE, self.settings(stage)["rounding"] is Rounding.TOWARD_NEGATIVE)
+
+    def add(self, site: int, stage: Stage, x: Value, y: Value) -> tuple[int, Value]:
+        """x + y, counted as an addition to x."""
+        exact, _ = self.exact_sum([Term(y, y.is_nan, 0)], x, stage)
+        code, after, raised = self.round(site, stage, exact)
+        self.tally.note(x, exact, after, raised)
+        return code, after
+
+    # -- the whole
+
+    def product(self, x: Value, y: Value) -> Term:
+        if x.is_nan or y.is_nan:
+            return Term(None, True, 0)
+        zero, infinite = x.is_zero or y.is_zero, x.is_infinite or y.is_infinite
+        if zero and infinite:
+            return Term(None, False, 0)
+        negative = x.negative != y.negative
+        if infinite:
+            return Term(Value(Kind.INFINITE, negative), False, 0)
+        first, second = self.how.unpacked or self.pair[0], self.how.unpacked or self.pair[1]
+        exponent = exponent_of(x, first) + exponent_of(y, second)
+        return Term(Value(Kind.FINITE, negative, x.magnitude * y.magnitude), False, exponent)
+
+    def rounded_product(self, term: Term, stage: Stage) -> Term:
+        self.flags |= INVALID if term.value is None and not term.nan else 0
+        _, value, _ = self.round(PRODUCT, stage, NAN if term.value is None else term.value)
+        if value.is_nan:
+            return Term(None, True, 0)
+        return Term(value, False, 0 if value.is_infinite else exponent_of(value, stage.format))
+
+    def sum(self, a: Sequence[int], b: Sequence[int], c: int | None, output: Format) -> tuple[int, int]:
+        """(code, flags) of the output; the tally is in `tally`."""
+        how, partials = self.how, self.how.partials
+        for codes, fmt in ((a, self.pair[0]), (b, self.pair[1]), ([] if c is None else [c], partials)):
+            signalling = any(reference.decode(code, fmt).signalling for code in codes)
+            self.flags |= INVALID if signalling else 0
+        memory = how.store or how.running
+        if how.reduction:
+            memory = how.reduction[-1].store or how.reduction[-1].running
+        code = c or 0
+        value = self.read(code, partials, self.settings(memory)["daz"])
+        if a:
+            code, value = self.segments(a, b, None if c is None else value)
+        elif value.signalling:
+            code, _ = reference.round_exact(NAN, partials, nan=self.settings(memory)["nan"])
+        if output != partials:
+            code, _, _ = self.round(RESULT, Stage(output), value, conversion=True)
+        return code, self.flags
+
+    def segments(self, a: Sequence[int], b: Sequence[int], c: Value | None) -> tuple[int, Value]:
+        how, count = self.how, len(a)
+        daz = how.daz if how.daz is not None else self.settings(how.product or how.running)["daz"]
+        factors = [
+            (self.read(x, self.pair[0], daz), self.read(y, self.pair[1], daz)) for x, y in zip(a, b, strict=True)
+        ]
+        if how.segment is not None:
+            spans = [range(start, min(start + how.segment, count)) for start in range(0, count, how.segment)]
+        elif isinstance(how.segments, tuple):
+            starts = [sum(how.segments[:i]) for i in range(len(how.segments))]
+            spans = [range(start, start + size) for start, size in zip(starts, how.segments, strict=True)]
+        else:
+            spans = half_open(count, how.segments or 1)
+        inside = None if how.reduction else c
+        sums = [self.segment([factors[k] for k in span], inside) for span in spans]
+        if not how.reduction:
+            return sums[0]
+        parts = [value for _, value in sums]
+        for number, level in enumerate(how.reduction):
+            last = number == len(how.reduction) - 1
+            made = []
+            for section in half_open(len(parts), 1 if last else level.sections or 1):
+                total = c if last and c is not None else ZERO
+                for part in section:
+                    code, total = self.add(LEVEL + 2 * number, level.running, total, parts[part])
+                if level.store is not None:
+                    code, total, _ = self.round(LEVEL + 2 * number + 1, level.store, total, conversion=True)
+                made.append(total)
+            parts = made
+        return code, parts[0]
+
+    def segment(self, factors: Sequence[tuple[Value, Value]], c: Value | None) -> tuple[int, Value]:
+        """The sum of consecutive products from c, or from +0."""
+        how = self.how
+        block = how.block if how.block != ALL else len(factors)
+        unit = math.lcm(len(how.order), block)
+        filled = [*factors, *[(ZERO, ZERO)] * (-len(factors) % unit)]
+        ordered = [
+            self.product(*filled[group + place])
+            for group in range(0, len(filled), len(how.order))
+            for place in how.order
+        ]
+        if how.tree:
+            return self.tree(ordered, c)
+        running = [ZERO] * how.chains
+        if how.chains == 1 and c is not None:
+            running[0] = c
+        stored, code = running[0], 0
+        for number, first in enumerate(range(0, len(ordered), block)):
+            chain = number % how.chains
+            terms = ordered[first : first + block]
+            if how.product is not None:
+                terms = [self.rounded_product(term, how.product) for term in terms]
+            before = running[chain]
+            exponent = exponent_of(before, how.running.format) if before.kind is Kind.FINITE else 0
+            exact, cut = self.exact_sum(terms, before, how.running, exponent, how.fraction_bits)
+            code, running[chain], raised = self.round(RUNNING, how.running, exact)
+            self.flags |= INEXACT if cut else 0
+            self.tally.note(before, exact, running[chain], raised, cut)
+            done = first + block
+            if how.store is not None and (done % how.store_every == 0 or done == len(ordered)):
+                exact = running[0]
+                code, running[0], raised = self.round(STORE, how.store, exact, conversion=True)
+                self.tally.note(stored, exact, running[0], raised)
+                stored = running[0]
+        total = running[0]
+        joined = running[1:] if c is None or how.chains == 1 else [*running[1:], c]
+        for other in joined:
+            code, total = self.add(RUNNING, how.running, total, other)
+        return code, total
+
+    def tree(self, terms: Sequence[Term], c: Value | None) -> tuple[int, Value]:
+        """Leaves added as soon as two sums of as many leaves stand side by side; in the end what is left, from the right."""
+        how = self.how
+        assert how.product is not None
+        stack: list[tuple[int, int, Value]] = []  # leaves, code, sum
+
+        def join() -> None:
+            (n, _, left), (m, _, right) = stack[-2:]
+            stack[-2:] = [(n + m, *self.add(RUNNING, how.running, left, right))]
+
+        for term in terms:
+            self.flags |= INVALID if term.value is None and not term.nan else 0
+            code, value, _ = self.round(PRODUCT, how.product, NAN if term.value is None else term.value)
+            stack.append((1, code, value))
+            while len(stack) > 1 and stack[-2][0] == stack[-1][0]:
+                join()
+        while len(stack) > 1:
+            join()
+        leaves, code, total = stack[0]
+        if c is not None:
+            return self.add(RUNNING, how.running, total, c)
+        if leaves == 1 and how.product.format != how.running.format:
+            code, total, _ = self.round(RUNNING, how.running, total)
+        return code, total

@@ -1,0 +1,365 @@
+"""Every field of an accumulator, in any combination that is accepted, against the evaluator in `direct_sums`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from direct_sums import Output
+from hypothesis import HealthCheck, assume, given, note, seed, settings
+from hypothesis import strategies as st
+from operands import CUSTOM
+from test_accumulators import FAMILIES, MODES, draw_addend, draw_vectors
+from test_conv import PRODUCTS, Case
+from test_conv import Trial as ConvolutionTrial
+
+from softfloat import ROSTER, Environment, Format, bits
+from softfloat.accumulators import ALL, Accumulator, Reduction, Stage, fma
+from softfloat.kernels.spec import Overflow, Rounding
+
+F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
+E4M3, E5M2, E5M2FNUZ = (ROSTER[f"float8_{name}"] for name in ("e4m3fn", "e5m2", "e5m2fnuz"))
+SUMS = (F16, BF16, F32, E4M3, E5M2FNUZ, ROSTER["float6_e3m2fn"], *CUSTOM)
+OPERANDS = (*SUMS, TF32, ROSTER["float4_e2m1fn"], ROSTER["float8_e8m0fnu"])
+NANS = ("canonical", "riscv", "ipu", "nvidia")  # of those that propagate payloads, `test_accumulators` holds the codes
+OVERFLOWS = ("infinity", "saturate", "nan")
+LONGEST = 13
+
+optional = lambda strategy: st.none() | strategy  # noqa: E731
+
+
+@st.composite
+def stages(draw: st.DrawFn) -> Stage:
+    """Every field of a stage, most of them open in most."""
+    fmt = draw(st.sampled_from(SUMS))
+    return Stage(
+        fmt,
+        draw(optional(st.sampled_from(MODES))),
+        draw(optional(st.sampled_from(OVERFLOWS if fmt.has_nan else OVERFLOWS[:2]))),
+        daz=draw(optional(st.booleans())),
+        ftz=draw(optional(st.booleans())),
+        tininess=draw(optional(st.sampled_from(("after", "before")))),
+        always_infinite=draw(st.booleans()),
+    )
+
+
+@st.composite
+def reductions(draw: st.DrawFn, sums: int) -> tuple[Reduction, ...]:
+    """One to three levels over so many sums of segments."""
+    levels = []
+    for _ in range(draw(st.integers(0, 2)) if sums else 0):
+        sums = draw(st.integers(1, sums))
+        levels.append(Reduction(draw(stages()), sums, draw(optional(stages()))))
+    return (*levels, Reduction(draw(stages()), None, draw(optional(stages()))))
+
+
+@st.composite
+def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> Accumulator:
+    """Any accumulator that `length` products allow."""
+    block = draw(st.sampled_from((1, 1, 1, 2, 3, 4, ALL)))
+    fields: dict[str, Any] = {"name": "drawn", "running": draw(stages()), "block": block}
+    fields["tree"] = block == 1 and draw(st.integers(0, 3)) == 0
+    if block == 1:
+        fields["product"] = draw(stages() if fields["tree"] else optional(stages()))
+        fields["chains"] = 1 if fields["tree"] else draw(st.sampled_from((1, 1, 2, 3)))
+    if block != ALL:
+        fields["order"] = tuple(draw(st.permutations(range(draw(st.sampled_from((1, 1, 2, 3, 4)))))))
+    if block != ALL and not fields["tree"]:
+        fields["fraction_bits"] = draw(optional(st.integers(1, 30)))
+    if fields.get("fraction_bits") is not None and fields.get("product") is None:
+        fields["unpacked"] = draw(optional(st.sampled_from((F16, F32, CUSTOM[0]))))
+    if block != ALL and not fields["tree"] and fields.get("chains", 1) == 1:
+        fields["store"] = draw(optional(stages()))
+        if fields["store"] is not None:
+            fields["store_every"] = block * draw(st.integers(1, 4))
+        split = draw(st.sampled_from((None, "length", "count", "lengths")))
+        if split == "length":
+            fields |= {"segment": draw(st.integers(1, 6)), "reduction": draw(reductions(0))}
+        elif split and length:
+            count = draw(st.integers(1, length))
+            lengths = np.diff([0, *sorted(draw(st.permutations(range(1, length)))[: count - 1]), length])
+            fields["segments"] = count if split == "count" else tuple(map(int, lengths))
+            fields["reduction"] = draw(reductions(count))
+    return Accumulator(
+        **fields,
+        inputs=draw(st.sampled_from(((), pair))),
+        daz=draw(optional(st.booleans())),
+        result=draw(st.sampled_from(("partials", "partials", "inputs", *SUMS[:5]))),
+        nan=draw(optional(st.sampled_from(NANS))),
+    )
+
+
+@st.composite
+def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
+    """What a call can say."""
+    return Environment(
+        rounding=draw(st.sampled_from(MODES)),
+        overflow=draw(st.sampled_from(OVERFLOWS)),
+        tininess=draw(st.sampled_from(("after", "before"))),
+        infinite_input=draw(st.sampled_from(("default", "keep", "saturate", "nan"))),
+        daz=draw(st.booleans()),
+        ftz=draw(st.booleans()),
+        nan=draw(st.sampled_from(NANS)),
+        sr_bits=draw(st.sampled_from((1, 3, 16, 17, 20))),
+        seed=draw(st.sampled_from((0, 1, 2**40 + 7))),
+        overrides={draw(st.sampled_from(SUMS)).name: draw(environments(False))}
+        if overrides and draw(st.booleans())
+        else {},
+    )
+
+
+class Trial(NamedTuple):
+    """A call of one accumulator."""
+
+    accumulator: Accumulator
+    pair: tuple[Format, Format]
+    environment: Environment
+    family: str
+    length: int
+    seed: int
+    addend: bool
+    out_format: Format | None
+    stream: int
+
+    @property
+    def output(self) -> Format:
+        """The format of results."""
+        return self.out_format or self.accumulator.output(*self.pair)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether results have a zero, and whatever becomes NaN where it overflows a NaN."""
+        named = [self.output]
+        stages = [self.accumulator.running, self.accumulator.product, self.accumulator.store]
+        stages += [stage for level in self.accumulator.reduction for stage in (level.running, level.store)]
+        named += [stage.format for stage in stages if stage is not None]
+        settings = [self.environment.for_format(fmt.name) for fmt in named]
+        return self.output.zero and all(
+            fmt.has_nan or options.overflow is not Overflow.NAN for fmt, options in zip(named, settings, strict=True)
+        )
+
+    def vectors(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of operands."""
+        random = np.random.default_rng(self.seed)
+        partials = self.accumulator.partials
+        drawn = [draw_vectors(self.family, self.pair, partials, self.length, random) for _ in range(count)]
+        a, b = (np.array([row[i] for row in drawn], np.int64).reshape(count, self.length) for i in (0, 1))
+        return a, b
+
+    def addends(self, *shape: int) -> np.ndarray | None:
+        """Codes of c."""
+        random = np.random.default_rng(self.seed + 1)
+        if not self.addend:
+            return None
+        return np.array([draw_addend(self.accumulator.partials, random) for _ in np.ndindex(shape)]).reshape(shape)
+
+    def direct(
+        self, a: Sequence[int], b: Sequence[int], c: int | None, index: int, pair: tuple[Format, Format] | None = None
+    ) -> tuple[tuple[int, int], Output]:
+        """(code, flags), and what else is known of output `index`."""
+        one = Output(self.accumulator, pair or self.pair, self.environment, self.stream, index)
+        codes = ([int(x) for x in v] for v in (a, b))
+        return one.sum(*codes, None if c is None else int(c), self.output), one
+
+    def options(self) -> dict[str, Any]:
+        """Keywords of a call."""
+        return {"out_format": self.output, "environment": self.environment, "stream": self.stream}
+
+
+@st.composite
+def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
+    pair = draw(st.sampled_from(OPERANDS)), draw(st.sampled_from(OPERANDS))
+    if length is None:
+        length = draw(st.integers(0, 4) | st.integers(0, LONGEST))
+    trial = Trial(
+        accumulator=draw(accumulators(length, pair)),
+        pair=pair,
+        environment=draw(environments()),
+        family=draw(st.sampled_from(FAMILIES)),
+        length=length,
+        seed=draw(st.integers(0, 2**32 - 1)),
+        addend=draw(st.booleans()),
+        out_format=draw(optional(st.sampled_from(SUMS))),
+        stream=draw(st.sampled_from((0, 3, 2**33 + 1))),
+    )
+    assume(trial.allowed)
+    return trial
+
+
+class Convolved(NamedTuple):
+    """A convolution or one of its gradients, by the name of the function, and a call as long as its sums."""
+
+    name: str
+    case: Case
+    trial: Trial
+
+
+CONVOLUTIONS = (
+    Case((1, 3, 3, 2), (2, 2), 2, padding=((1, 0), (0, 1))),
+    Case((2, 4, 3, 3), (2, 1), 3, (2, 1), "same", groups=3),
+    Case((1, 3, 4, 3), (1, 2), 2, dilation=(1, 2)),
+)
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Convolved:
+    name, case = draw(st.sampled_from(sorted(PRODUCTS))), draw(st.sampled_from(CONVOLUTIONS))
+    channel_group = draw(optional(st.integers(1, 4)))
+    shaped = ConvolutionTrial(name, case, fma(F16).replace(channel_group=channel_group), F16)
+    length = len(list(PRODUCTS[name](shaped.first, shaped.second, case, shaped.accumulator, (0, 0, 0, 0))))
+    trial = draw(trials(length))
+    assume(all(fmt.zero for fmt in trial.pair))
+    how = trial.accumulator.replace(channel_group=channel_group)
+    return Convolved(name, case, trial._replace(accumulator=how))
+
+
+def repeated(examples: int, *strategies: st.SearchStrategy[Any]) -> Any:
+    """The same examples in each run."""
+
+    def decorate(check: Any) -> Any:
+        quiet = settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        return seed(11)(quiet(given(*strategies)(check)))
+
+    return decorate
+
+
+def spelled(how: Accumulator) -> str:
+    """The fields that are not as they are by default."""
+    given = {field.name: getattr(how, field.name) for field in dataclasses.fields(how)}
+    plain = {field.name: field.default for field in dataclasses.fields(how)}
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value != plain[name])
+
+
+def check_rows(trial: Trial) -> None:
+    note(spelled(trial.accumulator))
+    a, b = trial.vectors(3)
+    c = trial.addends(3)
+    codes, flags, counts = bits.vecdot(a, b, trial.pair, trial.accumulator, c, count=True, **trial.options())
+    for i in range(3):
+        expected, one = trial.direct(a[i], b[i], None if c is None else c[i], i)
+        assert (int(codes[i]), int(flags[i])) == expected, (i, [hex(x) for x in (codes[i], expected[0])], a[i], b[i], c)
+        tally = one.tally
+        found = counts.overflowed[i], counts.inexact[i], counts.swamped[i], counts.smallest[i], counts.largest[i]
+        np.testing.assert_array_equal(found, (tally.overflowed, tally.inexact, tally.swamped, *tally.extremes()))
+    plain = bits.vecdot(a, b, trial.pair, trial.accumulator, c, **trial.options())
+    np.testing.assert_array_equal(plain[0], codes)
+    np.testing.assert_array_equal(plain[1], flags)
+
+
+def check_matrices(trial: Trial) -> None:
+    note(spelled(trial.accumulator))
+    a, b = trial.vectors(70)
+    c = trial.addends(1, 70)
+    codes, flags = bits.matmul(a[:1], b.T, trial.pair, trial.accumulator, c, **trial.options())
+    for j in (0, 1, 63, 64, 69):
+        expected, _ = trial.direct(a[0], b[j], None if c is None else c[0, j], j)
+        assert (int(codes[0, j]), int(flags[0, j])) == expected, (j, hex(codes[0, j]), hex(expected[0]), a[0], b[j], c)
+
+
+def check_convolution(drawn: Convolved) -> None:
+    name, case, trial = drawn
+    how = trial.accumulator
+    note(f"{name} {case} {spelled(how)}")
+    shaped = ConvolutionTrial(name, case, how, trial.pair)
+    size = max(shaped.first.size, shaped.second.size)
+    for operand, codes in zip((shaped.first, shaped.second), trial._replace(length=size).vectors(1), strict=True):
+        operand.reshape(-1)[...] = codes[0, : operand.size]
+    c = trial.addends(*shaped.shape)
+    shape = () if name == "conv2d" else (shaped.shape,)
+    function = getattr(bits, name)
+    codes, flags = function(shaped.first, shaped.second, *shape, trial.pair, how, c, **case.options, **trial.options())
+    for index, place in list(enumerate(np.ndindex(*shaped.shape)))[::5]:
+        products = list(PRODUCTS[name](shaped.first, shaped.second, case, how, place))
+        a, b = zip(*products, strict=True)
+        expected, _ = trial.direct(a, b, None if c is None else c[place], index)
+        assert (int(codes[place]), int(flags[place])) == expected, (place, hex(codes[place]), hex(expected[0]), a, b)
+
+
+def check_sums(trial: Trial) -> None:
+    note(spelled(trial.accumulator))
+    fmt = trial.pair[0]
+    trial = trial._replace(pair=(fmt, fmt))
+    assume(trial.allowed)
+    x, _ = trial.vectors(3)
+    options = trial.options() | {"out_format": trial.out_format}
+    codes, flags = bits.sum(x, fmt, trial.accumulator, 1, **options)
+    ones = [F32.one_code] * trial.length
+    for i in range(3):
+        expected, _ = trial.direct(x[i], ones, None, i, (fmt, F32))
+        assert (int(codes[i]), int(flags[i])) == expected, (hex(codes[i]), hex(expected[0]), x[i])
+
+
+def check_cumulative(trial: Trial) -> None:
+    """Each is the sum of so many; a tree's last merges take other random numbers than they would in a longer one."""
+    how, fmt = trial.accumulator, trial.pair[0]
+    assume(how.block == 1 and len(how.order) == 1 and not how.store and how.segments is None)
+    drawn = any(trial.environment.for_format(x.name).rounding is Rounding.STOCHASTIC for x in SUMS)
+    assume(not (how.tree and (drawn or how.running.rounding is Rounding.STOCHASTIC)))
+    trial = trial._replace(pair=(fmt, fmt))
+    assume(trial.allowed)
+    note(spelled(how))
+    x, _ = trial.vectors(2)
+    codes, flags = bits.cumsum(x, fmt, how, 1, **trial.options())
+    for i, k in np.ndindex(*x.shape):
+        expected, _ = trial.direct(x[i, : k + 1], [F32.one_code] * (k + 1), None, i, (fmt, F32))
+        assert (int(codes[i, k]), int(flags[i, k])) == expected, (k, hex(codes[i, k]), hex(expected[0]), x[i])
+
+
+@repeated(400, trials())
+def test_dot_products(trial: Trial) -> None:
+    """Codes, flags and counts."""
+    check_rows(trial)
+
+
+@repeated(150, trials())
+def test_matrix_products(trial: Trial) -> None:
+    """Rows wider than the lanes of a loop; where there is a faster way, by it."""
+    check_matrices(trial)
+
+
+@repeated(120, convolutions())
+def test_convolutions_and_gradients(drawn: Convolved) -> None:
+    check_convolution(drawn)
+
+
+@repeated(150, trials())
+def test_sums(trial: Trial) -> None:
+    check_sums(trial)
+
+
+@repeated(60, trials())
+def test_cumulative_sums(trial: Trial) -> None:
+    check_cumulative(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(20_000, trials())
+def test_dot_products_at_length(trial: Trial) -> None:
+    check_rows(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(5_000, trials())
+def test_matrix_products_at_length(trial: Trial) -> None:
+    check_matrices(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(5_000, convolutions())
+def test_convolutions_and_gradients_at_length(drawn: Convolved) -> None:
+    check_convolution(drawn)
+
+
+@pytest.mark.exhaustive
+@repeated(5_000, trials())
+def test_sums_at_length(trial: Trial) -> None:
+    check_sums(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(2_000, trials())
+def test_cumulative_sums_at_length(trial: Trial) -> None:
+    check_cumulative(trial)

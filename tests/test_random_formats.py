@@ -1,0 +1,221 @@
+"""Every function of codes, against the oracle: formats, modes, NaN policies and all other rules drawn at random."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from softfloat import Format, bits, reference
+from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.testing import strategies
+
+ARITY = {
+    "add": 2,
+    "sub": 2,
+    "mul": 2,
+    "div": 2,
+    "remainder": 2,
+    "sqrt": 1,
+    "fma": 3,
+    "round_to_integral": 1,
+    "hypot": 2,
+    "fmod": 2,
+    "modulo": 2,
+    "floor_divide": 2,
+}
+FUNCTIONS = dict.fromkeys(("exp", "exp2", "log", "log2", "log1p", "sin", "atan", "tanh", "cbrt"), 1) | {
+    "pow": 2,
+    "atan2": 2,
+}
+MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+LEAST = Fraction(1, 2**2000)
+"""Less than the distance of any two numbers of any format."""
+
+
+@st.composite
+def formats(draw: st.DrawFn) -> Format:
+    """Any format that can be made: fields drawn, and drawn again where they do not go together."""
+    nan = draw(st.sampled_from(["ieee", "ieee", "fn", "fnuz", "none"]))
+    signed = nan == "fnuz" or draw(st.sampled_from([True, True, False]))
+    zero = signed or draw(st.booleans())
+    exponent_bits = draw(st.integers(1, 8))
+    fields: dict[str, Any] = {
+        "exponent_bits": exponent_bits,
+        "mantissa_bits": draw(st.integers(nan == "ieee", 23)),
+        "bias": draw(st.integers(-20, 2**exponent_bits + 20)),
+        "nan": nan,
+        "infinities": nan == "ieee" or draw(st.booleans()),
+        "signed": signed,
+        "signed_zero": signed and nan != "fnuz",
+        "zero": zero,
+        "subnormals": zero and draw(st.sampled_from([True, True, False])),
+    }
+    try:
+        return Format("drawn", **fields)
+    except ValueError:  # no normal number is left beside the special codes
+        return Format(
+            "drawn", **fields | {"exponent_bits": 5, "bias": 15, "mantissa_bits": max(fields["mantissa_bits"], 2)}
+        )
+
+
+@st.composite
+def rules(draw: st.DrawFn, fmt: Format, modes: tuple[str, ...] = MODES) -> dict[str, Any]:
+    """Options of a call that rounds to a format."""
+    options: dict[str, Any] = {
+        "rounding": draw(st.sampled_from(modes)),
+        "overflow": draw(st.sampled_from(["infinity", "saturate", "nan"] if fmt.has_nan else ["infinity", "saturate"])),
+        "tininess": draw(st.sampled_from(["after", "before"])),
+        "infinite_input": draw(st.sampled_from(["default", "keep", "saturate", "nan"])),
+        "daz": draw(st.booleans()),
+        "ftz": draw(st.booleans()),
+        "nan": draw(st.sampled_from(list(NAN_POLICIES))),
+    }
+    if options["rounding"] == "stochastic":
+        options["sr_bits"] = draw(st.integers(1, 52))
+        top = 2 ** options["sr_bits"] - 1
+        options["random_bits"] = draw(st.one_of(st.integers(0, top), st.sampled_from([0, top, (top + 1) // 2])))
+    return options
+
+
+def rows(fmt: Format, arity: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    return st.lists(st.tuples(*[strategies.codes(fmt)] * arity), min_size=1, max_size=8)
+
+
+def assert_as_the_oracle(name: str, fmt: Format, operands: list[tuple[int, ...]], options: dict[str, Any]) -> None:
+    codes, flags = getattr(bits, name)(*np.array(operands, fmt.dtype).T, fmt, **options)
+    for row, code, flag in zip(operands, codes, flags, strict=True):
+        expected = getattr(reference, name)(*row, fmt, **options)
+        assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], fmt, options)
+
+
+PLENTY = settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+
+
+@PLENTY
+@given(st.data(), formats(), st.sampled_from(list(ARITY)))
+def test_arithmetic(data: st.DataObject, fmt: Format, name: str) -> None:
+    assert_as_the_oracle(name, fmt, data.draw(rows(fmt, ARITY[name])), data.draw(rules(fmt)))
+
+
+@settings(PLENTY, max_examples=100)
+@given(st.data(), formats(), st.sampled_from(list(FUNCTIONS)))
+def test_functions(data: st.DataObject, fmt: Format, name: str) -> None:
+    assert_as_the_oracle(name, fmt, data.draw(rows(fmt, FUNCTIONS[name])), data.draw(rules(fmt)))
+
+
+@PLENTY
+@given(st.data(), formats(), formats())
+def test_convert(data: st.DataObject, src: Format, dst: Format) -> None:
+    operands, options = data.draw(rows(src, 1)), data.draw(rules(dst))
+    codes, flags = bits.convert(np.array(operands, src.dtype).ravel(), src, dst, **options)
+    for (operand,), code, flag in zip(operands, codes, flags, strict=True):
+        expected = reference.convert(operand, src, dst, **options)
+        assert (int(code), int(flag)) == expected, (hex(operand), src, dst, options)
+
+
+NUMBERS = st.one_of(
+    st.floats(),
+    st.integers(-(2**80), 2**80),
+    st.fractions(),
+    st.builds(lambda n, e: n * Fraction(2) ** e, st.integers(-(2**60), 2**60), st.integers(-500, 500)),
+)
+
+
+@PLENTY
+@given(st.data(), formats(), st.lists(NUMBERS, min_size=1, max_size=8))
+def test_encode(data: st.DataObject, fmt: Format, numbers: list[float | int | Fraction]) -> None:
+    options = data.draw(rules(fmt))
+    codes, flags = bits.encode(numbers, fmt, **options)
+    for x, code, flag in zip(numbers, codes, flags, strict=True):
+        assert (int(code), int(flag)) == reference.encode(x, fmt, **options), (x, fmt, options)
+
+
+@PLENTY
+@given(
+    st.data(),
+    formats(),
+    st.sampled_from(["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]),
+    st.booleans(),
+)
+def test_to_integer(data: st.DataObject, fmt: Format, dtype: str, exact: bool) -> None:
+    operands, options = data.draw(rows(fmt, 1)), data.draw(rules(fmt))
+    options = {name: options[name] for name in ("rounding", "daz", "nan", "sr_bits", "random_bits") if name in options}
+    found = bits.to_integer(np.array(operands, fmt.dtype).ravel(), fmt, dtype, exact=exact, **options)
+    info = np.iinfo(dtype)
+    for (operand,), integer, flag in zip(operands, *found, strict=True):
+        expected = reference.to_integer(operand, fmt, info.bits, info.min < 0, exact=exact, **options)
+        assert (int(integer), int(flag)) == expected, (hex(operand), fmt, options)
+
+
+@PLENTY
+@given(st.data(), formats(), st.sampled_from(list(NAN_POLICIES)), st.booleans())
+def test_comparisons_and_selections(data: st.DataObject, fmt: Format, nan: str, daz: bool) -> None:
+    operands = data.draw(rows(fmt, 2))
+    a, b = np.array(operands, fmt.dtype).T
+    for name in ("minimum", "maximum", "minimum_number", "maximum_number"):
+        assert_as_the_oracle(name, fmt, operands, {"nan": nan, "daz": daz})
+    for name in ("eq", "lt", "le"):
+        for signalling in (False, True):
+            found = getattr(bits, name)(a, b, fmt, signalling=signalling, nan=nan, daz=daz)
+            oracle = getattr(reference, name + "_signalling" * signalling)
+            for row, result, flag in zip(operands, *found, strict=True):
+                assert (bool(result), int(flag)) == oracle(*row, fmt, nan=nan, daz=daz), (name, row, fmt)
+
+
+def next_by_rounding(code: int, fmt: Format, up: bool, nan: str) -> tuple[int, int]:
+    """The next number: what is a little more, or less, rounded away from the operand."""
+    value = reference.decode(code, fmt)
+    if value.is_nan:
+        return reference.minimum(code, code, fmt, nan=nan)
+    last = fmt.max_code if up else fmt.min_code
+    beyond = (fmt.inf_code | (0 if up else fmt.sign_bit)) if fmt.infinities and (up or fmt.signed) else last
+    if value.is_infinite:
+        inward = fmt.min_code if up else fmt.max_code
+        return (code if value.negative != up else inward), 0
+    if code == last or (not up and not fmt.signed and value.magnitude <= Fraction(fmt.min)):
+        return beyond, 0
+    moved = Fraction(value.real) + (LEAST if up else -LEAST)
+    return reference.encode(moved, fmt, rounding="toward_positive" if up else "toward_negative")[0], 0
+
+
+@PLENTY
+@given(st.data(), formats(), st.sampled_from(list(NAN_POLICIES)))
+def test_next(data: st.DataObject, fmt: Format, nan: str) -> None:
+    operands = [code for (code,) in data.draw(rows(fmt, 1))]
+    for name, up in (("next_up", True), ("next_down", False)):
+        codes, flags = getattr(bits, name)(np.array(operands, fmt.dtype), fmt, nan=nan)
+        for operand, code, flag in zip(operands, codes, flags, strict=True):
+            assert (int(code), int(flag)) == next_by_rounding(operand, fmt, up, nan), (name, hex(operand), fmt)
+
+
+@PLENTY
+@given(st.data(), formats())
+def test_what_codes_are(data: st.DataObject, fmt: Format) -> None:
+    """decode, classify and the questions, which take no rules; the codes of signs."""
+    for (code,) in data.draw(rows(fmt, 1)):
+        exact, number = reference.decode(code, fmt), bits.decode(code, fmt)
+        kind = reference.classify(code, fmt)
+        assert np.isnan(number) if exact.is_nan else (number == exact.real and np.signbit(number) == exact.negative)
+        name = bits.CLASSES[bits.classify(code, fmt)].replace("signaling", "signalling")
+        assert name.lower() == kind.replace("_", "")
+        asked = {
+            "isnan": exact.is_nan,
+            "issnan": exact.signalling,
+            "isinf": exact.is_infinite,
+            "isfinite": not exact.is_nan and not exact.is_infinite,
+            "iszero": exact.is_zero,
+            "isnormal": kind.endswith("_normal"),
+            "issubnormal": kind.endswith("_subnormal"),
+        }
+        for question, answer in asked.items():
+            assert bool(getattr(bits, question)(code, fmt)) == answer, (question, hex(code), fmt)
+        if exact.is_nan:
+            continue
+        assert bool(bits.signbit(code, fmt)) == bool(code & fmt.sign_bit)
+        assert reference.decode(int(bits.abs(code, fmt)), fmt).real == abs(exact.real)
+        if fmt.signed:
+            assert reference.decode(int(bits.negative(code, fmt)), fmt).real == -exact.real
