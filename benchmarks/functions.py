@@ -18,7 +18,8 @@ import numpy as np
 from elementwise import Case, both_flags, report
 
 import softfloat
-from softfloat import bits, functions
+from softfloat import bits
+from softfloat.bits import functions
 
 STOCHASTIC = {"rounding": "stochastic", "seed": 1}
 POWERS = {"": None, "2": 2.0, "0.5": 0.5, "-1": -1.0}

@@ -1,6 +1,6 @@
 """Faster ways to the same bits, each for a common case: nearest even or stochastic, canonical NaN, no flushing.
 
-Every one is optional and is held, code and flags, against the loop it replaces. `_engine.fast_family` says when which
+Every one is optional and is held, code and flags, against the loop it replaces. `softfloat.engine.elementwise.fast_family` says when which
 may be used.
 
 Half precision goes through the CPU's own conversions (F16C) where the compiler may use them. For add, mul and div of

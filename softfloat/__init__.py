@@ -11,11 +11,8 @@ SoftArray([0.6 , 0.75], float16)
 (np.uint16(11878), np.uint8(1))
 """
 
-from softfloat import _numpy_ufuncs as _numpy_ufuncs  # fills the tables that SoftArrays look NumPy's functions up in
-from softfloat import accumulators, bits
-from softfloat._engine import get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator
-from softfloat.array import (
+from softfloat.arrays import (
     SoftArray,
     arange,
     array,
@@ -31,7 +28,8 @@ from softfloat.array import (
     zeros,
     zeros_like,
 )
-from softfloat.environment import (
+from softfloat.engine import get_num_threads, set_num_threads
+from softfloat.environments import (
     Environment,
     InfiniteInput,
     Overflow,

@@ -12,21 +12,27 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat import _markup
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
+from softfloat.markup import plain_table, spans, styled, table_html, titled
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 __all__ = [
     "ROSTER",
     "Format",
     "bfloat16",
+    "bit_fields",
+    "code_text",
+    "fields_html",
+    "fields_rich",
     "float4_e2m1fn",
     "float6_e2m3fn",
     "float6_e3m2fn",
@@ -40,8 +46,128 @@ __all__ = [
     "float8_e8m0fnu",
     "float16",
     "float32",
+    "format_facts",
+    "format_html",
+    "format_rich",
+    "special_values",
     "tfloat32",
 ]
+
+
+# -- codes -----------------------------------------------------------------------------------------------------------
+
+
+def bit_fields(code: int, fmt: Format) -> list[tuple[str, str]]:
+    """Names and binary digits of a code's fields; a format has no field of width 0.
+
+    >>> from softfloat.formats import float16
+    >>> bit_fields(0x3C00, float16)
+    [('sign', '0'), ('exponent', '01111'), ('fraction', '0000000000')]
+    """
+    digits, found, at = f"{int(code):0{fmt.bits}b}", [], 0
+    for name, width in (("sign", int(fmt.signed)), ("exponent", fmt.exponent_bits), ("fraction", fmt.mantissa_bits)):
+        if width:
+            found.append((name, digits[at : at + width]))
+            at += width
+    return found
+
+
+def code_text(code: int, fmt: Format) -> str:
+    """A code as hexadecimal digits, as many as its format's width needs.
+
+    >>> from softfloat.formats import float16
+    >>> code_text(1, float16)
+    '0x0001'
+    """
+    return f"0x{int(code):0{-(-fmt.bits // 4)}x}"
+
+
+def fields_html(code: int, fmt: Format) -> str:
+    """The bits of a code as an HTML span."""
+    return spans(bit_fields(code, fmt))
+
+
+def fields_rich(code: int, fmt: Format) -> Text:
+    """The bits of a code as rich text."""
+    return styled(bit_fields(code, fmt))
+
+
+# -- formats ---------------------------------------------------------------------------------------------------------
+
+
+def special_values(fmt: Format) -> str:
+    """What a format has besides signed finite numbers and zero, or lacks, in a few words.
+
+    >>> from softfloat.formats import float8_e4m3fnuz, float16
+    >>> special_values(float16), special_values(float8_e4m3fnuz)
+    ('inf, NaN', 'NaN (0x80), no -0')
+    """
+    words = ["inf"] if fmt.infinities else []
+    if fmt.nan == "ieee":
+        words.append("NaN")
+    elif fmt.has_nan:
+        first = "" if fmt.nan == "fnuz" or not fmt.signed else "±"
+        words.append(f"NaN ({first}{code_text(fmt.nan_code & ~(fmt.sign_bit if first else 0), fmt)})")
+    words = words or ["no inf, no NaN"]
+    if not fmt.signed:
+        words.append("unsigned")
+    elif not fmt.signed_zero:
+        words.append("no -0")
+    if not fmt.zero:
+        words.append("no zero")
+    elif not fmt.subnormals:
+        words.append("no subnormals")
+    return ", ".join(words)
+
+
+def format_facts(fmt: Format) -> list[tuple[str, str]]:
+    """What a format is, as names and texts; its layout aside."""
+    special = [(f"code of {name}", code_text(getattr(fmt, attribute), fmt)) for name, attribute in _special_codes(fmt)]
+    return [
+        ("bits", f"{fmt.bits}: {int(fmt.signed)} sign, {fmt.exponent_bits} exponent, {fmt.mantissa_bits} fraction"),
+        ("precision", f"p = {fmt.p}"),
+        ("exponents", f"{fmt.emin} to {fmt.emax}, bias {fmt.bias}"),
+        ("max", f"{fmt.max:.9g}"),
+        ("smallest normal", f"{fmt.tiny:.6g} = 2^{fmt.emin}"),
+        (
+            "smallest subnormal",
+            f"{fmt.smallest_subnormal:.6g} = 2^{fmt.emin - fmt.mantissa_bits}"
+            if fmt.subnormals and fmt.mantissa_bits
+            else "none",
+        ),
+        ("eps", f"{fmt.eps:.6g} = 2^{-fmt.mantissa_bits}"),
+        ("special values", special_values(fmt)),
+        *special,
+    ]
+
+
+def _special_codes(fmt: Format) -> list[tuple[str, str]]:
+    found = [("inf", "inf_code")] if fmt.infinities else []
+    return found + ([("NaN", "nan_code")] if fmt.has_nan else [])
+
+
+def _letters(fmt: Format) -> list[tuple[str, str]]:
+    return [(name, name[0] * len(digits)) for name, digits in bit_fields(0, fmt)]
+
+
+def format_html(fmt: Format) -> str:
+    """A format as an HTML table: its fields, range, precision and special values."""
+    facts = [(escape(name), escape(text)) for name, text in format_facts(fmt)]
+    return table_html([("layout", spans(_letters(fmt))), *facts], caption=fmt.name)
+
+
+def format_rich(fmt: Format) -> RenderableType:
+    """The same as `format_html`, for a rich console."""
+    from rich.text import Text
+
+    table = plain_table()
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("layout", styled(_letters(fmt)))
+    for name, text in format_facts(fmt):
+        table.add_row(name, Text(text))
+    return titled(fmt.name, table)
+
 
 MAXIMUM_PRECISION = 24
 MAXIMUM_EXPONENT_BITS = 8
@@ -443,10 +569,10 @@ class Format:
         return self.name
 
     def _repr_html_(self) -> str:
-        return _markup.format_html(self)
+        return format_html(self)
 
     def __rich__(self) -> RenderableType:
-        return _markup.format_rich(self)
+        return format_rich(self)
 
 
 @lru_cache(maxsize=256)

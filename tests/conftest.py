@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import conformance
 import hypothesis
 import pytest
+import tallies as conformance
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
 

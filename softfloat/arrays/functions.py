@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import _engine, bits
-from softfloat._engine import Codes
-from softfloat.array import (
+from softfloat import bits, engine
+from softfloat.arrays.softarray import (
     FUNCTIONS,
     SoftArray,
     coerced,
@@ -28,6 +27,7 @@ from softfloat.array import (
     wrapped,
     zeros_like,
 )
+from softfloat.engine import Codes
 from softfloat.formats import Format
 from softfloat.status import FloatingPointTrap
 
@@ -348,7 +348,7 @@ def full_like_(
 
 def truth(x: Any) -> Any:
     """Whether each element counts as true."""
-    _engine.refuse_mask(x, "a condition")
+    engine.refuse_mask(x, "a condition")
     return ~bits.iszero(x.codes, x.format) if isinstance(x, SoftArray) else np.asarray(x, bool)
 
 
@@ -440,9 +440,9 @@ def nan_to_num(x: SoftArray, copy: bool = True, nan: Any = 0.0, posinf: Any = No
 
 def ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     """Integers that are ordered as the numbers are: -0 before +0, NaNs last."""
-    magnitude = _engine.magnitudes(codes, fmt).astype(np.int64)
-    order = np.where(codes == _engine.magnitudes(codes, fmt), magnitude, -1 - magnitude)
-    return np.where(_engine.is_nan(codes, fmt), np.int64(1) << 40, order)
+    magnitude = engine.magnitudes(codes, fmt).astype(np.int64)
+    order = np.where(codes == engine.magnitudes(codes, fmt), magnitude, -1 - magnitude)
+    return np.where(engine.is_nan(codes, fmt), np.int64(1) << 40, order)
 
 
 def _signals(x: SoftArray, found: Codes, name: str) -> Codes:

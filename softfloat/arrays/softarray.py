@@ -44,9 +44,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from softfloat import _engine, _markup, bits
-from softfloat._engine import Codes
-from softfloat.environment import Environment, Rounding, current_environment
+from softfloat import bits, engine
+from softfloat.arrays import views
+from softfloat.engine import Codes
+from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.status import Flags, FloatingPointTrap, as_flags
 
@@ -73,10 +74,10 @@ SHORT = 1 << 10  # elements up to which a number spread over a shape is kept
 Shape: TypeAlias = int | Sequence[int]
 
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
-"""What runs each ufunc: handler(ufunc, method, inputs, keywords). Filled by `softfloat._numpy_ufuncs`."""
+"""What runs each ufunc: handler(ufunc, method, inputs, keywords). Filled by `softfloat.arrays.ufuncs`."""
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
-"""What stands in for each of NumPy's other functions. Filled by `softfloat._numpy_functions`."""
+"""What stands in for each of NumPy's other functions. Filled by `softfloat.arrays.functions` and `softfloat.arrays.sums`."""
 
 
 # -- numbers of all kinds into codes ---------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
     if isinstance(x, (np.ndarray, np.generic)):
         if isinstance(x, np.float64):
             return _weak(float(x), fmt, operation, quiet)
-        _engine.refuse_mask(x, f"operand {position + 1} of {operation!r}")
+        engine.refuse_mask(x, f"operand {position + 1} of {operation!r}")
         if x.dtype == bool:
             return _booleans(np.asarray(x), fmt)
         held = held_codes(x, fmt)
@@ -172,7 +173,7 @@ def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
 
 def held_codes(x: Any, fmt: Format) -> Codes | None:
     """The codes in a NumPy array or scalar whose dtype is the format; copied only if the bytes are swapped."""
-    _engine.refuse_mask(x, "x")
+    engine.refuse_mask(x, "x")
     if not _has_dtype(fmt, x.dtype):
         return None
     array = np.asarray(x)
@@ -224,7 +225,7 @@ def _constant(kind: type, x: Any, sign: float, fmt: Format, settings: Environmen
 @lru_cache(maxsize=1024)
 def _spread(code: int, dtype: np.dtype[Any], size: int) -> Codes:
     """A number's code over and over, as loops take operands."""
-    return _engine.flattened(np.full(size, code, dtype))
+    return engine.flattened(np.full(size, code, dtype))
 
 
 # -- operations on codes ---------------------------------------------------------------------------------------------
@@ -278,10 +279,10 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
     else:
         return None
-    key = operation, fmt, _engine.FAST
+    key = operation, fmt, engine.FAST
     ready = env._prepared.get(key, key)
     if ready is key:
-        ready = env._prepared[key] = _engine.prepared(operation, fmt, env.for_format(fmt.name))
+        ready = env._prepared[key] = engine.prepared(operation, fmt, env.for_format(fmt.name))
     if ready is None:
         return None
     if out is None:
@@ -390,7 +391,7 @@ class SoftArray:
     def _flattened(self) -> Codes | None:
         """The codes as loops take operands; None if that needs a copy."""
         if self._codes.flags.c_contiguous:
-            self._flat = _engine.flattened(self._codes)
+            self._flat = engine.flattened(self._codes)
         return self._flat
 
     # -- what it is made of
@@ -585,10 +586,10 @@ class SoftArray:
         return np.array([str(x) for x in self._decimals().ravel().tolist()], object).reshape(self.shape)
 
     def _repr_html_(self) -> str:
-        return _markup.array_html(self._codes, self._format, self._texts())
+        return views.array_html(self._codes, self._format, self._texts())
 
     def __rich__(self) -> Any:
-        return _markup.array_rich(self._codes, self._format, self._texts())
+        return views.array_rich(self._codes, self._format, self._texts())
 
     # -- conversions
 
@@ -995,7 +996,7 @@ def from_codes(codes: Any, fmt: Format | str) -> SoftArray:
     SoftArray([ 1., inf], float16)
     """
     fmt = check_format(fmt)
-    return wrapped(np.asarray(_engine.check_codes(codes, fmt, "codes")), fmt)
+    return wrapped(np.asarray(engine.check_codes(codes, fmt, "codes")), fmt)
 
 
 def full(shape: Shape, value: Any, fmt: Format | str | None = None) -> SoftArray:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat._engine import Codes
-from softfloat._numpy_functions import (
+from softfloat.accumulators import Accumulator, fma, mul_add
+from softfloat.arrays.functions import (
     ABSENT,
     Handler,
     arranged,
@@ -40,9 +40,18 @@ from softfloat._numpy_functions import (
     sort,
     truth,
 )
-from softfloat.accumulators import Accumulator, fma, mul_add
-from softfloat.array import SoftArray, coerced, common_format, evaluated, full_like, ones_like, wrapped, zeros_like
-from softfloat.environment import current_environment
+from softfloat.arrays.softarray import (
+    SoftArray,
+    coerced,
+    common_format,
+    evaluated,
+    full_like,
+    ones_like,
+    wrapped,
+    zeros_like,
+)
+from softfloat.engine import Codes
+from softfloat.environments import current_environment
 from softfloat.formats import Format
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone

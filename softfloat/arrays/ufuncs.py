@@ -13,12 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import _numpy_functions as functions
-from softfloat import _numpy_sums as sums
 from softfloat import bits
-from softfloat._engine import Codes
-from softfloat.array import FUNCTIONS, UFUNCS, SoftArray, coerced, common_format, directed, evaluated, straight, wrapped
-from softfloat.environment import Rounding
+from softfloat.arrays import functions, sums
+from softfloat.arrays.softarray import (
+    FUNCTIONS,
+    UFUNCS,
+    SoftArray,
+    coerced,
+    common_format,
+    directed,
+    evaluated,
+    straight,
+    wrapped,
+)
+from softfloat.engine import Codes
+from softfloat.environments import Rounding
 from softfloat.formats import Format
 
 Compute = Callable[..., Any]

@@ -25,12 +25,10 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat._call import Options
-from softfloat._engine import Codes, check_codes, is_nan
-from softfloat._tiling import dots
 from softfloat.accumulators import Accumulator
+from softfloat.bits.sums import Contraction, check_formats
+from softfloat.engine import Codes, Options, Problem, check_codes, dots, is_nan
 from softfloat.formats import Format
-from softfloat.linalg import Contraction, Problem, check_formats
 
 __all__ = ["conv1d", "conv2d", "conv2d_input_gradient", "conv2d_weight_gradient"]
 

@@ -32,10 +32,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack
 
 import numpy as np
 
-from softfloat import _engine
-from softfloat._call import Call, Options
-from softfloat._engine import Job, Work, check_codes
-from softfloat.environment import Rounding
+from softfloat import engine
+from softfloat.engine import Call, Job, Options, Work, check_codes
+from softfloat.environments import Rounding
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
@@ -470,7 +469,7 @@ def _lacking(function: Function, operands: tuple[float, ...], value: float) -> f
             operands = max(operands), min(operands)
         sign, significand, exponent = _decided(function.precise, operands, KEPT_LACKING)
         exact = sign * significand * Fraction(2) ** exponent
-    return _engine.odd_float(exact - Fraction(value))
+    return engine.odd_float(exact - Fraction(value))
 
 
 def _exact_fraction(function: Function, operands: tuple[float, ...]) -> Fraction | None:
@@ -546,16 +545,16 @@ FUNCTIONS = {
 
 
 @lru_cache(maxsize=64)
-def _carrier_numbers(fmt: FormatSpec, daz: bool) -> _engine.Numbers:
+def _carrier_numbers(fmt: FormatSpec, daz: bool) -> engine.Numbers:
     """What decodes a format, and what `settling` needs."""
-    return _engine.numbers(fmt, fmt, Rule(daz=daz), CARRIER64)
+    return engine.numbers(fmt, fmt, Rule(daz=daz), CARRIER64)
 
 
-def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers: _engine.Numbers) -> Floats:
+def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers: engine.Numbers) -> Floats:
     """Results at operands, cut to `kept` significant bits, the last one sticky."""
     dropped = (1 << (53 - kept)) - 1
     values, doubtful = np.empty(operands[0].size), np.empty(operands[0].size, np.bool_)
-    settle = _engine.loops().settling()
+    settle = engine.loops().settling()
     with np.errstate(all="ignore"):
         near, more, error = function.bounds(*operands)
         if not settle(near, more, error, values, doubtful, dropped, *numbers):
@@ -583,32 +582,32 @@ def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
     numbers = _carrier_numbers(fmt, daz)
     codes = np.arange(1 << fmt.width, dtype=np.uint16)
     operands = np.empty(codes.size)
-    _engine.loops().decoding()(codes, operands, *numbers)
+    engine.loops().decoding()(codes, operands, *numbers)
     table = _values(FUNCTIONS[name], (operands,), KEPT_DRAWN, numbers)
     table.flags.writeable = False
     return table
 
 
 @lru_cache(maxsize=128)
-def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[_engine.Codes, _engine.Codes]:
+def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[engine.Codes, engine.Codes]:
     """A unary function's codes and flags at every code of a format."""
-    every = _engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
+    every = engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
     codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
     job = Job(name, fmt, fmt, rule, [every], codes, flags, True, 0.0, None)
     _rounding(job)(0, every.size, _table(name, fmt, rule.daz))
-    return _engine.flattened(codes), _engine.flattened(flags)
+    return engine.flattened(codes), engine.flattened(flags)
 
 
 def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     """What rounds values of the elements start ... stop."""
     if job.drawn is not None:
         return _drawn_rounding(job, job.drawn)
-    unusual = _engine.is_unusual(job.fmt)
-    known = _engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
+    unusual = engine.is_unusual(job.fmt)
+    known = engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
     way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-    loop = _engine.loops().elementwise("given", way, unusual, job.each, job.propagates)
+    loop = engine.loops().elementwise("given", way, unusual, job.each, job.propagates)
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
@@ -617,11 +616,11 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     return work
 
 
-def _drawn_rounding(job: Job, drawn: _engine.Draw) -> Callable[[int, int, Floats], int]:
+def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats], int]:
     """`_rounding`, stochastically. What the values, cut as they are, leave open is found to more bits, an element at a time."""
-    loop = _engine.loops().elementwise_drawn("given", _engine.is_unusual(job.fmt), job.each, job.propagates)
+    loop = engine.loops().elementwise_drawn("given", engine.is_unusual(job.fmt), job.each, job.propagates)
     rule = job.rule._replace(value_bits=KEPT_DRAWN)
-    known = _engine.numbers(job.source, job.fmt, rule, CARRIER64)
+    known = engine.numbers(job.source, job.fmt, rule, CARRIER64)
     operands = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
 
@@ -633,11 +632,11 @@ def _drawn_rounding(job: Job, drawn: _engine.Draw) -> Callable[[int, int, Floats
         seen = int(loop(*spans, more, unknown, *known, *address))
         return seen | again(start + np.flatnonzero(unknown), values[unknown]) if unknown.any() else seen
 
-    def again(places: _engine.Codes, values: Floats) -> int:
+    def again(places: engine.Codes, values: Floats) -> int:
         parts = [x[places] for x in operands]
         more = _what_is_lacking(job, places, values)
         redone, raised = np.empty(places.size, codes.dtype), np.empty(places.size if job.each else 0, np.uint8)
-        handed = _engine.bits_at(drawn, places)
+        handed = engine.bits_at(drawn, places)
         unknown = np.zeros(places.size, np.bool_)
         seen = int(
             loop(
@@ -663,12 +662,12 @@ def _drawn_rounding(job: Job, drawn: _engine.Draw) -> Callable[[int, int, Floats
     return work
 
 
-def _what_is_lacking(job: Job, places: _engine.Codes, values: Floats) -> Floats:
+def _what_is_lacking(job: Job, places: engine.Codes, values: Floats) -> Floats:
     """What the values of some elements lack, as `elementwise_drawn` takes it."""
     numbers = _carrier_numbers(job.source, job.rule.daz)
     operands = [np.empty(places.size) for _ in job.operands]
     for codes, place in zip(job.operands, operands, strict=True):
-        _engine.loops().decoding()(codes[places], place, *numbers)
+        engine.loops().decoding()(codes[places], place, *numbers)
     rows = zip(*(x.tolist() for x in operands), strict=True)
     with _mpmath_lock, np.errstate(all="ignore"):
         return np.array([_lacking(FUNCTIONS[job.operation], *row) for row in zip(rows, values.tolist(), strict=True)])
@@ -677,7 +676,7 @@ def _what_is_lacking(job: Job, places: _engine.Codes, values: Floats) -> Floats:
 def _looked_up(job: Job) -> Work:
     """The work of a function whose results are in a table."""
     table, raised = _result_table(job.operation, job.fmt, job.rule)
-    gather = _engine.loops().gathering(job.each)
+    gather = engine.loops().gathering(job.each)
     (a,), codes, raises = job.operands, job.codes, job.raises
 
     def work(start: int, stop: int) -> int:
@@ -692,7 +691,7 @@ def _computed(job: Job) -> Work:
     numbers = _carrier_numbers(job.source, daz)
     table = _table(job.operation, job.source, daz) if _tabulated(job) else None
     kept = KEPT if job.drawn is None else KEPT_DRAWN
-    decode = _engine.loops().decoding()
+    decode = engine.loops().decoding()
     rounding = _rounding(job)
 
     def work(start: int, stop: int) -> int:
@@ -715,7 +714,7 @@ def _computed(job: Job) -> Work:
 
 def _tabulated(job: Job) -> bool:
     """Whether there is a table; in plain Python it would take longer to make than anybody waits."""
-    return len(job.operands) == 1 and job.source.width <= TABLE_BITS and not _engine.loops().jit.DISABLED
+    return len(job.operands) == 1 and job.source.width <= TABLE_BITS and not engine.loops().jit.DISABLED
 
 
 def _work(job: Job) -> Work:
@@ -743,7 +742,7 @@ def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Option
     fmt = check_format(fmt)
     call = Call(options, fmt)
     codes = [check_codes(x, fmt, argument) for argument, x in operands.items()]
-    return _engine.run(
+    return engine.run(
         name,
         codes,
         list(operands),

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat._output import FAILED, INTERRUPTED, CommandError, console, print_json
+from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, print_json
+from softfloat.commands.vectors import positive, seed
 from softfloat.formats import ROSTER, Format
-from softfloat.testing.commands import positive, seed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from softfloat.testing.hardware import Features, Outcome
-    from softfloat.testing.identification import Identification, Unit
+    from softfloat.testing.hardware.model import Features, Outcome
+    from softfloat.testing.identification.identify import Identification, Unit
 
 __all__ = ["add_parsers", "render_identification", "render_outcomes"]
 
@@ -118,11 +118,11 @@ def _grid(headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequenc
 
 
 def _hardware(options: argparse.Namespace) -> int:
-    from softfloat.testing import hardware
+    from softfloat.testing.hardware import model
 
-    table = {row.name: row for row in hardware.instructions()}
+    table = {row.name: row for row in model.instructions()}
     names = [_instruction(name, list(table)) for name in options.names] or None
-    have = hardware.features()
+    have = model.features()
     if options.list:
         rows = [table[name] for name in names or table]
         if options.json:
@@ -135,7 +135,7 @@ def _hardware(options: argparse.Namespace) -> int:
     interrupted = False
     try:
         with _progress() as progress:
-            hardware.check_hardware(
+            model.check_hardware(
                 names,
                 samples=options.samples,
                 seed=options.seed,
@@ -273,7 +273,7 @@ def _outcome_row(outcomes: Sequence[Outcome], mode: str) -> list[Any]:
 
 
 def _identify(options: argparse.Namespace) -> int:
-    from softfloat.testing.identification import identify
+    from softfloat.testing.identification.identify import identify
 
     given = [bool(options.program), options.python is not None, options.preset is not None]
     if sum(given) != 1:
@@ -315,8 +315,8 @@ def _status() -> Iterator[Callable[[str], None] | None]:
 
 
 def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:
-    from softfloat.testing.identification import command_unit, unit_of
-    from softfloat.testing.operations import parse_accumulator
+    from softfloat.testing.identification.identify import command_unit, unit_of
+    from softfloat.testing.vectors.operations import parse_accumulator
 
     names = None if options.format is None else [x.strip() for x in options.format.split(",")]
     if names is not None and len(names) > 2:

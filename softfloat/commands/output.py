@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
-import math
 import os
 import re
 import signal
-import stat
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum, Flag
-from fractions import Fraction
-from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from softfloat.files import plain
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -37,10 +32,9 @@ __all__ = [
     "exit_status",
     "grid",
     "measurements",
-    "plain",
     "print_json",
-    "replacing",
 ]
+
 
 FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
@@ -190,45 +184,7 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(plain(document), indent=2, allow_nan=False))
 
 
-def plain(x: Any) -> Any:
-    """Data as JSON can hold it: fractions, infinities and NaN as strings, flags as lists of names."""
-    if isinstance(x, Flag):
-        return [member.name for member in type(x) if member in x]
-    if isinstance(x, Enum):
-        return str(x.value)
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        return {field.name: plain(getattr(x, field.name)) for field in dataclasses.fields(x)}
-    if isinstance(x, dict):
-        return {str(key): plain(value) for key, value in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [plain(value) for value in x]
-    if isinstance(x, Fraction):
-        return str(x)
-    if isinstance(x, float) and not math.isfinite(x):
-        return str(x)
-    return x
+def figures_of() -> Any:
+    from softfloat.display import inspection
 
-
-@contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write bytes to. What is there under its name is replaced at the end of the block, and stays if that fails.
-
-    Devices, pipes and sockets are written to as they are.
-    """
-    path = Path(path)
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # /dev/stdout names a pipe that no resolved path does
-        with path.open("wb") as file:
-            yield file
-        return
-    path = Path(os.path.realpath(path))
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem[:32]}-", suffix=path.suffix, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp makes files for their owner alone
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    return inspection

@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat._output import CommandError, console, print_json, replacing
-from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
+from softfloat.commands.output import CommandError, console, print_json
+from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
+from softfloat.files import replacing
 from softfloat.formats import ROSTER
 from softfloat.kernels.spec import NAN_POLICIES
-from softfloat.testing.operations import OPERATIONS, Case, as_rounding_mode, resolve
+from softfloat.testing.vectors.operations import OPERATIONS, Case, as_rounding_mode, resolve
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    from softfloat.testing.check import Decoded, Mismatch, Report
+    from softfloat.testing.verdicts.check import Decoded, Mismatch, Report
 
 __all__ = ["add_parsers", "junit", "render_report"]
 
@@ -181,7 +182,7 @@ def _progress(what: str, total: int | None, count: bool) -> Iterator[Callable[[i
 
 
 def _vectors(options: argparse.Namespace) -> int:
-    from softfloat.testing.vectors import count_exhaustive, write_vectors
+    from softfloat.testing.vectors.files import count_exhaustive, write_vectors
 
     case = _case(options.operation, options)
     quiet = options.output == "-" or _is_standard_output(options.output)
@@ -221,7 +222,7 @@ def _is_standard_output(file: str) -> bool:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from softfloat.testing.check import check_vectors
+    from softfloat.testing.verdicts.check import check_vectors
 
     case = _case(options.op, options)
     if options.junit is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
@@ -257,7 +258,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _size(file: str) -> int | None:
     """Bytes of rows in a file; None where nobody knows before the end."""
-    from softfloat.testing.vectors import is_compressed
+    from softfloat.testing.vectors.files import is_compressed
 
     try:
         known = file != "-" and stat.S_ISREG(os.stat(file).st_mode) and not is_compressed(file)
@@ -372,7 +373,7 @@ def _explanations(report: Report) -> list[RenderableType]:
 def _shown(report: Report) -> list[RenderableType]:
     from rich.text import Text
 
-    from softfloat import _markup
+    from softfloat import markup
 
     parts: list[RenderableType] = []
     for found in report.first:
@@ -383,7 +384,7 @@ def _shown(report: Report) -> list[RenderableType]:
             table.add_column(style=style, overflow="fold")
 
         def row(x: Decoded, flags: str = "", table: Table = table) -> None:
-            fields: Text = _markup.styled(x.fields) if x.fields else Text()
+            fields: Text = markup.styled(x.fields) if x.fields else Text()
             table.add_row(f"  {x.name}", x.code, fields, x.value, flags)
 
         for operand in found.operands[:MOST_OPERANDS]:

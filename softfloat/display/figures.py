@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat._drawing import (
+from softfloat.display.drawing import (
     BLACK,
     BLUE,
     DASHED,
@@ -27,11 +27,7 @@ from softfloat._drawing import (
     LINES,
     ORANGE,
     PURPLE,
-    SKY,
     YELLOW,
-    Points,
-    axes_by_lengths,
-    draw_measured,
     legend_below,
     line_sample,
     log2_axis,
@@ -43,7 +39,7 @@ from softfloat._drawing import (
     power_text,
     require_matplotlib,
 )
-from softfloat._measures import (
+from softfloat.display.measures import (
     KINDS,
     Step,
     candidates,
@@ -60,35 +56,25 @@ from softfloat._measures import (
     visible_values,
     window,
 )
-from softfloat._output import replacing
-from softfloat.environment import Rounding, as_rounding
+from softfloat.environments import Rounding, as_rounding
+from softfloat.files import replacing
 from softfloat.formats import Format, check_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from softfloat.experiments.accumulation import BlockError, ChunkError, DotError, SumError
-    from softfloat.experiments.claims import Report
-    from softfloat.experiments.swamping import RunningSum
-
 __all__ = [
-    "PLOTS",
     "PLOT_SUFFIXES",
-    "block_fma",
     "check_plot_folder",
     "check_plot_path",
-    "chunking",
-    "dot_swamping",
     "exponent_histogram",
     "function_error",
     "number_line",
-    "report_figures",
-    "running_sums",
     "save",
     "spacing",
     "staircase",
-    "stochastic_sums",
 ]
+
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 """File types that figures are written as."""
@@ -218,7 +204,7 @@ def check_plot_folder(path: str | os.PathLike[str]) -> Path:
     """
     path = Path(path)
     path.mkdir(exist_ok=True)
-    check_plot_path(path / PLOTS[0])
+    check_plot_path(path / "figure.png")
     return path
 
 
@@ -655,202 +641,3 @@ def _factor(x: float) -> str:
     """A power of two as such from 2^10 on, to either side."""
     mantissa, exponent = math.frexp(x)
     return power_text(exponent - 1) if mantissa == 0.5 and abs(exponent - 1) >= 10 else f"{x:g}"
-
-
-# -- experiments -----------------------------------------------------------------------------------------------------
-
-
-def running_sums(*sums: RunningSum) -> Figure:
-    """Running sums against the number of additions; several runs of one sum are drawn thin, with their mean.
-
-    The lower panel shows how far sums are from the exact one: those of several runs, or all if there are none.
-
-    Parameters
-    ----------
-    *sums : RunningSum
-        Of one increment and count, trajectories kept; at most 7.
-
-    Raises
-    ------
-    ValueError
-        Naming what is accepted.
-    """
-    if not 1 <= len(sums) <= len(LINES):
-        raise ValueError(f"sums must be 1 to {len(LINES)} running sums, got {len(sums)}")
-    first = sums[0]
-    if any((one.requested, one.count) != (first.requested, first.count) for one in sums):
-        raise ValueError("sums must have the same increment and count")
-    several_formats = len({one.format for one in sums}) > 1
-    figure, (axes, errors) = new_figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
-    shown = np.unique(np.linspace(0, first.count, 2001, dtype=int))
-    exact = shown * (first.requested if several_formats else float(first.exact) / max(first.count, 1))
-    below = [one for one in sums if one.runs > 1] or list(sums)
-    # to nearest in vermillion, stochastic in blue: the same colours as everywhere else
-    order = [LINES[1], LINES[0], *LINES[2:]] if sums[0].runs == 1 else list(LINES)
-    entries: dict[str, Any] = {}
-    top = 0.0
-    for one, (color, dash, marker) in zip(sums, order, strict=False):
-        name = one.rounding.replace("_", " ") + (f", {one.format}" if several_formats else "")
-        runs = one.trajectory[shown]
-        mean, last = runs.mean(axis=1), float(np.asarray(one.final).mean())
-        top = max(top, float(np.max(runs[np.isfinite(runs)], initial=0)))
-        thin = SKY if color == BLUE else color
-        for panel, base in ((axes, 0 * exact), (errors, exact))[: 2 if any(one is x for x in below) else 1]:
-            if one.runs > 1:
-                panel.plot(shown, runs - base[:, None], color=thin, linewidth=0.6, alpha=0.7, zorder=2)
-            panel.plot(
-                shown, mean - base, color=color, linestyle=dash if several_formats else "-", linewidth=1.8, zorder=3
-            )
-        style = {"color": color, "linewidth": 1.8, "linestyle": dash if several_formats else "-"}
-        if one.runs > 1:
-            entries[f"{name}, {one.runs} runs"] = line_sample(color=thin, linewidth=0.9)
-            entries[f"their mean: {last:.4f} at the end"] = line_sample(**style)
-            continue
-        stalled = "" if one.stalled_after is None else f", stalls after {grouped(one.stalled_after)} additions"
-        entries[f"{name}: {last:.5g} at the end{stalled}"] = line_sample(
-            **style, **({} if one.stalled_after is None else {"marker": marker, "markersize": 5})
-        )
-        if one.stalled_after is not None:
-            axes.plot(
-                one.stalled_after, one.trajectory[one.stalled_after, 0], marker, color=color, markersize=6, zorder=6
-            )
-    for panel, base in ((axes, 0 * exact), (errors, exact)):
-        panel.plot(shown, exact - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
-        panel.set_xlim(0, max(first.count, 1))
-        plain_axes(panel)
-    name = "exact" if len({one.rounding for one in sums} & {"stochastic"}) == 0 else "expectation"
-    entries[f"{name}: {exact[-1]:.7g} at the end"] = line_sample(color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)))
-    axes.set_ylim(0, 1.06 * max(top, float(exact[-1])) or 1)
-    legend_below(figure, entries, columns=2 if sum(sorted(map(len, entries))[-2:]) < 85 else 1)
-    where = "" if several_formats else f" in {first.format}"
-    axes.set_title(f"{grouped(first.count)} × {first.requested:g} added up{where}")
-    axes.set_ylabel("running sum")
-    which = "stochastic sum" if {one.rounding for one in below} == {"stochastic"} else "sum"
-    errors.set_ylabel(f"{which} less exact sum")
-    errors.set_xlabel("additions")
-    return figure
-
-
-def _guaranteed(axes: Any, points: Points, color: str, label: str) -> None:
-    axes.plot(*zip(*points, strict=True), color=color, linewidth=1.1, linestyle=DASHED, label=label)
-
-
-def dot_swamping(rows: Sequence[DotError]) -> Figure:
-    """Errors of squared norms against their length, and below how much of what was added was lost whole.
-
-    Parameters
-    ----------
-    rows : sequence of DotError
-        Of `softfloat.experiments.dot_swamping`: three accumulators.
-    """
-    figure, (errors, shares) = new_figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
-    names = list(dict.fromkeys(row.accumulator for row in rows))
-    labels = ("AMP, half partials", "AMP, float partials", "multiply-adds in half")
-    for name, label, color, marker in zip(names, labels, (ORANGE, BLUE, BLACK), "os^", strict=True):
-        found = [row for row in rows if row.accumulator == name]
-        draw_measured(errors, [(row.length, row.error) for row in found], color, marker, label)
-        draw_measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
-    axes_by_lengths(errors, [row.length for row in rows])
-    axes_by_lengths(shares, [row.length for row in rows])
-    shares.set_yscale("linear")
-    shares.set_ylim(-0.04, 1)
-    errors.set_ylabel("mean relative error")
-    shares.set_ylabel("share that changed nothing")
-    shares.set_xlabel("length K")
-    figure.legend(*errors.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    errors.set_title("Long sums of squares stall with half partials, not with float partials")
-    return figure
-
-
-def chunking(rows: Sequence[ChunkError]) -> Figure:
-    """Errors of dot products against the length of chunks, with sums of chunks added in half and in single.
-
-    Parameters
-    ----------
-    rows : sequence of ChunkError
-        Of `softfloat.experiments.chunking`.
-    """
-    figure, axes = new_figure(5.6)
-    styles = {"float16": (ORANGE, "o"), "float32": (BLUE, "s")}
-    for outer in dict.fromkeys(row.outer for row in rows):
-        found = [(row.chunk, row.error) for row in rows if row.outer == outer]
-        draw_measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
-    length = rows[0].length
-    axes_by_lengths(axes, [row.chunk for row in rows])
-    axes.axvline(math.sqrt(length), color=BLACK, linewidth=1.1, linestyle=DASHED, label="√n")
-    axes.set_xlabel("products in a chunk")
-    axes.set_ylabel("mean relative error")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    axes.set_title(f"With all sums in {rows[0].inner}, chunks of about √n lose least: n = {length} products")
-    return figure
-
-
-def block_fma(rows: Sequence[BlockError]) -> Figure:
-    """Errors of dot products against their length, with the bound of each way to sum.
-
-    Parameters
-    ----------
-    rows : sequence of BlockError
-        Of `softfloat.experiments.block_fma_bounds`: three pairs of accumulator and output.
-    """
-    figure, axes = new_figure(5.6)
-    pairs = list(dict.fromkeys((row.accumulator, row.output) for row in rows))
-    labels = (
-        ("multiply-adds in half", "n·u16"),
-        ("V100, rounded to half at the end", "u16 + 2.5·n·u32"),
-        ("V100, result in single", "2.5·n·u32"),
-    )
-    for pair, (label, bound), color, marker in zip(pairs, labels, (BLACK, ORANGE, BLUE), "^os", strict=True):
-        found = [row for row in rows if (row.accumulator, row.output) == pair]
-        draw_measured(axes, [(row.length, row.error) for row in found], color, marker, label)
-        _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound, {bound}")
-    axes_by_lengths(axes, [row.length for row in rows])
-    axes.set_xlabel("products n")
-    axes.set_ylabel("largest error / |a|·|b|")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    axes.set_title("Tensor cores sum blocks in single: their errors follow n·u32, not n·u16")
-    return figure
-
-
-def stochastic_sums(rows: Sequence[SumError]) -> Figure:
-    """Errors of sums against their length, to nearest even and stochastic, one panel for each format.
-
-    Parameters
-    ----------
-    rows : sequence of SumError
-        Of `softfloat.experiments.stochastic_sums`.
-    """
-    formats = list(dict.fromkeys(row.format for row in rows))
-    figure, panels = new_figure(5.6, 1, len(formats), sharey=True, squeeze=False)
-    for axes, name in zip(panels[0], formats, strict=True):
-        for rounding, color, marker, bound in (
-            ("nearest_even", ORANGE, "o", "n·u"),
-            ("stochastic", BLUE, "s", "√n·u"),
-        ):
-            found = [row for row in rows if (row.format, row.rounding) == (name, rounding)]
-            draw_measured(axes, [(row.length, row.error) for row in found], color, marker, rounding.replace("_", " "))
-            _guaranteed(axes, [(row.length, row.bound) for row in found], color, bound)
-        axes_by_lengths(axes, [row.length for row in rows])
-        axes.set_title(name)
-        axes.set_xlabel("numbers n")
-    panels[0][0].set_ylabel("root mean square of the relative error")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle("Sums to nearest stall; stochastic ones stay below √n·u")
-    return figure
-
-
-PLOTS = ("running-sums.png", "dot-swamping.png", "chunking.png", "block-fma.png", "stochastic-sums.png")
-"""Names of the files that `report_figures` is for."""
-
-
-def report_figures(report: Report) -> dict[str, Figure]:
-    """Figures of everything in a report of `softfloat.experiments.reproduce`, under the names in `PLOTS`."""
-    found = report.accumulation
-    drawn = (
-        running_sums(report.nearest, report.stochastic),
-        dot_swamping(found.dots),
-        chunking(found.chunks),
-        block_fma(found.blocks),
-        stochastic_sums(found.sums),
-    )
-    return dict(zip(PLOTS, drawn, strict=True))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.environment import Rounding, as_rounding
+from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.status import Flags
 

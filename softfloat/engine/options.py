@@ -8,8 +8,8 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from softfloat import _engine
-from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.engine import elementwise
+from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess
 from softfloat.formats import Format
 from softfloat.kernels import spec
 
@@ -98,10 +98,10 @@ class Call:
         source: spec.FormatSpec,
         fmt: Format,
         extra: float = 0.0,
-        work: Callable[[_engine.Job], _engine.Work] | None = None,
+        work: Callable[[elementwise.Job], elementwise.Work] | None = None,
     ) -> tuple[Any, Any]:
         """An elementwise operation of the compiled floor."""
-        return _engine.run(
+        return elementwise.run(
             operation,
             operands,
             names,

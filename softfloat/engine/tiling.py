@@ -9,50 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from softfloat import _engine
-from softfloat._engine import BFLOAT16, FLOAT16, FLOAT32, Codes
+from softfloat.engine import elementwise, parameters, threads
+from softfloat.engine.arguments import Codes
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, tiles
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, InfiniteInput, Overflow, Rounding
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from softfloat.engine.programs import Program, Site
 
-    from softfloat.linalg import Program, Site
 
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
 STOCHASTIC_NORMAL = -95  # stochastic rounding scales by quanta, which must be normal as well
 LONGEST = 64  # products of a turn, which are written out in code
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
-
-
-@cache
-def tiles() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import tiles as module
-
-    return module
-
-
-@cache
-def dots() -> ModuleType:
-    """The compiled floor below, imported when first needed."""
-    from softfloat.kernels import dots as module
-
-    return module
-
-
-@cache
-def available() -> tuple[bool, bool]:
-    """Whether the compiler may use the CPU's fused multiply-adds, and its conversions of halves."""
-    from softfloat.kernels import fast
-
-    return fast.has_feature("fma"), fast.has_f16c()
 
 
 class Extent(NamedTuple):
@@ -97,13 +73,13 @@ def _narrow_family(fmt: spec.FormatSpec) -> str:
         return "bfloat16"
     if fmt == FLOAT32:
         return "float32"
-    return "narrow" if _engine.fits_narrow_carrier(fmt) and not _engine.is_unusual(fmt) else ""
+    return "narrow" if parameters.fits_narrow_carrier(fmt) and not parameters.is_unusual(fmt) else ""
 
 
 def choose(planned: Program) -> Way | None:
     """The way that serves a program, if its operands allow."""
     accumulator = planned.accumulator
-    if not _engine.FAST or _engine.loops().jit.DISABLED or not planned.length or accumulator.reduction:
+    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or accumulator.reduction:
         return None
     if accumulator.tree or accumulator.chains > 1:
         return None
@@ -220,7 +196,7 @@ def _exact(planned: Program) -> Way | None:
 def _aligned(planned: Program) -> Way | None:
     running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
     rule = running.rule
-    if _engine.is_unusual(running.format.spec) or not 1 < planned.block <= LONGEST:
+    if parameters.is_unusual(running.format.spec) or not 1 < planned.block <= LONGEST:
         return None
     if rule.daz or rule.ftz or rule.overflow is not Overflow.INFINITY or rule.infinite_input is InfiniteInput.NAN:
         return None
@@ -295,7 +271,7 @@ def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
             plane[start:stop] = source[start:stop]
             return 0
 
-        _engine.share_units(whole, work, length * size)
+        threads.share_units(whole, work, length * size)
         if whole < panels:
             plane[whole, :, : count - whole * size] = values[:, whole * size :]
     return result
@@ -374,7 +350,7 @@ def run(
         loop(start, stop, *common, *more)
         return 0
 
-    _engine.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
+    threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
     values, flags = values[:rows, :columns], flags[:rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
@@ -429,7 +405,7 @@ def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
         tiles().spans()(panels[start:stop], chunk, lowest[start:stop], largest[start:stop])
         return 0
 
-    _engine.share_units(count, work, length * size)
+    threads.share_units(count, work, length * size)
     return lowest, largest
 
 
@@ -444,8 +420,8 @@ def _codes(values: Codes, partials: Format, site: Site) -> Codes:
     codes = single.view(np.uint32)
     beyond = ~np.isfinite(single)
     if partials.spec != FLOAT32:
-        codes, _ = _engine.run(
-            "convert", [codes], ["values"], FLOAT32, partials, _engine.NEAREST, out=None, flags="any", random_bits=None, stream=0
+        codes, _ = elementwise.run(
+            "convert", [codes], ["values"], FLOAT32, partials, parameters.NEAREST, out=None, flags="any", random_bits=None, stream=0
         )  # fmt: skip
     if beyond.any():
         target = spec.target(partials.spec, site.rule, CARRIER64)

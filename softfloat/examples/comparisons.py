@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from softfloat import _drawing, accumulators, bits
-from softfloat.environment import Environment, Overflow, as_member
+from softfloat import accumulators, bits
+from softfloat.display import drawing
+from softfloat.environments import Environment, Overflow, as_member
 from softfloat.examples.data import load
 from softfloat.examples.models import TwoConvolutions
 from softfloat.formats import float16, float32
@@ -468,10 +469,10 @@ def long_sums(lengths: Sequence[int] = LENGTHS, outputs: int = 32, seed: int = 0
 # -- figures ---------------------------------------------------------------------------------------------------------
 
 STYLES: dict[str, tuple[str, Any, str]] = {
-    "float32": (_drawing.BLACK, _drawing.DASHED, "D"),
-    "half, nearest even": (_drawing.ORANGE, "-", "o"),
-    "half, stochastic": (_drawing.BLUE, "-", "s"),
-    "mixed": (_drawing.GREEN, (0, (2, 1.2)), "^"),
+    "float32": (drawing.BLACK, drawing.DASHED, "D"),
+    "half, nearest even": (drawing.ORANGE, "-", "o"),
+    "half, stochastic": (drawing.BLUE, "-", "s"),
+    "mixed": (drawing.GREEN, (0, (2, 1.2)), "^"),
 }
 """Colour, dash and marker of each of `WAYS`: nearest even and stochastic as in all figures."""
 
@@ -494,7 +495,7 @@ def methods_figure(results: Sequence[Method]) -> Figure:
     ways = [one for one in results if one.name in STYLES]
     if not ways:
         raise ValueError(f"results must hold a training other than the start, got {[one.name for one in results]}")
-    figure, (losses, moved) = _drawing.new_figure(3.9, 1, 2, width_ratios=(3, 2))
+    figure, (losses, moved) = drawing.new_figure(3.9, 1, 2, width_ratios=(3, 2))
     entries: dict[str, Any] = {}
     for one in ways:
         color, dash, marker = STYLES[one.name]
@@ -502,7 +503,7 @@ def methods_figure(results: Sequence[Method]) -> Figure:
         if one.name != "half, nearest even":  # three lines as good as one: what lies below shows through
             style |= {"fillstyle": "none", "markersize": {"float32": 10, "half, stochastic": 7, "mixed": 4}[one.name]}
         losses.plot(range(len(one.losses)), one.losses, **style, zorder=3, clip_on=False)
-        entries[one.name] = _drawing.line_sample(**style)
+        entries[one.name] = drawing.line_sample(**style)
     for place, one in enumerate(ways):
         color, _, _ = STYLES[one.name]
         hatch = {"half, nearest even": "///", "half, stochastic": "...", "mixed": "xxx"}.get(one.name, "")
@@ -518,9 +519,9 @@ def methods_figure(results: Sequence[Method]) -> Figure:
     moved.set_xticks([0, 0.5, 1], ["0%", "50%", "100%"])
     moved.set_xlabel("share of parameters")
     moved.set_title("What has moved")
-    _drawing.plain_axes(losses)
-    _drawing.plain_axes(moved, "x")
-    _drawing.legend_below(figure, entries)
+    drawing.plain_axes(losses)
+    drawing.plain_axes(moved, "x")
+    drawing.legend_below(figure, entries)
     return figure
 
 
@@ -546,40 +547,40 @@ def scaling_figure(results: Sequence[Scaling]) -> Figure:
         raise ValueError(f"results must be 1 to 4 trainings, got {len(results)}")
     if len({len(one.scales) for one in results}) > 1:
         raise ValueError(f"results must have as many steps each, got {[len(one.scales) for one in results]}")
-    figure, (scales, losses) = _drawing.new_figure(5.6, 2, 1, sharex=True, height_ratios=(2, 3))
+    figure, (scales, losses) = drawing.new_figure(5.6, 2, 1, sharex=True, height_ratios=(2, 3))
     entries: dict[str, Any] = {}
     widths = (5.0, 1.6, 1.6, 1.6)  # the first wide and pale, so that others on top of it leave it visible
-    colors = (_drawing.SKY, _drawing.BLACK, _drawing.ORANGE, _drawing.GREEN)
-    dashes: tuple[Any, ...] = ("-", _drawing.DASHED, "-", (0, (2, 1.2)))
+    colors = (drawing.SKY, drawing.BLACK, drawing.ORANGE, drawing.GREEN)
+    dashes: tuple[Any, ...] = ("-", drawing.DASHED, "-", (0, (2, 1.2)))
     places = range(1, len(results[0].scales) + 1)
     for one, width, color, dash in zip(results, widths, colors, dashes, strict=False):
         style = {"color": color, "linewidth": width, "linestyle": dash}
         scales.step(places, one.scales, where="mid", **style)
         losses.plot(places, one.losses, **style)
         watched = "flags are read" if one.watch == "flags" else "gradients alone are looked at"
-        entries[f"{OVERFLOWS[one.overflow]}, {watched}"] = _drawing.line_sample(**style)
+        entries[f"{OVERFLOWS[one.overflow]}, {watched}"] = drawing.line_sample(**style)
     lost = [(k, scale) for one in results for k, scale, no in zip(places, one.scales, one.skipped, strict=True) if no]
     if lost:
         mark = {
-            "color": _drawing.BLACK,
+            "color": drawing.BLACK,
             "marker": "o",
             "markerfacecolor": "white",
             "linestyle": "none",
             "markersize": 6,
         }
         scales.plot(*zip(*dict.fromkeys(lost), strict=True), **mark, zorder=4)
-        entries["step skipped"] = _drawing.line_sample(**mark)
+        entries["step skipped"] = drawing.line_sample(**mark)
     every = [scale for one in results for scale in one.scales]
-    _drawing.log2_axis(scales.yaxis, min(every) / 2, max(every) * 2, most=6)
+    drawing.log2_axis(scales.yaxis, min(every) / 2, max(every) * 2, most=6)
     losses.set_ylim(0, None)
     losses.set_xlim(0.5, len(places) + 0.5)
     scales.set_ylabel("loss scale")
     losses.set_ylabel("loss of the batch")
     losses.set_xlabel("step")
     for axes in (scales, losses):
-        _drawing.plain_axes(axes)
+        drawing.plain_axes(axes)
     scales.set_title("A scale that is halved at each overflow")
-    _drawing.legend_below(figure, entries, columns=2)
+    drawing.legend_below(figure, entries, columns=2)
     return figure
 
 
@@ -600,17 +601,17 @@ def long_sums_figure(results: Sequence[LongSum]) -> Figure:
     """
     if not results:
         raise ValueError("results must hold at least one sum, got none")
-    figure, (errors, shares) = _drawing.new_figure(6, 2, 1, sharex=True, height_ratios=(3, 2))
+    figure, (errors, shares) = drawing.new_figure(6, 2, 1, sharex=True, height_ratios=(3, 2))
     for (partials, stochastic), label, color, marker in (
-        (("half", False), "half partials, nearest even", _drawing.ORANGE, "o"),
-        (("half", True), "half partials, stochastic", _drawing.BLUE, "s"),
-        (("float", False), "float partials", _drawing.BLACK, "^"),
+        (("half", False), "half partials, nearest even", drawing.ORANGE, "o"),
+        (("half", True), "half partials, stochastic", drawing.BLUE, "s"),
+        (("float", False), "float partials", drawing.BLACK, "^"),
     ):
         found = [one for one in results if (one.partials, one.stochastic) == (partials, stochastic)]
-        _drawing.draw_measured(errors, [(one.length, one.error) for one in found], color, marker, label)
-        _drawing.draw_measured(shares, [(one.length, one.swamped) for one in found], color, marker, label)
+        drawing.draw_measured(errors, [(one.length, one.error) for one in found], color, marker, label)
+        drawing.draw_measured(shares, [(one.length, one.swamped) for one in found], color, marker, label)
     for axes in (errors, shares):
-        _drawing.axes_by_lengths(axes, [one.length for one in results])
+        drawing.axes_by_lengths(axes, [one.length for one in results])
     shares.set_yscale("linear")
     shares.set_ylim(-0.004, None)
     errors.set_ylabel("mean relative error")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from softfloat._output import CommandError
-from softfloat.environment import Environment
+from softfloat.commands.output import CommandError
+from softfloat.environments import Environment
 from softfloat.status import Flags
 
 if TYPE_CHECKING:

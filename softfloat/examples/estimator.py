@@ -16,9 +16,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softfloat.examples import float32_parameter_updates
-from softfloat.examples._device import Batches, Device, Learner, correct
-from softfloat.examples._program import Program
 from softfloat.examples.data import Dataset
+from softfloat.examples.device import Batches, Device, Learner, correct
+from softfloat.examples.program import Program
 
 if TYPE_CHECKING:
     import torch

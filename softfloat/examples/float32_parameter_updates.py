@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from softfloat.environment import Environment
-from softfloat.examples._device import Device, Learner, Loop
-from softfloat.examples._program import Program
+from softfloat.environments import Environment
 from softfloat.examples.data import Dataset
+from softfloat.examples.device import Device, Learner, Loop
+from softfloat.examples.program import Program
 
 if TYPE_CHECKING:
     import torch

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat._output import FAILED, INTERRUPTED, CommandError, Parser, console, exit_status, print_json
-from softfloat.environment import Environment
-from softfloat.examples import _report, data
-from softfloat.examples._device import Device, Learner, Step
-from softfloat.examples._report import Report
+from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, Parser, console, exit_status, print_json
+from softfloat.commands.vectors import positive, seed
+from softfloat.environments import Environment
+from softfloat.examples import data, reports
+from softfloat.examples.device import Device, Learner, Step
+from softfloat.examples.reports import Report
 from softfloat.status import FloatingPointTrap
-from softfloat.testing.commands import positive, seed
 
 if TYPE_CHECKING:
     import torch
@@ -103,17 +103,17 @@ class Program:
     def _run(self, options: argparse.Namespace) -> int:
         self.check(options)
         if options.plot is not None:
-            _report.check_plot(options.plot)
+            reports.check_plot(options.plot)
         _need_torch()
         found = _load(options)
         report = self._trained(options, found)
         if options.plot is not None and report.steps:
-            _report.plot(report, options.plot)
+            reports.plot(report, options.plot)
             report.plot = options.plot
         if options.json:
-            print_json(_report.document(report))
+            print_json(reports.document(report))
         else:
-            _report.render(report, console())
+            reports.render(report, console())
         return INTERRUPTED if report.interrupted else FAILED if report.stopped else 0
 
     def _trained(self, options: argparse.Namespace, found: data.Dataset) -> Report:

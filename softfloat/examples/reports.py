@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat import _drawing, figures
-from softfloat._measures import grouped
-from softfloat._output import CommandError, measurements
-from softfloat.environment import Rounding
-from softfloat.examples._device import Device, Step
+from softfloat import display
+from softfloat.commands.output import CommandError, measurements
+from softfloat.display import drawing
+from softfloat.display.measures import grouped
+from softfloat.environments import Rounding
+from softfloat.examples.device import Device, Step
 from softfloat.status import Flags
 
 if TYPE_CHECKING:
@@ -284,7 +285,7 @@ def _render_layers(report: Report, console: Console) -> None:
             share = _share(tally)
             cells += [
                 "" if share is None else grouped(tally.additions),
-                "" if share is None else _drawing.percent_text(share),
+                "" if share is None else drawing.percent_text(share),
             ]
         both = [tally for tally in layer.passes if tally is not None]
         overflowed, results = sum(tally.overflowed for tally in both), sum(tally.results for tally in both)
@@ -307,7 +308,7 @@ def _number_of(count: int, what: str) -> str:
 def check_plot(path: str) -> None:
     """Refuse, in one line, a plot that could not be written."""
     try:
-        figures.check_plot_path(path)
+        display.check_plot_path(path)
     except (ValueError, ImportError, OSError) as error:
         raise CommandError(str(error)) from None
 
@@ -315,7 +316,7 @@ def check_plot(path: str) -> None:
 def plot(report: Report, path: str) -> None:
     """Draw and write the figure."""
     try:
-        figures.save(training(report), path)
+        display.save(training(report), path)
     except OSError as error:
         raise CommandError(f"cannot write the plot: {error.strerror or error}") from None
 
@@ -330,51 +331,51 @@ def training(report: Report) -> Figure:
     """
     layers = [layer for layer in report.layers if layer.name]
     ratios = (3.0, 2.0, 1.2) + ((0.4 + 0.28 * len(layers),) if layers else ())
-    figure, panels = _drawing.new_figure(1.2 + sum(ratios), len(ratios), 1, height_ratios=ratios)
+    figure, panels = drawing.new_figure(1.2 + sum(ratios), len(ratios), 1, height_ratios=ratios)
     loss, accuracy, scale = panels[:3]
     for axes in (accuracy, scale):
         axes.sharex(loss)
     places = range(1, len(report.steps) + 1)
     entries: dict[str, Any] = {}
-    loss.plot(places, [step.loss for step in report.steps], color=_drawing.SKY, linewidth=0.9, zorder=2)
-    entries["loss of a step"] = _drawing.line_sample(color=_drawing.SKY, linewidth=0.9)
-    style = {"color": _drawing.BLUE, "linewidth": 1.8, "solid_capstyle": "butt"}
+    loss.plot(places, [step.loss for step in report.steps], color=drawing.SKY, linewidth=0.9, zorder=2)
+    entries["loss of a step"] = drawing.line_sample(color=drawing.SKY, linewidth=0.9)
+    style = {"color": drawing.BLUE, "linewidth": 1.8, "solid_capstyle": "butt"}
     ends = []
     for epoch in report.epochs:
         begin = (epoch.number - 1) * report.device.period
         ends.append(begin + epoch.steps)
         loss.plot([begin + 0.5, ends[-1] + 0.5], [epoch.loss, epoch.loss], **style, zorder=3)
-    entries["mean of an epoch"] = _drawing.line_sample(**style)
-    style = {"color": _drawing.GREEN, "marker": "s", "markersize": 5, "linewidth": 1.6}
+    entries["mean of an epoch"] = drawing.line_sample(**style)
+    style = {"color": drawing.GREEN, "marker": "s", "markersize": 5, "linewidth": 1.6}
     accuracy.plot(ends[: len(report.accuracies)], report.accuracies, **style, clip_on=False)
     accuracy.set_ylim(max(0.0, min([0.9, *report.accuracies]) - 0.02), 1.0)
     accuracy.yaxis.set_major_formatter(_percents())
-    entries["test accuracy"] = _drawing.line_sample(**style)
-    style = {"color": _drawing.BLACK, "linewidth": 1.4}
+    entries["test accuracy"] = drawing.line_sample(**style)
+    style = {"color": drawing.BLACK, "linewidth": 1.4}
     scale.step(places, [step.loss_scale for step in report.steps], where="mid", **style)
-    for flag, color, marker in zip(WATCHED, (_drawing.ORANGE, _drawing.PURPLE), "xv", strict=True):
+    for flag, color, marker in zip(WATCHED, (drawing.ORANGE, drawing.PURPLE), "xv", strict=True):
         raised = [
             (place, step.loss_scale) for place, step in zip(places, report.steps, strict=True) if flag in step.flags
         ]
         if raised:
             style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none"}
             scale.plot(*zip(*raised, strict=True), **style, zorder=4, clip_on=False)
-            entries[f"step that raised {flag.name}"] = _drawing.line_sample(**style)
+            entries[f"step that raised {flag.name}"] = drawing.line_sample(**style)
     scales = [step.loss_scale for step in report.steps]
-    _drawing.log2_axis(scale.yaxis, min(scales) / 2, max(scales) * 2, most=4)
+    drawing.log2_axis(scale.yaxis, min(scales) / 2, max(scales) * 2, most=4)
     loss.set_ylabel("loss")
     accuracy.set_ylabel("accuracy")
     scale.set_ylabel("loss scale")
     scale.set_xlabel("step")
     loss.set_xlim(0.5, len(report.steps) + 0.5)
     for axes in (loss, accuracy, scale):
-        _drawing.plain_axes(axes)
+        drawing.plain_axes(axes)
     for axes in (loss, accuracy):
         axes.tick_params(labelbottom=False)
     if layers:
         entries |= _swamped_panel(panels[3], layers)
     loss.set_title(f"{report.title} on {report.options.dataset}")
-    _drawing.legend_below(figure, entries, columns=3)
+    drawing.legend_below(figure, entries, columns=3)
     return figure
 
 
@@ -387,11 +388,11 @@ def _percents() -> Any:
 def _swamped_panel(axes: Any, layers: list[Layer]) -> dict[str, Any]:
     """A pair of bars for each layer; returns the legend's entries."""
     entries = {}
-    styles = {"forward": {"color": _drawing.BLUE}, "backward": {"color": _drawing.ORANGE, "hatch": "///"}}
+    styles = {"forward": {"color": drawing.BLUE}, "backward": {"color": drawing.ORANGE, "hatch": "///"}}
     for offset, (which, style) in zip((-0.2, 0.2), styles.items(), strict=True):
         shares = [_share(getattr(layer, which)) or 0.0 for layer in layers]
         axes.barh([row + offset for row in range(len(layers))], shares, 0.36, edgecolor="white", linewidth=0, **style)
-        entries[f"swamped, {which}"] = _drawing.patch_sample(
+        entries[f"swamped, {which}"] = drawing.patch_sample(
             facecolor=style["color"], hatch=style.get("hatch"), edgecolor="white", linewidth=0
         )
     axes.set_yticks(range(len(layers)), [layer.name for layer in layers])
@@ -399,5 +400,5 @@ def _swamped_panel(axes: Any, layers: list[Layer]) -> dict[str, Any]:
     axes.set_xlim(0, None)
     axes.xaxis.set_major_formatter(_percents())
     axes.set_xlabel("share of what was added that changed nothing")
-    _drawing.plain_axes(axes, "x")
+    drawing.plain_axes(axes, "x")
     return entries

@@ -13,11 +13,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from softfloat._output import CommandError
-from softfloat.environment import Environment
-from softfloat.examples._device import Device, Learner, Loop
-from softfloat.examples._program import Program
+from softfloat.commands.output import CommandError
+from softfloat.environments import Environment
 from softfloat.examples.data import Dataset
+from softfloat.examples.device import Device, Learner, Loop
+from softfloat.examples.program import Program
 from softfloat.formats import float16
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.display import exact_decimal, power_of_two
-from softfloat.environment import Rounding
+from softfloat.environments import Rounding
 from softfloat.experiments import accumulation, exact
 from softfloat.experiments.accumulation import Accumulation
 from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop

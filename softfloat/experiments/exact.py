@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softfloat.environment import Rounding
+from softfloat.environments import Rounding
 from softfloat.formats import Format
 
 __all__ = ["quantum", "round_units", "rounded", "walk"]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from softfloat import bits
-from softfloat.environment import Environment, Overflow, as_member
+from softfloat.environments import Environment, Overflow, as_member
 from softfloat.formats import Format
 from softfloat.status import Flags, FloatingPointTrap
 

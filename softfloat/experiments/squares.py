@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from softfloat import bits
-from softfloat.environment import Environment
+from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.status import Flags
 

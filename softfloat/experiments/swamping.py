@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.environment import Environment, Rounding, as_rounding
+from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.experiments import exact
 from softfloat.formats import Format
 from softfloat.status import Flags

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.environment import Environment, Overflow, as_member
+from softfloat.environments import Environment, Overflow, as_member
 from softfloat.formats import Format
 from softfloat.status import Flags
 

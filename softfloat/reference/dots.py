@@ -34,7 +34,10 @@ from typing import Any, NamedTuple
 
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import Overflow, Rounding, Tininess
-from softfloat.reference import (
+from softfloat.reference.arithmetic import exact_fused, exact_product, exact_sum
+from softfloat.reference.conversions import converted
+from softfloat.reference.rounding import default_nan, infinity_code, invalid_result, propagated, round_once, rules_for
+from softfloat.reference.values import (
     INEXACT,
     INVALID,
     OVERFLOW,
@@ -43,21 +46,11 @@ from softfloat.reference import (
     Options,
     Result,
     Value,
-    _convert,
-    _default_nan,
-    _emin,
-    _exponent,
-    _fused,
-    _infinity,
-    _invalid,
-    _operand,
-    _power,
-    _product,
-    _propagate,
-    _round,
-    _rules,
-    _sum,
     decode,
+    emin_of,
+    exponent_of,
+    operand_of,
+    two_to,
 )
 
 __all__ = [
@@ -140,7 +133,7 @@ class Number(NamedTuple):
     @property
     def value(self) -> Value:
         """What it means to an operation."""
-        return _operand(self.code, self.fmt, Options(daz=self.daz))
+        return operand_of(self.code, self.fmt, Options(daz=self.daz))
 
 
 class Term(NamedTuple):
@@ -162,7 +155,7 @@ FILL = Term(ZERO, ZERO, 0)
 
 
 def _exponent_in(fmt: Format, x: Value) -> int:
-    return max(_exponent(x.magnitude), _emin(fmt)) if x.magnitude else _emin(fmt)
+    return max(exponent_of(x.magnitude), emin_of(fmt)) if x.magnitude else emin_of(fmt)
 
 
 class _Output:
@@ -198,7 +191,7 @@ class _Output:
         if rules.rounding is Rounding.STOCHASTIC:
             width = rules.random_width
             settings["random_bits"] = _random_bits(self.seed, self.stream, self.index, site.number, step, width)
-        return _rules(site.fmt, settings)
+        return rules_for(site.fmt, settings)
 
     def daz(self, site: Site) -> bool:
         """Whether subnormals read at a site count as zero."""
@@ -222,7 +215,7 @@ class _Output:
         """The output and all its flags. A sum is quiet: a signalling NaN is the addend of no products."""
         if total.value.signalling:
             rules = Options(nan=self.settings(Site(RUNNING, total.fmt)).get("nan", "canonical"))
-            total = total._replace(code=_propagate([total.value], total.fmt, rules)[0])
+            total = total._replace(code=propagated([total.value], total.fmt, rules)[0])
         if self.out_format not in (None, total.fmt):
             total = self.convert(Site(RESULT, self.out_format), total)
         return total.code, self.flags
@@ -232,36 +225,38 @@ class _Output:
     def _rounded(self, site: Site, rules: Options, result: Result) -> Number:
         code, flags = result
         if site.always_infinite and flags & OVERFLOW:
-            code = _infinity(bool(code & site.fmt.sign_bit), site.fmt, rules)
+            code = infinity_code(bool(code & site.fmt.sign_bit), site.fmt, rules)
         if not self.payloads and decode(code, site.fmt).is_nan:
-            code = _default_nan(site.fmt, rules)
+            code = default_nan(site.fmt, rules)
         self.flags |= flags
         return Number(code, site.fmt, rules.daz)
 
     def _operation(self, site: Site, rules: Options, exact: Callable[..., Exact], *values: Value) -> Number:
         fmt = site.fmt
         if any(x.is_nan for x in values):
-            return self._rounded(site, rules, _propagate(values, fmt, rules))
+            return self._rounded(site, rules, propagated(values, fmt, rules))
         value, _ = exact(*values, rules)
-        return self._rounded(site, rules, _invalid(fmt, rules) if value is None else _round(value, fmt, rules))
+        return self._rounded(
+            site, rules, invalid_result(fmt, rules) if value is None else round_once(value, fmt, rules)
+        )
 
     def multiply(self, site: Site, term: Term) -> Number:
         """x * y (IEEE 754-2019 5.4.1)."""
-        return self._operation(site, self.next_rules(site), _product, term.x, term.y)
+        return self._operation(site, self.next_rules(site), exact_product, term.x, term.y)
 
     def add(self, site: Site, x: Number, y: Number) -> Number:
         """x + y (IEEE 754-2019 5.4.1)."""
-        return self._operation(site, self.next_rules(site), _sum, x.value, y.value)
+        return self._operation(site, self.next_rules(site), exact_sum, x.value, y.value)
 
     def fuse(self, site: Site, term: Term, addend: Number) -> Number:
         """x * y + z (IEEE 754-2019 5.4.1), NaNs as in `reference.fma`."""
         rules, z = self.next_rules(site), addend.value
         addend_signals = rules.policy.addend_first and z.is_nan and z.signalling
         if rules.policy.product_invalid and term.is_invalid and not addend_signals:
-            return self._rounded(site, rules, _invalid(site.fmt, rules))
+            return self._rounded(site, rules, invalid_result(site.fmt, rules))
         if rules.policy.addend_first and z.is_nan:
-            return self._rounded(site, rules, _propagate([z, term.x, term.y], site.fmt, rules))
-        return self._operation(site, rules, _fused, term.x, term.y, z)
+            return self._rounded(site, rules, propagated([z, term.x, term.y], site.fmt, rules))
+        return self._operation(site, rules, exact_fused, term.x, term.y, z)
 
     def block(self, site: Site, terms: Sequence[Term], running: Number, fraction_bits: int | None = None) -> Number:
         """Several products and the running sum, added exactly and rounded once.
@@ -275,35 +270,35 @@ class _Output:
     def convert(self, site: Site, number: Number) -> Number:
         """The number in the site's format (IEEE 754-2019 5.4.2); infinities as `infinite_input` says."""
         rules = self.next_rules(site)
-        return self._rounded(site, rules, _convert(number.value, site.fmt, rules))
+        return self._rounded(site, rules, converted(number.value, site.fmt, rules))
 
 
 def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fraction_bits: int | None) -> Result:
     operands = [x for term in terms for x in (term.x, term.y)] + [z]
     invalid = any(term.is_invalid for term in terms)
     if any(x.is_nan for x in operands):
-        _, flags = _propagate(operands, fmt, rules)
-        return _default_nan(fmt, rules), flags | (INVALID if invalid and rules.policy.product_invalid else 0)
-    products = [product for term in terms if (product := _product(term.x, term.y, rules)[0])]
+        _, flags = propagated(operands, fmt, rules)
+        return default_nan(fmt, rules), flags | (INVALID if invalid and rules.policy.product_invalid else 0)
+    products = [product for term in terms if (product := exact_product(term.x, term.y, rules)[0])]
     infinities = {x.negative for x in [*products, z] if x.is_infinite}
     if invalid or len(infinities) == 2:
-        return _invalid(fmt, rules)
+        return invalid_result(fmt, rules)
     if infinities:
-        return _round(Value(Kind.INFINITE, infinities.pop()), fmt, rules)
+        return round_once(Value(Kind.INFINITE, infinities.pop()), fmt, rules)
 
     numbers = [Fraction(x.real) for x in [*products, z]]
     exponents = [term.exponent for term in terms] + [_exponent_in(fmt, z)]
     total, lost = sum(numbers, Fraction(0)), 0
     if fraction_bits is not None and any(numbers):
         largest = max(e for e, x in zip(exponents, numbers, strict=True) if x)
-        unit = _power(largest - fraction_bits)
+        unit = two_to(largest - fraction_bits)
         cut = sum((math.trunc(x / unit) * unit for x in numbers), Fraction(0))
         lost = 0 if all((x / unit).denominator == 1 for x in numbers) else INEXACT
         total = cut
     negative = total < 0 or (total == 0 and rules.rounding is Rounding.TOWARD_NEGATIVE)
     if total == 0 and len(products) == 1 and products[0].negative == z.negative:  # IEEE 754-2019 6.3
         negative = z.negative
-    code, flags = _round(Value(Kind.FINITE, negative, abs(total)), fmt, rules)
+    code, flags = round_once(Value(Kind.FINITE, negative, abs(total)), fmt, rules)
     return code, flags | lost
 
 

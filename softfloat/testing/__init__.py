@@ -17,34 +17,34 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.assertions import assert_bits_equal as assert_bits_equal
     from softfloat.testing.assertions import bits_differ as bits_differ
     from softfloat.testing.assertions import ulp_distance as ulp_distance
-    from softfloat.testing.causes import Cause as Cause
-    from softfloat.testing.causes import Finding as Finding
-    from softfloat.testing.causes import causes_of as causes_of
-    from softfloat.testing.check import Mismatch as Mismatch
-    from softfloat.testing.check import Report as Report
-    from softfloat.testing.check import check_vectors as check_vectors
-    from softfloat.testing.distributions import DISTRIBUTIONS as DISTRIBUTIONS
-    from softfloat.testing.distributions import draw as draw
-    from softfloat.testing.distributions import draw_operands as draw_operands
-    from softfloat.testing.distributions import edges as edges
-    from softfloat.testing.hardware import check_hardware as check_hardware
-    from softfloat.testing.identification import Identification as Identification
-    from softfloat.testing.identification import UnitError as UnitError
-    from softfloat.testing.identification import command_unit as command_unit
-    from softfloat.testing.identification import identify as identify
-    from softfloat.testing.identification import presets_for as presets_for
-    from softfloat.testing.identification import unit_of as unit_of
-    from softfloat.testing.operations import OPERATIONS as OPERATIONS
-    from softfloat.testing.operations import Case as Case
-    from softfloat.testing.operations import Column as Column
-    from softfloat.testing.operations import Number as Number
-    from softfloat.testing.operations import Operation as Operation
-    from softfloat.testing.operations import parse_accumulator as parse_accumulator
-    from softfloat.testing.operations import resolve as resolve
-    from softfloat.testing.vectors import Chunk as Chunk
-    from softfloat.testing.vectors import VectorError as VectorError
-    from softfloat.testing.vectors import read_vectors as read_vectors
-    from softfloat.testing.vectors import write_vectors as write_vectors
+    from softfloat.testing.hardware.model import check_hardware as check_hardware
+    from softfloat.testing.identification.identify import Identification as Identification
+    from softfloat.testing.identification.identify import UnitError as UnitError
+    from softfloat.testing.identification.identify import command_unit as command_unit
+    from softfloat.testing.identification.identify import identify as identify
+    from softfloat.testing.identification.identify import presets_for as presets_for
+    from softfloat.testing.identification.identify import unit_of as unit_of
+    from softfloat.testing.vectors.distributions import DISTRIBUTIONS as DISTRIBUTIONS
+    from softfloat.testing.vectors.distributions import draw as draw
+    from softfloat.testing.vectors.distributions import draw_operands as draw_operands
+    from softfloat.testing.vectors.distributions import edges as edges
+    from softfloat.testing.vectors.files import Chunk as Chunk
+    from softfloat.testing.vectors.files import VectorError as VectorError
+    from softfloat.testing.vectors.files import read_vectors as read_vectors
+    from softfloat.testing.vectors.files import write_vectors as write_vectors
+    from softfloat.testing.vectors.operations import OPERATIONS as OPERATIONS
+    from softfloat.testing.vectors.operations import Case as Case
+    from softfloat.testing.vectors.operations import Column as Column
+    from softfloat.testing.vectors.operations import Number as Number
+    from softfloat.testing.vectors.operations import Operation as Operation
+    from softfloat.testing.vectors.operations import parse_accumulator as parse_accumulator
+    from softfloat.testing.vectors.operations import resolve as resolve
+    from softfloat.testing.verdicts.causes import Cause as Cause
+    from softfloat.testing.verdicts.causes import Finding as Finding
+    from softfloat.testing.verdicts.causes import causes_of as causes_of
+    from softfloat.testing.verdicts.check import Mismatch as Mismatch
+    from softfloat.testing.verdicts.check import Report as Report
+    from softfloat.testing.verdicts.check import check_vectors as check_vectors
 
 _EXPORTS = {
     "operations": ("OPERATIONS", "Case", "Column", "Number", "Operation", "parse_accumulator", "resolve"),

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import _engine, _markup, bits
-from softfloat.array import SoftArray
-from softfloat.formats import Format, check_format
+from softfloat import bits, engine
+from softfloat.arrays import SoftArray
+from softfloat.formats import Format, bit_fields, check_format, code_text
 
 __all__ = ["assert_bits_equal", "bits_differ", "order", "ulp_distance"]
 
@@ -34,7 +34,7 @@ def order(codes: Any, fmt: Format | str) -> np.ndarray[Any, Any]:
     [-1, 0, 0, 1, 31744]
     """
     fmt = check_format(fmt)
-    return _engine.order(_engine.check_codes(codes, fmt, "codes"), fmt)
+    return engine.order(engine.check_codes(codes, fmt, "codes"), fmt)
 
 
 def ulp_distance(a: Any, b: Any, fmt: Format | str) -> Any:
@@ -76,12 +76,12 @@ def bits_differ(actual: Any, expected: Any, fmt: Format | str, nan: str = "paylo
     if nan not in NAN_COMPARISONS:
         raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_COMPARISONS))}, got {nan!r}")
     fmt = check_format(fmt)
-    found = _engine.check_codes(actual, fmt, "actual")
-    wanted = _engine.check_codes(expected, fmt, "expected")
+    found = engine.check_codes(actual, fmt, "actual")
+    wanted = engine.check_codes(expected, fmt, "expected")
     if nan == "payload" or not fmt.has_nan:
         return np.asarray(found != wanted)
-    nans = _engine.is_nan(wanted, fmt)
-    right = _engine.is_nan(found, fmt) if nan == "any" else found == fmt.nan_code
+    nans = engine.is_nan(wanted, fmt)
+    right = engine.is_nan(found, fmt) if nan == "any" else found == fmt.nan_code
     return np.asarray(np.where(nans, ~right, found != wanted))
 
 
@@ -112,7 +112,7 @@ def assert_bits_equal(actual: Any, expected: Any, fmt: Format | str | None = Non
         raise AssertionError(f"formats differ: {', '.join(str(one) for one in formats)}")
     kind = formats[0]
     found, wanted = (
-        _engine.check_codes(x.codes if isinstance(x, SoftArray) else x, kind, name)
+        engine.check_codes(x.codes if isinstance(x, SoftArray) else x, kind, name)
         for x, name in ((actual, "actual"), (expected, "expected"))
     )
     if found.shape != wanted.shape:
@@ -130,10 +130,10 @@ def _difference(actual: Any, expected: Any, fmt: Format, wrong: Any) -> str:
         rows.append(
             [
                 f"at {index}" if index else "",
-                f"actual {_markup.code_text(a, fmt)}",
+                f"actual {code_text(a, fmt)}",
                 _fields(a, fmt),
                 str(float(bits.decode(a, fmt))),
-                f"expected {_markup.code_text(b, fmt)}",
+                f"expected {code_text(b, fmt)}",
                 _fields(b, fmt),
                 str(float(bits.decode(b, fmt))),
                 _distance(a, b, fmt),
@@ -147,7 +147,7 @@ def _difference(actual: Any, expected: Any, fmt: Format, wrong: Any) -> str:
 
 
 def _fields(code: int, fmt: Format) -> str:
-    return " ".join(digits for _, digits in _markup.bit_fields(code, fmt))
+    return " ".join(digits for _, digits in bit_fields(code, fmt))
 
 
 def _distance(a: int, b: int, fmt: Format) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from softfloat.environment import Environment, environment
+from softfloat.environments import Environment, environment
 from softfloat.status import Flags, as_flags
 
 FORBIDDEN = ("INVALID", "DIVBYZERO", "OVERFLOW")

@@ -22,10 +22,10 @@ except ImportError:
     raise ImportError('softfloat.testing.strategies needs hypothesis: pip install "numba-softfloat[testing]"') from None
 
 from softfloat import reference
-from softfloat.array import SoftArray, from_codes
-from softfloat.environment import Environment, Overflow, Rounding, Tininess
+from softfloat.arrays import SoftArray, from_codes
+from softfloat.environments import Environment, Overflow, Rounding, Tininess
 from softfloat.formats import ROSTER, Format, check_format
-from softfloat.testing.distributions import edges as edge_codes
+from softfloat.testing.vectors.distributions import edges as edge_codes
 
 __all__ = [
     "TIE_OPERATIONS",

@@ -22,7 +22,6 @@ except ImportError as missing:
 if tuple(int(part) for part in _torch.__version__.split(".")[:2]) < (2, 6):
     raise ImportError(f"{_NEEDED}, got {_torch.__version__}")
 
-from softfloat.torch._unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
 from softfloat.torch.accumulation import GradientAccumulation  # noqa: E402
 from softfloat.torch.amp import (  # noqa: E402
     LEVELS,
@@ -36,6 +35,7 @@ from softfloat.torch.amp import (  # noqa: E402
 )
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
+from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
 from softfloat.torch.replicas import Replicas  # noqa: E402
 from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
 from softfloat.torch.tuning import (  # noqa: E402

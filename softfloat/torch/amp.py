@@ -38,9 +38,9 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.utils import parametrize
 from torch.nn.utils.rnn import PackedSequence
 
-from softfloat.environment import current_environment
+from softfloat.environments import current_environment
 from softfloat.status import Flags, Status
-from softfloat.torch import _private
+from softfloat.torch import private
 from softfloat.torch.scaling import DynamicLossScaleManager, GradScaler
 
 __all__ = [
@@ -650,7 +650,7 @@ class TrainOneStepWithLossScale:
         status.clear(flags)
         scaler.scale(loss).backward()
         scaler.unscale_(self.optimizer)
-        found = _private.found_infinite(scaler, self.optimizer)
+        found = private.found_infinite(scaler, self.optimizer)
         if self._reduce() and getattr(scaler, "drop_overflow_update", True) and self._overflowed(status, flags):
             for overflow in found:
                 overflow.fill_(1.0)

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, ContextDecorator, ExitStack
 from typing import Any
 
 from softfloat.accumulators import Accumulator
-from softfloat.environment import Environment
+from softfloat.environments import Environment
 from softfloat.formats import Format
-from softfloat.torch import _private
-from softfloat.torch._bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch._operators import computes, involved, planned, touches
-from softfloat.torch._tables import ADVICE
-from softfloat.torch._unit import Operation, Tally, Unit, check_environment, place
+from softfloat.torch import private
+from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
+from softfloat.torch.operators.plans import computes, involved, planned, touches
+from softfloat.torch.operators.tables import ADVICE
+from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
 
 __all__ = ["UnemulatedOperatorError", "emulate"]
 
@@ -67,14 +67,14 @@ class _Session:
             return value
         return self.unit.rounded_number(value, FORMATS[dtype].format)
 
-    def checkpointed(self, region: _private.Region) -> AbstractContextManager[None]:
+    def checkpointed(self, region: private.Region) -> AbstractContextManager[None]:
         return self.unit.running(region)
 
     def elsewhere(self) -> AbstractContextManager[Any]:
         return _Elsewhere(self)
 
 
-class _Elsewhere(_private.DispatchMode):
+class _Elsewhere(private.DispatchMode):
     """In a thread that a block started: the emulation, whose operations are numbered in order, cannot be the thread's too."""
 
     def __init__(self, session: _Session) -> None:
@@ -83,16 +83,16 @@ class _Elsewhere(_private.DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._session.open and _private.innermost() is None and computes(func, args, kwargs):
+        if self._session.open and private.innermost() is None and computes(func, args, kwargs):
             raise UnemulatedOperatorError(
                 "emulate does not reach threads that its block starts; open another, with an environment of its own, "
                 "in the thread",
                 str(func),
             )
-        return NotImplemented if _private.dispatching(types) else func(*args, **kwargs)
+        return NotImplemented if private.dispatching(types) else func(*args, **kwargs)
 
 
-class _Mode(_private.DispatchMode):
+class _Mode(private.DispatchMode):
     """Where PyTorch hands over every operator, below autograd."""
 
     def __init__(self, unit: Unit) -> None:
@@ -104,9 +104,9 @@ class _Mode(_private.DispatchMode):
         plan = planned(func)
         outer, unit.operator = unit.operator, func
         try:
-            if types or _private.modes_below():
-                others = _private.dispatching(types)
-                tracer = _private.tracer(others)
+            if types or private.modes_below():
+                others = private.dispatching(types)
+                tracer = private.tracer(others)
                 if tracer or others:
                     return self._strange(tracer, func, others, args, kwargs)
             if plan is not None:
@@ -119,7 +119,7 @@ class _Mode(_private.DispatchMode):
 
     def _strange(self, tracer: str, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Tensors without numbers, which cannot be computed with, and those that consist of others."""
-        if _private.asks(func) and planned(func) is None:
+        if private.asks(func) and planned(func) is None:
             return NotImplemented if types else func(*args, **kwargs)
         if tracer:
             result = None if touches(args, kwargs) else func(*args, **kwargs)
@@ -127,7 +127,7 @@ class _Mode(_private.DispatchMode):
                 return result
             raise UnsupportedArguments(f"{tracer} is part of a trace: {TRACED}")
         for kind in types:
-            if not _private.takes_itself_apart(kind) and touches(args, kwargs):
+            if not private.takes_itself_apart(kind) and touches(args, kwargs):
                 raise UnsupportedArguments(
                     f"{kind.__name__} computes in a __torch_dispatch__ of its own; take its plain tensors first"
                 )
@@ -140,13 +140,13 @@ class _Mode(_private.DispatchMode):
             if not involved([result]):
                 return result
         else:
-            parts = _private.decomposition(func)
+            parts = private.decomposition(func)
             if parts is not None:
                 with self:
                     return parts(*args, **kwargs)
-            if _private.asks(func):
+            if private.asks(func):
                 return func(*args, **kwargs)
-        name = _private.schema_name(func)
+        name = private.schema_name(func)
         advice = ADVICE.get(name) or ADVICE.get(name.removesuffix("_")) or "cast its operands to float32 first"
         raise UnsupportedArguments(f"{func} has no emulation for low-precision tensors; {advice}")
 
@@ -286,12 +286,12 @@ class emulate(ContextDecorator):
         if self._open is not None:
             raise RuntimeError("this emulation is in force already; make another for a block within it")
         with ExitStack() as stack:
-            outer = _private.innermost()
+            outer = private.innermost()
             self._unit.begin(outer.unit if isinstance(outer, _Session) else None)
             session = _Session(self._unit)
             stack.callback(session.close)
-            stack.enter_context(_private.patched(session))
-            stack.enter_context(_private.attention_in_its_dtype())
+            stack.enter_context(private.patched(session))
+            stack.enter_context(private.attention_in_its_dtype())
             stack.enter_context(self._unit.tracker)
             stack.enter_context(self._mode)
             self._open = stack.pop_all()

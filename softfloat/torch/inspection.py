@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 import torch
 
-from softfloat import _markup, bits
-from softfloat._measures import ExponentShares, check_factor, exponent_shares, grouped
-from softfloat.figures import exponent_histogram
+from softfloat import bits, markup
+from softfloat.display import ExponentShares, exponent_histogram, exponent_shares
+from softfloat.display.measures import check_factor, grouped
 from softfloat.formats import Format, check_format
-from softfloat.torch._bridge import numbers_of
+from softfloat.torch.operators.bridge import numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -436,16 +436,16 @@ class GradientStatistics:
         from rich.text import Text
 
         title, headings, rows = self._table()
-        table = _markup.plain_table(header=True)
+        table = markup.plain_table(header=True)
         for heading in headings:
             table.add_column(heading, justify="right" if heading else "left", overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
-        return _markup.titled(title, table)
+        return markup.titled(title, table)
 
     def _repr_html_(self) -> str:
         title, headings, rows = self._table()
-        return _markup.table_html([[*map(escape, row)] for row in rows], [*map(escape, headings)], title)
+        return markup.table_html([[*map(escape, row)] for row in rows], [*map(escape, headings)], title)
 
     def _table(self) -> tuple[str, list[str], list[list[str]]]:
         """Title, headings, rows."""

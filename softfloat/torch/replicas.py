@@ -26,10 +26,10 @@ from typing import Any
 import torch
 
 from softfloat.accumulators import Accumulator
-from softfloat.environment import Environment, Rounding, StochasticRounding
+from softfloat.environments import Environment, Rounding, StochasticRounding
 from softfloat.formats import Format
-from softfloat.torch._unit import Operation
 from softfloat.torch.emulation import emulate
+from softfloat.torch.operators.unit import Operation
 
 __all__ = ["Replicas"]
 

@@ -28,10 +28,10 @@ from typing import Any
 
 import torch
 
-from softfloat.environment import Environment, current_environment
+from softfloat.environments import Environment, current_environment
 from softfloat.status import Flags, as_flags
-from softfloat.torch import _private
-from softfloat.torch._unit import check_environment
+from softfloat.torch import private
+from softfloat.torch.operators.unit import check_environment
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "GradScaler"]
 
@@ -94,16 +94,16 @@ class GradScaler(torch.amp.GradScaler):
         """As PyTorch's; then the flags are looked at."""
         super().unscale_(optimizer)
         if self.is_enabled() and (self._environment or current_environment()).status.flags & self._flags:
-            for found in _private.found_infinite(self, optimizer):
+            for found in private.found_infinite(self, optimizer):
                 found.fill_(1.0)
 
     def update(self, new_scale: float | torch.Tensor | None = None) -> None:
         """The scale of the next step: smaller after an overflow, larger after enough steps without; flags are lowered."""
-        overflowed = self.is_enabled() and any(float(x) for x in _private.found_infinite(self))
+        overflowed = self.is_enabled() and any(float(x) for x in private.found_infinite(self))
         super().update(new_scale)
         if not self.is_enabled():
             return
-        _private.raise_scale(self, self._minimum)
+        private.raise_scale(self, self._minimum)
         (self._environment or current_environment()).status.clear(self._flags)
         self._overflows = self._overflows + 1 if overflowed else 0
         if self._most_overflows is not None and self._overflows > self._most_overflows:
@@ -188,7 +188,7 @@ class FixedLossScaleManager(GradScaler):
         """As of `GradScaler`; without `drop_overflow_update` nothing counts as an overflow."""
         super().unscale_(optimizer)
         if not self.drop_overflow_update:
-            for found in _private.found_infinite(self, optimizer):
+            for found in private.found_infinite(self, optimizer):
                 found.zero_()
 
     def update(self, new_scale: Any = None) -> None:

@@ -26,13 +26,13 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.array import constant, constants
-from softfloat.environment import Environment, current_environment
+from softfloat.arrays import constant, constants
+from softfloat.environments import Environment, current_environment
 from softfloat.formats import Format
 from softfloat.status import Flags, as_flags
-from softfloat.torch._bridge import FORMATS, LOW
-from softfloat.torch._unit import OperatorTrap, check_environment
 from softfloat.torch.emulation import emulate
+from softfloat.torch.operators.bridge import FORMATS, LOW
+from softfloat.torch.operators.unit import OperatorTrap, check_environment
 
 __all__ = ["Finding", "LossScaleSearch", "check_hyperparameters", "find_loss_scale", "scale_hyperparameters"]
 

@@ -12,13 +12,14 @@ from direct_sums import Output
 from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
+from softfloat.kernels.spec import Overflow, Rounding
 from test_accumulators import FAMILIES, MODES, draw_addend, draw_vectors
 from test_conv import PRODUCTS, Case
 from test_conv import Trial as ConvolutionTrial
 
 from softfloat import ROSTER, Environment, Format, bits
-from softfloat.accumulators import ALL, Accumulator, Reduction, Stage, fma
-from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.accumulators import Accumulator, Reduction, Stage, fma
+from softfloat.accumulators.accumulator import ALL
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
 E4M3, E5M2, E5M2FNUZ = (ROSTER[f"float8_{name}"] for name in ("e4m3fn", "e5m2", "e5m2fnuz"))

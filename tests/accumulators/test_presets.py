@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from conformance import Tally
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM, edges, operands
+from softfloat.kernels.spec import NAN_POLICIES
+from tallies import Tally
 from test_reference_dot import CORE_FORMATS, CORE_SETS, core_rows
 
 from softfloat import ROSTER, Environment, Format, bits, reference
-from softfloat import reference_dot as oracle
 from softfloat.accumulators import (
     PRESETS,
     Accumulator,
@@ -30,13 +30,14 @@ from softfloat.accumulators import (
     chunked,
     exact,
     fma,
+    from_poplar_options,
     mul_add,
     pairwise,
     slic,
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.reference import dots as oracle
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
 E4M3, E5M2 = ROSTER["float8_e4m3fn"], ROSTER["float8_e5m2"]
@@ -85,7 +86,7 @@ def simple(function: Callable[..., Result], accumulator: Accumulator, fmt: Forma
 def one_format() -> dict[str, Case]:
     made = {}
     for fmt in SUMS:
-        made[f"fma {fmt}"] = simple(oracle.fma, fma(fmt), fmt)
+        made[f"fma {fmt}"] = simple(reference.fma, fma(fmt), fmt)
         made[f"mul_add {fmt}"] = simple(oracle.mul_add, mul_add(fmt), fmt)
         made[f"exact {fmt}"] = simple(oracle.exact, exact(fmt), fmt)
     for fmt in (F16, BF16, F32, E4M3, CUSTOM[0]):
@@ -185,7 +186,7 @@ def poplar() -> dict[str, Case]:
         ("float", "float", 9, (5, 2), "exact"),
     ):
         names = {"half": "float16", "float": "float32"}
-        accumulator = Accumulator.from_poplar_options(
+        accumulator = from_poplar_options(
             {"partialsType": partials, "partialsType.interTile": between}, splits=splits, stages=stages, mode=mode
         )
         parameters = (names[partials], names[between], splits, stages, mode)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import itertools
 import math
@@ -24,13 +23,10 @@ from hypothesis import strategies as st
 from numpy_table import EDGES, HALF, OPERANDS, TABLE, Half, dotted, exactly, ordinary, product, summed
 
 import softfloat
-from softfloat import SoftArray, bits, reference
-from softfloat import _numpy_sums as sums
+from softfloat import SoftArray, arrays, bits, reference
 from softfloat.accumulators import amp, chunked, exact, fma, mul_add, pairwise
-from softfloat.array import FUNCTIONS, UFUNCS
-
-ARRAY = importlib.import_module("softfloat.array")  # softfloat.array is its function
-
+from softfloat.arrays import FUNCTIONS, UFUNCS
+from softfloat.arrays import softarray as ARRAY
 
 # -- comparing -------------------------------------------------------------------------------------------------------
 
@@ -386,7 +382,7 @@ def test_means_are_rounded_once() -> None:
             codes = np.array([fmt.one_code, fmt.max_code, 1, fmt.one_code + 1, fmt.sign_bit | 3], fmt.dtype)
             for rounding in ("nearest_even", "toward_positive", "to_odd"):
                 with softfloat.environment(rounding=rounding):
-                    found = sums.quotient(codes, count, fmt, "mean").tolist()
+                    found = arrays.quotient(codes, count, fmt, "mean").tolist()
                 wanted = [
                     reference.encode(
                         reference.decode(code, fmt).magnitude
@@ -405,7 +401,7 @@ def test_stochastic_means_see_every_bit() -> None:
     fmt = softfloat.float32
     codes = np.full(20_000, fmt.one_code + 1, fmt.dtype)  # a third of it has its fraction at 1/3 of an ulp
     with softfloat.environment(rounding="stochastic", seed=1):
-        found = sums.quotient(codes, 3, fmt, "mean")
+        found = arrays.quotient(codes, 3, fmt, "mean")
     exact_value = (1 + Fraction(1, 2**23)) / 3
     low = reference.encode(exact_value, fmt, rounding="toward_zero")[0]
     share = (exact_value - Fraction(float(bits.decode(low, fmt)))) / Fraction(1, 2**25)

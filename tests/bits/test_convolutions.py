@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from operands import edges
 
-from softfloat import ROSTER, Environment, bits, conv, get_num_threads, reference_dot, set_num_threads
+from softfloat import ROSTER, Environment, bits, get_num_threads, reference, set_num_threads
 from softfloat.accumulators import (
     Accumulator,
     amp,
@@ -28,6 +28,8 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
+from softfloat.bits import convolutions
+from softfloat.reference import dots
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 E4M3, E5M2, E8M0 = (ROSTER[name] for name in ("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"))
@@ -242,9 +244,9 @@ def test_products_one_by_one(name: str, case: str, layout: str) -> None:
 
 
 ORACLES = {
-    "fma": (fma(F16), F16, partial(reference_dot.fma, fmts=(F16, F16), fmt=F16)),
-    "amp": (amp("half"), F16, partial(reference_dot.amp, fmts=(F16, F16), partials="float16")),
-    "tensor core": (tensor_core("H100"), F16, partial(reference_dot.tensor_core, fmts=(F16, F16), arch="H100")),
+    "fma": (fma(F16), F16, partial(reference.fma, fmts=(F16, F16), fmt=F16)),
+    "amp": (amp("half"), F16, partial(dots.amp, fmts=(F16, F16), partials="float16")),
+    "tensor core": (tensor_core("H100"), F16, partial(dots.tensor_core, fmts=(F16, F16), arch="H100")),
 }
 
 
@@ -434,7 +436,7 @@ def test_pieces_and_threads_change_nothing(name: str, layout: str, monkeypatch: 
         whole = trial.found(layout, True, **options)
         for size in (1, 40, 333):
             with monkeypatch.context() as patch:
-                patch.setattr(conv, "PIECE", size)
+                patch.setattr(convolutions, "PIECE", size)
                 same(trial.found(layout, True, **options), whole)
     large = Case((1, 40, 40, 8), (3, 3), 8, padding="same")
     trial = Trial(name, large, mul_add(F16), F16)
@@ -448,7 +450,7 @@ def test_pieces_and_threads_change_nothing(name: str, layout: str, monkeypatch: 
 
 def test_windows_are_never_gathered_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = sample(F16, (1, 96, 96, 16), 1), sample(F16, (5, 5, 16, 2), 2)
-    monkeypatch.setattr(conv, "PIECE", 1 << 15)
+    monkeypatch.setattr(convolutions, "PIECE", 1 << 15)
     bits.conv2d(x, w, F16, exact(F32), padding="same")
     tracemalloc.start()
     try:
@@ -493,7 +495,9 @@ def test_nothing() -> None:
 
 
 def test_order_of_two_nans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conv.Contraction, "run", lambda self, problems, *_, **__: (self.formats, list(problems)))
+    monkeypatch.setattr(
+        convolutions.Contraction, "run", lambda self, problems, *_, **__: (self.formats, list(problems))
+    )
     x, w = sample(F16, (1, 9, 9, 3), 1, 0), sample(BF16, (3, 3, 1, 3), 2, 0)
     swapped = (BF16, F16), {1}
     straight = (F16, BF16), {81}

@@ -10,13 +10,15 @@ from typing import Any
 import gmpy2
 import numpy as np
 import pytest
-from conformance import Tally
 from operands import CUSTOM, operands
+from softfloat.kernels.spec import CARRIER64, NAN_POLICIES
+from tallies import Tally
 from test_oracle import MODES, agree, assert_rounds_up_where_the_oracle_does, drawn, options_of
 
 import softfloat
-from softfloat import ROSTER, Format, bits, functions, reference
-from softfloat.kernels.spec import CARRIER64, NAN_POLICIES
+from softfloat import ROSTER, Format, bits
+from softfloat.bits import functions
+from softfloat.reference import arithmetic
 
 HALF, BRAIN, SINGLE = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 FORMATS = [*ROSTER.values(), *CUSTOM]
@@ -155,7 +157,7 @@ def test_the_oracle(name: str) -> None:
         for row, value, raised in zip(zip(*columns, strict=True), values, flags, strict=True):
             if any(bits.issnan(code, fmt) for code in row):
                 continue
-            code, found = getattr(reference, name)(*map(int, row), fmt, rounding=mode)
+            code, found = getattr(arithmetic, name)(*map(int, row), fmt, rounding=mode)
             decoded = bits.decode(code, fmt)
             assert (decoded == value and np.signbit(decoded) == np.signbit(value)) or (
                 decoded != decoded and value != value
@@ -167,7 +169,7 @@ def test_the_oracle(name: str) -> None:
 
 
 def agrees(name: str, fmt: Format, columns: list[np.ndarray], options: dict[str, object], random: Any) -> None:
-    compiled, oracle = getattr(bits, name), getattr(reference, name)
+    compiled, oracle = getattr(bits, name), getattr(arithmetic, name)
     agree(
         name,
         lambda o: compiled(*columns, fmt, **o),
@@ -399,7 +401,7 @@ def test_special_cases(name: str, fmt: Format) -> None:
         row = [bits.encode(x, fmt)[0] for x in numbers]
         codes, raised = getattr(bits, name)(*row, fmt)
         assert (codes, raised) == (bits.encode(result, fmt)[0], flags), (numbers, result)
-        assert (int(codes), int(raised)) == getattr(reference, name)(*map(int, row), fmt)
+        assert (int(codes), int(raised)) == getattr(arithmetic, name)(*map(int, row), fmt)
 
 
 @pytest.mark.parametrize("policy", NAN_POLICIES)

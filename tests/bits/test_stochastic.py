@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from softfloat.kernels.spec import CARRIER64, Rule
 
 import softfloat
-from softfloat import Environment, Format, StochasticRounding, _engine, bits, reference
+from softfloat import Environment, Format, StochasticRounding, bits, engine, reference
 from softfloat.accumulators import chunked, exact, fma, mul_add, pairwise
-from softfloat.kernels.spec import CARRIER64, Rule
-from softfloat.reference_dot import _random_bits
+from softfloat.reference import arithmetic
+from softfloat.reference.dots import _random_bits
 
 FORMATS = [softfloat.float16, softfloat.bfloat16, softfloat.float8_e4m3fn]
 PRECISE = Fraction(1, 2**200)
@@ -430,7 +431,7 @@ def test_law_of_exact_results(case: tuple[str, Format, list[list[int]]], width: 
     for row, number, code, flag, wanted in zip(operands, random, codes, flags, expected, strict=True):
         found = value(code, fmt)
         assert found == wanted, ([hex(x) for x in row], hex(number), hex(code))
-        oracle = getattr(reference, name)(
+        oracle = getattr(arithmetic, name)(
             *row, fmt, rounding="stochastic", tininess=tininess, overflow="saturate", random_bits=number, sr_bits=width
         )
         assert (int(code), int(flag)) == oracle, ([hex(x) for x in row], hex(number))
@@ -553,7 +554,7 @@ def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch
 
     fmt, level = softfloat.float16, 2**10
     rule = Rule(rounding=softfloat.Rounding.STOCHASTIC)
-    numbers = _engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     random = 2**52 - level + step
     monkeypatch.setattr(tiles, "dot_low", lambda *address: random % 2**36)
     noise = 1 + (random >> 36) / 2**16

@@ -20,23 +20,27 @@ from llvmlite import binding, ir
 from numba import njit, types
 from numba.extending import intrinsic
 from operands import operands
+from softfloat.kernels import fast
 
 import softfloat
-from softfloat import Accumulator, Environment, Flags, _engine, accumulators, bfloat16, bits, float16, float32, linalg
+from softfloat import Accumulator, Environment, Flags, accumulators, bfloat16, bits, engine, float16, float32
 from softfloat.accumulators import (
     Reduction,
     Stage,
+    accumulator,
     amp,
     chunked,
     exact,
     fma,
+    from_poplar_options,
     mul_add,
     pairwise,
     slic,
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.kernels import fast
+from softfloat.bits import sums
+from softfloat.engine import elementwise
 
 binding.initialize_native_asmparser()  # for the instruction written out below
 RANDOM = np.random.default_rng(11)
@@ -209,7 +213,7 @@ def test_broadcast_operands_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     drawn: dict[str, Any] = {"rounding": "stochastic", "seed": 3}
     expected = bits.vecdot(a, b, "float16", fma("float16"), normal(9), **drawn)[1].shape
     whole = bits.vecdot(a, b, "float16", fma("float16"), **drawn)
-    monkeypatch.setattr(linalg, "PIECE", 600)
+    monkeypatch.setattr(sums, "PIECE", 600)
     parts = bits.vecdot(a, b, "float16", fma("float16"), **drawn)
     assert expected == (7, 9)
     np.testing.assert_array_equal(whole[0], parts[0])
@@ -393,7 +397,7 @@ def test_counts_of_stores_begin_anew_with_each_segment() -> None:
 def test_sums_of_many_where_1_is_subnormal() -> None:
     """Sums as products with ones: 1 must be normal in the format that has it, or subnormals would be 0."""
     fmt = softfloat.Format("e4m3_of_bias_0", exponent_bits=4, mantissa_bits=3, bias=0)
-    codes = np.full((32, 2 * linalg.MANY // 32), fmt.smallest_normal_code, np.uint8)
+    codes = np.full((32, 2 * sums.MANY // 32), fmt.smallest_normal_code, np.uint8)
     for options in ({}, {"daz": True}):
         assert set(bits.sum(codes, fmt, fma("float32"), 0, **options)[0].tolist()) == {0x42800000}  # 32 * 2
 
@@ -517,9 +521,9 @@ def test_threads_and_pieces_do_not_matter(
     softfloat.set_num_threads(1)
     expected = bits.matmul(a, b, fmt, how, **options)
     softfloat.set_num_threads(3)
-    monkeypatch.setattr(_engine, "SMALLEST_SHARE", 1)
+    monkeypatch.setattr(elementwise, "SMALLEST_SHARE", 1)
     for piece in (1, 10_000, 1 << 40):
-        monkeypatch.setattr(_engine, "PIECE", piece)
+        monkeypatch.setattr(elementwise, "PIECE", piece)
         found = bits.matmul(a, b, fmt, how, **options)
         np.testing.assert_array_equal(found[0], expected[0])
         np.testing.assert_array_equal(found[1], expected[1])
@@ -578,8 +582,8 @@ class Terminal(io.StringIO):
 
 
 def test_long_runs_show_their_progress(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
-    monkeypatch.setattr(_engine.Progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(_engine, "PIECE", 1)
+    monkeypatch.setattr(engine.Progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(elementwise, "PIECE", 1)
     monkeypatch.setenv("TERM", "xterm")
     for count in (1, 2):
         softfloat.set_num_threads(count)
@@ -591,8 +595,8 @@ def test_long_runs_show_their_progress(monkeypatch: pytest.MonkeyPatch, threads:
 
 def test_an_interrupt_loses_nothing_and_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     softfloat.set_num_threads(2)
-    monkeypatch.setattr(_engine, "PIECE", 1)
-    monkeypatch.setattr(_engine, "SMALLEST_SHARE", 1)
+    monkeypatch.setattr(elementwise, "PIECE", 1)
+    monkeypatch.setattr(elementwise, "SMALLEST_SHARE", 1)
     taken = []
     interrupted = threading.Event()
 
@@ -604,7 +608,7 @@ def test_an_interrupt_loses_nothing_and_leaves_nobody_behind(monkeypatch: pytest
             interrupted.set()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_engine.Progress, "advance", advance)
+    monkeypatch.setattr(engine.Progress, "advance", advance)
     out = np.full((200, 600), 7, np.uint16)
     with pytest.raises(KeyboardInterrupt):
         bits.matmul(normal(200, 40), normal(40, 600), "float16", fma("float16"), out=out)
@@ -617,23 +621,21 @@ def test_an_interrupt_loses_nothing_and_leaves_nobody_behind(monkeypatch: pytest
 
 
 def test_poplar_options() -> None:
-    half = Accumulator.from_poplar_options({"partialsType": "half"})
+    half = from_poplar_options({"partialsType": "half"})
     assert half == amp("half", out_format="float16")
-    assert Accumulator.from_poplar_options({}) == amp("float", out_format="float16")
-    assert Accumulator.from_poplar_options({"partialsType": "half"}, out_format="float32").partials == float32
-    quiet = Accumulator.from_poplar_options({"partialsType": "half", "disableSRForAMPVertices": "true"})
+    assert from_poplar_options({}) == amp("float", out_format="float16")
+    assert from_poplar_options({"partialsType": "half"}, out_format="float32").partials == float32
+    quiet = from_poplar_options({"partialsType": "half", "disableSRForAMPVertices": "true"})
     assert quiet.store is not None
     assert quiet.store.rounding is not None
     assert half.store is not None
     assert half.store.rounding is None
     for count, depths in ((15, ()), (16, (4,)), (124, (11,)), (125, (25, 5)), (1000, (100, 10))):
-        split = Accumulator.from_poplar_options({}, splits=count)
+        split = from_poplar_options({}, splits=count)
         assert tuple(level.sections for level in split.reduction[:-1]) == depths
-    flat = Accumulator.from_poplar_options({"enableMultiStageReduce": False}, splits=100)
+    flat = from_poplar_options({"enableMultiStageReduce": False}, splits=100)
     assert len(flat.reduction) == 1
-    planned = Accumulator.from_poplar_options(
-        {"availableMemoryProportion": 0.3, "partialsType.interTile": "half"}, splits=16
-    )
+    planned = from_poplar_options({"availableMemoryProportion": 0.3, "partialsType.interTile": "half"}, splits=16)
     stored = planned.reduction[0].store
     assert stored is not None
     assert stored.format == float16
@@ -643,15 +645,15 @@ def test_poplar_options() -> None:
         ({"disableSRForAMPVertices": "yes"}, "True, False, 'true' or 'false'"),
     ):
         with pytest.raises(ValueError, match=message):
-            Accumulator.from_poplar_options(options)
+            from_poplar_options(options)
 
 
 def test_splits_are_summed_apart() -> None:
     """2048 + 1 + ... + 1 (half partials): one chain loses the ones, two parts do not."""
     a = np.concatenate([np.full(16, 0x5800, np.uint16), np.full(16, 0x2C00, np.uint16)])  # 16 * 128, 16 / 16
     ones = np.full(32, ONE, np.uint16)
-    alone = Accumulator.from_poplar_options({"partialsType": "half"}, out_format="float16")
-    split = Accumulator.from_poplar_options({"partialsType": "half", "partialsType.interTile": "half"}, splits=2)
+    alone = from_poplar_options({"partialsType": "half"}, out_format="float16")
+    split = from_poplar_options({"partialsType": "half", "partialsType.interTile": "half"}, splits=2)
     assert bits.decode(bits.vecdot(a, ones, "float16", alone)[0], "float16") == 2048
     codes, _ = bits.vecdot(a, ones, "float16", split.replace(result="float32"))
     assert bits.decode(codes, "float32") == 2049
@@ -659,10 +661,10 @@ def test_splits_are_summed_apart() -> None:
 
 def test_every_preset_says_what_it_does() -> None:
     for name, row in accumulators.PRESETS.items():
-        made = eval(row.example, vars(accumulators))
+        made = eval(row.example, vars(accumulator))
         assert made.source
         assert made.describe().startswith(made.name)
-        assert eval(repr(made), vars(accumulators)) == made, name
+        assert eval(repr(made), vars(accumulator)) == made, name
         assert hash(made) == hash(made.replace())
         bits.vecdot(np.zeros(5, int), np.zeros(5, int), made.inputs[0] if made.inputs else "float16", made)
 
@@ -775,12 +777,12 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: CHAIN.replace(result=None), TypeError, "result must be a softfloat.Format"),
     (lambda: Reduction("float16"), TypeError, "running must be Stage"),  # type: ignore[arg-type]
     (lambda: Stage("float16", overflow="clip"), ValueError, "overflow must be one of"),  # type: ignore[arg-type]
-    (lambda: Accumulator.from_poplar_options(None), TypeError, "options must be Mapping"),  # type: ignore[arg-type]
-    (lambda: Accumulator.from_poplar_options({"partialsType": None}), ValueError, "'half' or 'float', got None"),
-    (lambda: Accumulator.from_poplar_options({"partialsType": ["half"]}), ValueError, "'half' or 'float'"),
-    (lambda: Accumulator.from_poplar_options({}, splits=0), ValueError, "splits must be at least 1"),
-    (lambda: Accumulator.from_poplar_options({}, splits=2.5), TypeError, "splits must be an integer"),  # type: ignore[arg-type]
-    (lambda: Accumulator.from_poplar_options({}, stages=(3,)), ValueError, "need splits"),
+    (lambda: from_poplar_options(None), TypeError, "options must be Mapping"),  # type: ignore[arg-type]
+    (lambda: from_poplar_options({"partialsType": None}), ValueError, "'half' or 'float', got None"),
+    (lambda: from_poplar_options({"partialsType": ["half"]}), ValueError, "'half' or 'float'"),
+    (lambda: from_poplar_options({}, splits=0), ValueError, "splits must be at least 1"),
+    (lambda: from_poplar_options({}, splits=2.5), TypeError, "splits must be an integer"),  # type: ignore[arg-type]
+    (lambda: from_poplar_options({}, stages=(3,)), ValueError, "need splits"),
     (lambda: bits.sum(np.zeros(4, np.uint32), "float32", amp("half")), ValueError, "fmt must be 'float16' for amp"),
     (lambda: bits.sum(np.uint16(0), "float16", CHAIN, 0), ValueError, "axis must be None for a scalar"),
     (lambda: bits.cumsum(HALVES, "float16", CHAIN.replace(order=(1, 0)), 0), ValueError, "in order and in one level"),

@@ -21,9 +21,10 @@ import pytest
 from commands import Run, without_compiling
 
 import softfloat
-from softfloat import ROSTER, bits, cli, display
+from softfloat import ROSTER, bits, display
 from softfloat.accumulators import PRESETS, TENSOR_CORES
-from softfloat.experiments import accumulation, claims
+from softfloat.commands import main
+from softfloat.experiments import accumulation, claims, figures
 from softfloat.experiments.claims import Verdict
 
 
@@ -242,9 +243,9 @@ def test_a_plot_of_everything(ready, tmp_path):
     folder, sums = tmp_path / "plots", tmp_path / "sums.svg"
     run = Run("reproduce", "--json", "--plots", str(folder), "--plot", str(sums))
     assert (run.status, run.err) == (0, "")
-    assert run.document["plots"] == [str(sums), *(str(folder / name) for name in display.PLOTS)]
-    assert sorted(path.name for path in folder.iterdir()) == sorted(display.PLOTS)
-    for name in display.PLOTS:
+    assert run.document["plots"] == [str(sums), *(str(folder / name) for name in figures.PLOTS)]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(figures.PLOTS)
+    for name in figures.PLOTS:
         pixels = (imread(folder / name)[..., :3] * 255).round().astype(int)
         assert pixels.shape[1] == 1200
         colours = pixels @ (1 << 16, 1 << 8, 1)
@@ -309,7 +310,7 @@ def test_a_bar_only_on_a_terminal(monkeypatch, full):
     monkeypatch.setenv("TERM", "xterm")
     out, err = io.StringIO(), Terminal()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        assert cli.main(["reproduce", "--json"]) == 0
+        assert main.main(["reproduce", "--json"]) == 0
     assert "running sums" in err.getvalue()
     assert json.loads(out.getvalue())["passed"] is True
 
@@ -703,7 +704,7 @@ def test_output_that_nobody_reads(arguments):
 
     err = io.StringIO()
     with contextlib.redirect_stdout(Closed()), contextlib.redirect_stderr(err):
-        assert cli.main(arguments) == 141
+        assert main.main(arguments) == 141
     assert err.getvalue() == ""
 
 
@@ -735,15 +736,13 @@ def test_a_terminal_without_the_multiplication_sign():
 
 def test_the_command_line_is_light_until_it_works():
     heavy = ["numba", "rich", "matplotlib", "mpmath"]
-    script = (
-        f"import sys, softfloat.cli; softfloat.cli.main(['--version']); print([x for x in {heavy} if x in sys.modules])"
-    )
+    script = f"import sys, softfloat.commands.main; softfloat.commands.main.main(['--version']); print([x for x in {heavy} if x in sys.modules])"
     assert python("-c", script).stdout.splitlines()[-1] == "[]"
 
 
 def test_the_installed_command_is_main():
     (entry,) = importlib.metadata.entry_points(group="console_scripts", name="softfloat")
-    assert entry.load() is cli.main
+    assert entry.load() is main.main
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

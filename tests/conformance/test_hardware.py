@@ -12,8 +12,18 @@ import pytest
 from commands import Run
 
 from softfloat import bits
-from softfloat.testing import hardware
-from softfloat.testing.hardware import EXTENSIONS, FAMILIES, STATUSES, Features, Outcome, check_hardware, instructions
+from softfloat.testing.hardware import model as hardware_model
+from softfloat.testing.hardware.model import (
+    EXTENSIONS,
+    FAMILIES,
+    STATUSES,
+    Features,
+    Operands,
+    Outcome,
+    _draw,
+    check_hardware,
+    instructions,
+)
 
 TABLE = {row.name: row for row in instructions()}
 X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -28,7 +38,7 @@ def outcomes_here(name: str, **options: object) -> list[Outcome]:
 
 
 def needs(name: str) -> None:
-    lacking = hardware.features().lacks(TABLE[name].extensions)
+    lacking = hardware_model.features().lacks(TABLE[name].extensions)
     if lacking:
         pytest.skip(f"this machine has no {', '.join(lacking)}")
 
@@ -64,7 +74,7 @@ def test_every_half() -> None:
 def test_traps_on_the_instruction_itself(vectors: Path) -> None:
     """What the file says VDPBF16PS gives is what it gives here."""
     needs("VDPBF16PS")
-    from softfloat.testing._instructions import assemble
+    from softfloat.testing.hardware.instructions import assemble
 
     with (vectors / "traps_dot.csv").open(newline="", encoding="utf-8") as lines:
         names = ("c", "a_hi", "b_hi", "a_lo", "b_lo", "result")
@@ -90,7 +100,7 @@ def test_the_register_is_as_it_was_before() -> None:
 @pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked])
 def test_llvm_assembles_it_for_a_cpu_that_has_it(name: str) -> None:
     """Rows that this machine cannot run are at least spelled right; nothing is run."""
-    from softfloat.testing._instructions import machine_code
+    from softfloat.testing.hardware.instructions import machine_code
 
     features = "+f16c,+fma,+avx512f,+avx512bw,+avx512vl,+avx512bf16,+avx512fp16"
     make = TABLE[name].code
@@ -121,15 +131,15 @@ def test_the_table_is_whole() -> None:
 def test_operands(name: str) -> None:
     row = TABLE[name]
     for family in row.families:
-        drawn = hardware._draw(row, family, 500, np.random.default_rng(0))
-        again = hardware._draw(row, family, 500, np.random.default_rng(0))
+        drawn = _draw(row, family, 500, np.random.default_rng(0))
+        again = _draw(row, family, 500, np.random.default_rng(0))
         assert len(drawn) == len(row.formats)
         assert len({x.shape for x in drawn}) == 1
         assert all(np.array_equal(x, y) for x, y in zip(drawn, again, strict=True))
 
 
 def test_features() -> None:
-    found = hardware.features()
+    found = hardware_model.features()
     assert set(found.extensions) == {*EXTENSIONS, "CUDA"}
     assert found.extensions["CUDA"] == bool(found.gpus)
     assert found.lacks(["no such extension"]) == ["no such extension"]
@@ -143,10 +153,10 @@ NOTHING = Features("riscv64", "generic", dict.fromkeys([*EXTENSIONS, "CUDA"], Fa
 
 
 def test_a_machine_without_any_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from softfloat.testing import _instructions
+    from softfloat.testing.hardware import instructions
 
-    monkeypatch.setattr(hardware, "features", lambda: NOTHING)
-    monkeypatch.setattr(_instructions, "Assembled", lambda code: pytest.fail(f"assembled {code}"))
+    monkeypatch.setattr(hardware_model, "features", lambda: NOTHING)
+    monkeypatch.setattr(instructions, "Assembled", lambda code: pytest.fail(f"assembled {code}"))
     found = check_hardware(samples=10)
     assert {x.status for x in found} == {"not available"}
     assert len(found) == len(TABLE)
@@ -159,7 +169,7 @@ def test_a_machine_without_any_compiles_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_machine_with_everything_says_what_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = dict.fromkeys([*EXTENSIONS, "CUDA"], True)
-    monkeypatch.setattr(hardware, "features", lambda: Features("x86_64", "x", everything, ("A GPU (sm_90)",)))
+    monkeypatch.setattr(hardware_model, "features", lambda: Features("x86_64", "x", everything, ("A GPU (sm_90)",)))
     found = check_hardware(["TDPBF16PS", "mma.sync"])
     assert [x.status for x in found] == ["not checked", "not checked"]
     assert "A GPU (sm_90)" in Run("hardware", "TDPBF16PS").out
@@ -174,11 +184,11 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     needs("VCVTPH2PS")
     row = TABLE["VCVTPH2PS"]
 
-    def model(operands: hardware.Operands, options: dict) -> tuple[np.ndarray, np.ndarray]:
+    def model(operands: Operands, options: dict) -> tuple[np.ndarray, np.ndarray]:
         codes, flags = bits.convert(operands[0], "float16", "float32", nan="x86")
         return codes ^ np.where(operands[0] == 0x3C01, 2, 0).astype(np.uint32), flags | (operands[0] == 0x4000)
 
-    monkeypatch.setattr(hardware, "instructions", lambda: (dataclasses.replace(row, run_model=model),))
+    monkeypatch.setattr(hardware_model, "instructions", lambda: (dataclasses.replace(row, run_model=model),))
 
 
 @pytest.mark.usefixtures("wrong")
@@ -225,7 +235,7 @@ def test_an_interrupted_check_keeps_what_was_done(monkeypatch: pytest.MonkeyPatc
         outcomes.append(Outcome("VCVTPS2PH", "nearest_even", "agrees", cases=600, seconds=1.0))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hardware, "check_hardware", interrupted)
+    monkeypatch.setattr(hardware_model, "check_hardware", interrupted)
     run = Run("hardware")
     assert run.status == 130
     assert "600 operands, 0 mismatches; interrupted" in run.out

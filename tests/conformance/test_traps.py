@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance import Tally
+from tallies import Tally
 
 import softfloat
 from softfloat import bits

@@ -20,8 +20,10 @@ from operands import CUSTOM
 from rich.console import Console
 
 import softfloat
-from softfloat import ROSTER, Format, Rounding, _markup, bits, display, experiments, reference
-from softfloat._drawing import LINES, percent_text
+from softfloat import ROSTER, Format, Rounding, arrays, bits, display, experiments, markup, reference
+from softfloat.display.drawing import LINES, percent_text
+from softfloat.experiments import figures
+from softfloat.formats import bit_fields, code_text, fields_html, fields_rich, special_values
 
 NARROW = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.bits <= 16]
 DETERMINISTIC = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
@@ -126,18 +128,18 @@ FIGURES = {
     "histogram of fp4": lambda: display.exponent_histogram(numbers_of_many_sizes(), "e2m1", 4.0 ** np.arange(0, 12, 2)),
     "histogram of powers of two": lambda: display.exponent_histogram(numbers_of_many_sizes(), "e8m0", [1, 1 / 3]),
     "histogram of a custom format": lambda: display.exponent_histogram([1e-3, 1e30, -1e-30, np.inf, 0], E6M9, [1e5]),
-    "running sums": lambda: display.running_sums(
+    "running sums": lambda: figures.running_sums(
         *sums(("float16", "nearest_even")), *sums(("float16", "stochastic"), runs=5)
     ),
-    "running sums, formats": lambda: display.running_sums(
+    "running sums, formats": lambda: figures.running_sums(
         *sums(*((name, "nearest_even") for name in ("float16", "bfloat16", "e5m2", "float32")))
     ),
-    "running sums, modes": lambda: display.running_sums(*sums(*(("float16", mode) for mode in DETERMINISTIC))),
-    "running sum": lambda: display.running_sums(*sums(("e5m2", "toward_positive"))),
-    "dot swamping": lambda: display.dot_swamping(experiments.dot_swamping([16, 64, 256, 4096], dots=2)),
-    "chunking": lambda: display.chunking(experiments.chunking(256, dots=2)),
-    "block FMA": lambda: display.block_fma(experiments.block_fma_bounds([16, 64, 256], dots=2)),
-    "stochastic sums": lambda: display.stochastic_sums(experiments.stochastic_sums([16, 64, 256], runs=4)),
+    "running sums, modes": lambda: figures.running_sums(*sums(*(("float16", mode) for mode in DETERMINISTIC))),
+    "running sum": lambda: figures.running_sums(*sums(("e5m2", "toward_positive"))),
+    "dot swamping": lambda: figures.dot_swamping(experiments.dot_swamping([16, 64, 256, 4096], dots=2)),
+    "chunking": lambda: figures.chunking(experiments.chunking(256, dots=2)),
+    "block FMA": lambda: figures.block_fma(experiments.block_fma_bounds([16, 64, 256], dots=2)),
+    "stochastic sums": lambda: figures.stochastic_sums(experiments.stochastic_sums([16, 64, 256], runs=4)),
 }
 
 
@@ -162,7 +164,7 @@ def test_the_title_of_chunks_is_of_the_curve_it_fits():
     best = {row.outer: row.chunk for row in sorted(rows, key=lambda row: -row.error)}
     assert 2**4 <= best["float16"] <= 2**8
     assert best["float32"] <= 2**4
-    title = display.chunking(rows).axes[0].get_title()
+    title = figures.chunking(rows).axes[0].get_title()
     assert title == "With all sums in float16, chunks of about √n lose least: n = 4096 products"
 
 
@@ -254,9 +256,9 @@ ERRORS = [
     (lambda: display.exponent_shares(["x"], "half"), TypeError, "values must be an array of numbers"),
     (lambda: display.exponent_shares([1.0], "half", -1), ValueError, "scale must be greater than 0"),
     (lambda: display.exponent_shares([1.0], "half", "x"), TypeError, "scale must be a number"),
-    (lambda: display.running_sums(), ValueError, "sums must be 1 to 7"),
+    (lambda: figures.running_sums(), ValueError, "sums must be 1 to 7"),
     (
-        lambda: display.running_sums(*sums(("half", "RNE")), experiments.running_sum(count=3)),
+        lambda: figures.running_sums(*sums(("half", "RNE")), experiments.running_sum(count=3)),
         ValueError,
         "same increment and count",
     ),
@@ -489,13 +491,13 @@ def test_a_staircase_hatches_what_is_lost():
 
 
 def test_stochastic_candidates():
-    found = softfloat._measures.candidates(ROSTER["float8_e4m3fn"], 1.0, 2.0, 96)
+    found = softfloat.display.measures.candidates(ROSTER["float8_e4m3fn"], 1.0, 2.0, 96)
     assert np.array_equal(found.above - found.below, np.full(96, 0.125))
     expected = (found.middle - found.below) / 0.125
     assert abs(found.rising - expected).max() <= 1 / 256
     assert np.allclose(found.rising + found.falling, 1)
     assert not found.lost.any()
-    found = softfloat._measures.candidates(ROSTER["float8_e4m3fn"], 440.0, 500.0, 60)
+    found = softfloat.display.measures.candidates(ROSTER["float8_e4m3fn"], 440.0, 500.0, 60)
     assert found.lost[0] == 0
     assert found.lost[-1] == 1
     half = np.argmin(abs(found.middle - 464))  # half way from 448 to 480, which is no number
@@ -675,7 +677,7 @@ def test_percentages(share, text):
 
 def test_the_picture_of_running_sums():
     nearest, stochastic = *sums(("float16", "nearest_even")), *sums(("float16", "stochastic"), runs=3)
-    figure = display.running_sums(nearest, stochastic)
+    figure = figures.running_sums(nearest, stochastic)
     above, below = figure.axes
     colours = [to_hex(line.get_color()) for line in above.lines]
     assert colours.count(VERMILLION) == 1 + (nearest.stalled_after is not None)
@@ -694,7 +696,7 @@ def test_the_picture_of_running_sums():
 
 def test_running_sums_of_several_formats():
     rows = sums(("float16", "nearest_even"), ("float8_e5m2", "nearest_even"))
-    figure = display.running_sums(*rows)
+    figure = figures.running_sums(*rows)
     found = labels(figure)
     assert rows[1].stalled_after is not None
     assert f"nearest even, float8_e5m2: {rows[1].final[0]:.5g} at the end, stalls after" in found
@@ -737,7 +739,7 @@ def test_the_grid_of_a_table_names_the_bits_of_each_value(fmt):
     for row, line in zip(down, cells, strict=True):
         for column, text in zip(along, line, strict=True):
             parts = {}
-            for field, digits in sorted((*row, *column), key=lambda part: list(_markup.FIELD_STYLES).index(part[0])):
+            for field, digits in sorted((*row, *column), key=lambda part: list(markup.FIELD_STYLES).index(part[0])):
                 parts[field] = parts.get(field, "") + digits
             code = int("".join(parts.values()), 2)
             seen.add(code)
@@ -802,19 +804,19 @@ def coloured(element: ElementTree.Element) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("fmt", [*ROSTER.values(), *CUSTOM], ids=str)
 def test_fields_of_codes(fmt):
     for code in {0, 1, fmt.max_code, (1 << fmt.bits) - 1}:
-        fields = _markup.bit_fields(code, fmt)
+        fields = bit_fields(code, fmt)
         assert "".join(digits for _, digits in fields) == f"{code:0{fmt.bits}b}"
         assert [name[0] * len(digits) for name, digits in fields] == fmt.layout.split(".")
-        spans = coloured(parsed(_markup.fields_html(code, fmt)))
+        spans = coloured(parsed(fields_html(code, fmt)))
         colours = {"sign": VERMILLION, "exponent": GREEN, "fraction": BLUE}
         assert spans == [(name, digits, colours[name]) for name, digits in fields]
-        assert text_of(_markup.fields_html(code, fmt)) == " ".join(digits for _, digits in fields)
-        rich = _markup.fields_rich(np.uint32(code), fmt)
+        assert text_of(fields_html(code, fmt)) == " ".join(digits for _, digits in fields)
+        rich = fields_rich(np.uint32(code), fmt)
         assert rich.plain == " ".join(digits for _, digits in fields)
         styles = [(rich.plain[span.start : span.end], str(span.style).lower()) for span in rich.spans]
         assert styles == [(digits, colours[name]) for name, digits in fields]
-        assert int(_markup.code_text(code, fmt), 16) == code
-        assert len(_markup.code_text(code, fmt)) == 2 + math.ceil(fmt.bits / 4)
+        assert int(code_text(code, fmt), 16) == code
+        assert len(code_text(code, fmt)) == 2 + math.ceil(fmt.bits / 4)
 
 
 @pytest.mark.parametrize("fmt", [*ROSTER.values(), *CUSTOM], ids=str)
@@ -831,14 +833,14 @@ def test_formats_as_tables(fmt):
         assert ("smallest subnormal none" in text) == (not has_subnormals)
         assert (f"{fmt.smallest_subnormal:.6g} = 2^" in text) == has_subnormals or not has_subnormals
         if fmt.has_nan:
-            assert f"code of NaN {_markup.code_text(fmt.nan_code, fmt)}" in text
+            assert f"code of NaN {code_text(fmt.nan_code, fmt)}" in text
         assert ("code of inf" in text) == fmt.infinities
     names = [name for name, _, _ in coloured(parsed(fmt._repr_html_()))]
-    assert names == [name for name, _ in _markup.bit_fields(0, fmt)]
+    assert names == [name for name, _ in bit_fields(0, fmt)]
 
 
 def test_special_values():
-    found = {fmt.name: _markup.special_values(fmt) for fmt in (*ROSTER.values(), *CUSTOM)}
+    found = {fmt.name: special_values(fmt) for fmt in (*ROSTER.values(), *CUSTOM)}
     assert found["float16"] == "inf, NaN"
     assert found["float8_e4m3fn"] == "NaN (±0x7f)"
     assert found["float8_e4m3fnuz"] == "NaN (0x80), no -0"
@@ -857,20 +859,20 @@ def test_markup_is_escaped():
         odd._repr_html_(),
         display.value_table(odd)._repr_html_(),
         display.inspect_code(1, odd)._repr_html_(),
-        _markup.array_html(array, odd, texts),
-        _markup.array_html(array.reshape(1, 2), odd, texts.reshape(1, 2)),
+        arrays.array_html(array, odd, texts),
+        arrays.array_html(array.reshape(1, 2), odd, texts.reshape(1, 2)),
     ):
         assert parsed(html).find("caption").text.startswith("<b>&[bold]")
         assert "<b>" not in html
         assert "<i>" not in html
-    for renderable in (odd, display.value_table(odd), _markup.array_rich(array, odd, texts)):
+    for renderable in (odd, display.value_table(odd), arrays.array_rich(array, odd, texts)):
         assert "<b>&[bold]" in shown(renderable)
-    assert "[red]&" in shown(_markup.array_rich(array, odd, texts))
-    assert "[red]&" in shown(_markup.array_rich(array.reshape(1, 2), odd, texts.reshape(1, 2)))
+    assert "[red]&" in shown(arrays.array_rich(array, odd, texts))
+    assert "[red]&" in shown(arrays.array_rich(array.reshape(1, 2), odd, texts.reshape(1, 2)))
 
 
 def test_text_in_fields_is_escaped():
-    assert text_of(_markup.spans([("sign", "<&>")])) == "<&>"
+    assert text_of(markup.spans([("sign", "<&>")])) == "<&>"
 
 
 def test_an_inspection_in_a_notebook():
@@ -901,11 +903,11 @@ def test_a_scalar_and_vectors():
     fmt = ROSTER["float8_e4m3fn"]
     (code,), (text,) = elements((1,), fmt)
     for codes, texts in ((np.asarray(code), np.asarray(text, object)), elements((1,), fmt)):
-        for found in (text_of(_markup.array_html(codes, fmt, texts)), shown(_markup.array_rich(codes, fmt, texts))):
+        for found in (text_of(arrays.array_html(codes, fmt, texts)), shown(arrays.array_rich(codes, fmt, texts))):
             assert " ".join(found.split()).endswith("v0 0x00 0 0000 000")
     for size in (5, 20):
         codes, texts = elements((size,), fmt)
-        html, rich = _markup.array_html(codes, fmt, texts), shown(_markup.array_rich(codes, fmt, texts))
+        html, rich = arrays.array_html(codes, fmt, texts), shown(arrays.array_rich(codes, fmt, texts))
         assert parsed(html).find("caption").text == f"float8_e4m3fn, shape ({size},)"
         rows = [" ".join(" ".join(row.itertext()).split()) for row in parsed(html).find("tbody")]
         expected = [f"{i} v{i} 0x{i:02x} 0 {i >> 3:04b} {i & 7:03b}" for i in range(size)]
@@ -918,10 +920,10 @@ def test_long_vectors_are_cut(size):
     fmt = ROSTER["float8_e5m2"]
     codes, texts = elements((size,), fmt)
     kept = [0, 1, 2, size - 3, size - 2, size - 1]
-    html = _markup.array_html(codes, fmt, texts)
+    html = arrays.array_html(codes, fmt, texts)
     heads = [row[0].text for row in parsed(html).find("tbody")]
     assert heads == ["0", "1", "2", "…", *map(str, kept[3:])]
-    rich = shown(_markup.array_rich(codes, fmt, texts)).strip().split("\n")
+    rich = shown(arrays.array_rich(codes, fmt, texts)).strip().split("\n")
     assert [line.split()[0] for line in rich[2:]] == heads
     assert str(size) in parsed(html).find("caption").text
 
@@ -930,7 +932,7 @@ def test_long_vectors_are_cut(size):
 def test_matrices(shape, rows, columns):
     fmt = ROSTER["float8_e4m3fn"]
     codes, texts = elements(shape, fmt)
-    table = parsed(_markup.array_html(codes, fmt, texts))
+    table = parsed(arrays.array_html(codes, fmt, texts))
     body = table.find("tbody")
     assert (len(body), len(body[0])) == (rows, 1 + columns)
     assert text_of(ElementTree.tostring(body[1][2], encoding="unicode")).startswith(f"v{shape[1] + 1} 0 ")
@@ -938,7 +940,7 @@ def test_matrices(shape, rows, columns):
     assert last.startswith(f"v{int(codes[-1, -1])} ")
     assert body[-1][0].text == str(shape[0] - 1)
     for width in (50, 80, 200):
-        text = shown(_markup.array_rich(codes, fmt, texts), width)
+        text = shown(arrays.array_rich(codes, fmt, texts), width)
         assert max(map(len, text.split("\n"))) <= width
         assert f"v{int(codes[0, 0])} " in text
         assert f"v{int(codes[-1, -1])} " in text
@@ -947,23 +949,23 @@ def test_matrices(shape, rows, columns):
 
 def test_matrices_of_wide_formats_are_cut_earlier():
     codes, texts = elements((2, 12), ROSTER["float32"])
-    assert len(parsed(_markup.array_html(codes, ROSTER["float32"], texts)).find("tbody")[0]) == 1 + 7
+    assert len(parsed(arrays.array_html(codes, ROSTER["float32"], texts)).find("tbody")[0]) == 1 + 7
     codes, texts = elements((2, 12), ROSTER["float8_e4m3fn"])
-    assert len(parsed(_markup.array_html(codes, ROSTER["float8_e4m3fn"], texts)).find("tbody")[0]) == 1 + 12
+    assert len(parsed(arrays.array_html(codes, ROSTER["float8_e4m3fn"], texts)).find("tbody")[0]) == 1 + 12
 
 
 def test_more_dimensions_and_none():
     fmt = ROSTER["float8_e4m3fn"]
     codes, texts = elements((2, 3, 4), fmt)
-    html = _markup.array_html(codes, fmt, texts)
+    html = arrays.array_html(codes, fmt, texts)
     assert parsed(html).find("caption").text == "float8_e4m3fn, shape (2, 3, 4); shown: [0, :, :]"
     assert "v11" in html
     assert "v12" not in html
-    assert "shape (2, 3, 4)" in shown(_markup.array_rich(codes, fmt, texts))
+    assert "shape (2, 3, 4)" in shown(arrays.array_rich(codes, fmt, texts))
     for shape in ((0,), (0, 3), (2, 0, 3)):
         codes, texts = np.zeros(shape, np.uint8), np.zeros(shape, object)
-        assert parsed(_markup.array_html(codes, fmt, texts)).find("caption").text == f"float8_e4m3fn, shape {shape}"
-        assert shown(_markup.array_rich(codes, fmt, texts)).strip() == f"float8_e4m3fn, shape {shape}"
+        assert parsed(arrays.array_html(codes, fmt, texts)).find("caption").text == f"float8_e4m3fn, shape {shape}"
+        assert shown(arrays.array_rich(codes, fmt, texts)).strip() == f"float8_e4m3fn, shape {shape}"
 
 
 def test_arrays_show_themselves():

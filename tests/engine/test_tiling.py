@@ -7,9 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softfloat import Environment, Format, _engine, _tiling, bits, linalg
-from softfloat.accumulators import Accumulator, Stage, amp, chunked, fma, mul_add, slic, tensor_core, vdpbf16ps
-from softfloat.linalg import program
+from softfloat import Environment, Format, bits, engine
+from softfloat.accumulators import (
+    Accumulator,
+    Stage,
+    amp,
+    chunked,
+    fma,
+    from_poplar_options,
+    mul_add,
+    slic,
+    tensor_core,
+    vdpbf16ps,
+)
+from softfloat.bits import sums
+from softfloat.engine import elementwise, program
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -71,9 +83,9 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
     (chunked(50, "bfloat16", "bfloat16"), "bfloat16", {"nan": "x86", "overflow": "saturate"}),
     (chunked(64, "float8_e5m2", "float16"), "float8_e5m2", {"rounding": "nearest_even", "tininess": "before"}),
     (tensor_core("H100", "float8_e4m3fn", instruction="mma.sync"), "float8_e4m3fn", {}),
-    (Accumulator.from_poplar_options({"partialsType": "half"}, splits=3), "float16", {}),
+    (from_poplar_options({"partialsType": "half"}, splits=3), "float16", {}),
     (
-        Accumulator.from_poplar_options({"partialsType": "float"}, splits=3),
+        from_poplar_options({"partialsType": "float"}, splits=3),
         "float16",
         {"out_format": "float16", "environment": Environment.ipu(esr=True, seed=5)},
     ),
@@ -106,9 +118,9 @@ def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
     quick = function(*arguments, **options)
-    monkeypatch.setattr(_engine, "FAST", False)
+    monkeypatch.setattr(elementwise, "FAST", False)
     plain = function(*arguments, **options)
-    monkeypatch.setattr(_engine, "FAST", True)
+    monkeypatch.setattr(elementwise, "FAST", True)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -133,9 +145,9 @@ def test_sums(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatc
     accumulator, name, options = case
     fmt = name if isinstance(name, Format) else Format.from_name(name)
     rng = np.random.default_rng(CASES.index(case))
-    for length, columns, scale in ((2 * linalg.MANY, 1, 1.0), (300, 9, 2.0**-9), (130, 40, 30.0)):
+    for length, columns, scale in ((2 * sums.MANY, 1, 1.0), (300, 9, 2.0**-9), (130, 40, 30.0)):
         codes = drawn(rng, fmt, (length, columns), scale)
-        assert codes.size >= linalg.MANY
+        assert codes.size >= sums.MANY
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.sum, **options)
 
 
@@ -160,7 +172,7 @@ def test_chunks_whose_sums_the_outer_format_does_not_hold(
         both_ways(monkeypatch, a, b, inner, how)
 
 
-@pytest.mark.skipif(not all(_tiling.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> None:
     """A case that silently went the plain way would test nothing."""
@@ -173,7 +185,7 @@ def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, A
         accumulator = accumulator.replace(segment=None, segments=None, reduction=())
         output = accumulator.partials
     planned = program(accumulator, fmt, fmt, output, environment, 64)
-    assert _tiling.choose(planned) is not None
+    assert engine.choose(planned) is not None
 
 
 SPECIAL = {"infinite a": (0x7C00, "a"), "nan b": (0x7E01, "b"), "signalling c": (0x7C01, "c")}

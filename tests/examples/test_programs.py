@@ -24,14 +24,8 @@ from test_examples_data import cifar10, fashion_mnist  # noqa: E402 -- after the
 
 import softfloat  # noqa: E402
 from softfloat import Environment, accumulators, bits  # noqa: E402
-from softfloat.examples import (  # noqa: E402
-    _device,
-    _report,
-    data,
-    estimator,
-    float32_parameter_updates,
-    stochastic_rounding,
-)
+from softfloat.examples import data, estimator, float32_parameter_updates, reports, stochastic_rounding  # noqa: E402
+from softfloat.examples.device import Device, Loop, Step  # noqa: E402
 from softfloat.examples.estimator import Estimator, EstimatorSpec  # noqa: E402
 from softfloat.examples.models import ResNet, TwoConvolutions  # noqa: E402
 from softfloat.torch import Tally  # noqa: E402
@@ -101,15 +95,15 @@ def test_the_two_convolutions_are_the_tutorials() -> None:
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def one_step(program: ModuleType, *arguments: str) -> tuple[Any, _device.Device]:
+def one_step(program: ModuleType, *arguments: str) -> tuple[Any, Device]:
     """Model parameters before and after one step on the first digits."""
     options = program.PROGRAM._parser().parse_args(list(arguments))
     digits = data.load("digits", limit=options.batch_size)
     environment = program.PROGRAM.environment(options)
-    device = _device.Device(environment, "float", options.loss_scaling_factor, 0)
+    device = Device(environment, "float", options.loss_scaling_factor, 0)
     torch.manual_seed(0)
     learner = program.PROGRAM.build(options, digits, device)
-    model = learner.model if isinstance(learner, _device.Loop) else learner.estimator._spec.model
+    model = learner.model if isinstance(learner, Loop) else learner.estimator._spec.model
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     images = torch.from_numpy(digits.train_images).to(torch.float32 if environment is None else torch.float16)
     learner.train([(images, torch.from_numpy(digits.train_labels))])
@@ -160,7 +154,7 @@ def test_the_arithmetic_is_the_ipus() -> None:
     a, b = (torch.rand(shape, generator=generator).half() for shape in ((4, 64), (64, 4)))
     images = torch.rand(1, 64, 1, 1, generator=generator).half()
     for partials in ("half", "float"):
-        device = _device.Device(Environment.ipu(), partials, 1.0, 0)
+        device = Device(Environment.ipu(), partials, 1.0, 0)
         with device.emulation():
             product = a @ b
             convolved = torch.nn.functional.conv2d(images, a[:, :, None, None])
@@ -232,12 +226,12 @@ def test_the_same_seed_gives_the_same_bits(half: Run) -> None:
 
 
 def test_counting_and_warming_up_change_no_bits(half: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    emulation = _device.Device.emulation
-    monkeypatch.setattr(_device.Device, "emulation", lambda self, count=False: emulation(self))
-    monkeypatch.setattr(_device.Device, "spare", lambda self: _device.Device(None, "float", 1.0, 0))
-    monkeypatch.setattr(_device.Loop, "train", _only_on(_device.Loop.train))
+    emulation = Device.emulation
+    monkeypatch.setattr(Device, "emulation", lambda self, count=False: emulation(self))
+    monkeypatch.setattr(Device, "spare", lambda self: Device(None, "float", 1.0, 0))
+    monkeypatch.setattr(Loop, "train", _only_on(Loop.train))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_device.Device, "step", _without_counts(_device.Device.step))
+        patch.setattr(Device, "step", _without_counts(Device.step))
         plain = Run(stochastic_rounding, "float16", "8", *SHORT, "--json").document
     assert plain["counts"] == {}
     assert plain["steps"]["loss"] == half.document["steps"]["loss"]
@@ -250,7 +244,7 @@ def _only_on(train: Callable[..., None]) -> Callable[..., None]:
 
 
 def _without_counts(step: Callable[..., None]) -> Callable[..., None]:
-    def run(self: _device.Device, action: Callable[[], float]) -> None:
+    def run(self: Device, action: Callable[[], float]) -> None:
         period, self.period = self.period, 0
         try:
             step(self, action)
@@ -413,16 +407,16 @@ def test_saturation_goes_on_and_is_counted() -> None:
 def test_ctrl_c_reports_what_was_done(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: ModuleType, first: tuple[str, ...]
 ) -> None:
-    step = _device.Device.step
+    step = Device.step
 
-    def interrupted(self: _device.Device, action: Callable[[], float]) -> None:
+    def interrupted(self: Device, action: Callable[[], float]) -> None:
         def last() -> float:
             action()
             raise KeyboardInterrupt
 
         step(self, last if len(self.steps) == 2 else action)
 
-    monkeypatch.setattr(_device.Device, "step", interrupted)
+    monkeypatch.setattr(Device, "step", interrupted)
     plot = tmp_path / "part.svg"
     run = Run(program, *first, "--limit", "64", "--epochs", "3", "--json", "--plot", str(plot))
     assert run.status == 130
@@ -437,7 +431,7 @@ def test_ctrl_c_before_the_first_step(monkeypatch: pytest.MonkeyPatch, tmp_path:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_device.Device, "step", interrupted)
+    monkeypatch.setattr(Device, "step", interrupted)
     run = Run(estimator, "mixed", *SHORT, "--plot", str(tmp_path / "none.png"))
     assert run.status == 130
     assert "interrupted after 0 steps" in run.out
@@ -448,7 +442,7 @@ def test_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(_report, "document", broken)
+    monkeypatch.setattr(reports, "document", broken)
     assert Run(estimator, "float32", *SHORT, "--json").status == 141
 
 
@@ -504,7 +498,7 @@ def test_an_estimator_calls_its_functions() -> None:
 
         return EstimatorSpec(model, torch.nn.functional.cross_entropy, train_op)
 
-    device = _device.Device(None, "float", 1.0, 0)
+    device = Device(None, "float", 1.0, 0)
     found = Estimator(model_fn, device, params="parameters")
     batch = (torch.eye(2), torch.tensor([0, 1]))
     feed = lambda: iter([batch] * 5)  # noqa: E731
@@ -526,16 +520,15 @@ def test_an_estimator_calls_its_functions() -> None:
 # -- reports ---------------------------------------------------------------------------------------------------------
 
 
-def report(scales: list[float], tallies: dict[str, Tally]) -> _report.Report:
+def report(scales: list[float], tallies: dict[str, Tally]) -> reports.Report:
     """Of steps that took a second each, four to an epoch, the last of which was counted."""
-    device = _device.Device(Environment.ipu(), "half", scales[0], 4)
+    device = Device(Environment.ipu(), "half", scales[0], 4)
     device.steps = [
-        _device.Step(1.0, scale, 1.0, softfloat.Flags(4 * (scale > 256)), index % 4 == 3)
-        for index, scale in enumerate(scales)
+        Step(1.0, scale, 1.0, softfloat.Flags(4 * (scale > 256)), index % 4 == 3) for index, scale in enumerate(scales)
     ]
     device.tallies = tallies
     options = stochastic_rounding.PROGRAM._parser().parse_args(["float16", "8"])
-    return _report.Report("stochastic_rounding", options, device, 128, 10, [0.5])
+    return reports.Report("stochastic_rounding", options, device, 128, 10, [0.5])
 
 
 def test_books() -> None:
@@ -556,8 +549,8 @@ def test_books() -> None:
     layer, rest = found.layers
     assert (layer.name, layer.forward, layer.backward) == ("a", Tally(10, 0, 100, 7), Tally(20, 2, 300, 30))
     assert (rest.forward, rest.backward) == (Tally(108, 5), Tally(1, 0))
-    assert _report._history(step.loss_scale for step in found.steps) == "256, 512 from step 6"
-    figure = _report.training(found)
+    assert reports._history(step.loss_scale for step in found.steps) == "256, 512 from step 6"
+    figure = reports.training(found)
     loss, accuracy, scale, swamped = figure.axes
     assert [line.get_ydata()[0] for line in loss.lines[1:]] == [1.0, 1.0]
     assert accuracy.lines[0].get_xdata().tolist() == [4]
@@ -567,4 +560,4 @@ def test_books() -> None:
 
 
 def test_without_counts_there_is_no_panel_of_them() -> None:
-    assert len(_report.training(report([1.0], {})).axes) == 3
+    assert len(reports.training(report([1.0], {})).axes) == 3

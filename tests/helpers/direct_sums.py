@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from softfloat import Environment, Format, reference
-from softfloat.accumulators import ALL, Accumulator, Stage
 from softfloat.kernels.spec import Overflow, Rounding
+
+from softfloat import Environment, Format, reference
+from softfloat.accumulators import Accumulator, Stage
+from softfloat.accumulators.accumulator import ALL
 from softfloat.reference import Kind, Value
-from softfloat.reference_dot import philox
+from softfloat.reference.dots import philox
 
 INEXACT, OVERFLOW, INVALID = 1, 4, 16
 PRODUCT, RUNNING, STORE, RESULT, LEVEL = range(5)

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 from operands import CUSTOM, operands
+from softfloat.kernels import fast, spec
 
-from softfloat import ROSTER, Format, _engine, bits
-from softfloat.kernels import fast
+from softfloat import ROSTER, Format, bits, engine
+from softfloat.engine import elementwise
 
 TARGETS = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.has_nan]
 RULES = [
@@ -41,7 +42,7 @@ def both(monkeypatch: pytest.MonkeyPatch, call) -> tuple:
     """(fast, plain) results."""
     results = []
     for switch in (True, False):
-        monkeypatch.setattr(_engine, "FAST", switch)
+        monkeypatch.setattr(elementwise, "FAST", switch)
         results.append(call())
     return tuple(results)
 
@@ -110,8 +111,8 @@ def test_the_faster_loops_are_chosen() -> None:
     """Where they serve; elsewhere this would compare the plain loops with themselves."""
 
     def family(operation: str, source: str, target: str, **rule: object) -> str:
-        return _engine.fast_family(
-            operation, ROSTER[source].spec, ROSTER[target].spec, _engine.Rule(conversion=operation == "convert", **rule)
+        return engine.fast_family(
+            operation, ROSTER[source].spec, ROSTER[target].spec, spec.Rule(conversion=operation == "convert", **rule)
         )
 
     halves = "half" if fast.has_f16c() else ""
@@ -119,6 +120,6 @@ def test_the_faster_loops_are_chosen() -> None:
     assert family("convert", "float32", "float16") == (halves or "narrow")
     assert family("convert", "float32", "bfloat16") == "bfloat16"
     assert family("convert", "float32", "float8_e4m3fn") == "narrow"
-    assert family("convert", "float32", "float16", rounding=_engine.Rounding.STOCHASTIC) == "narrow"
+    assert family("convert", "float32", "float16", rounding=spec.Rounding.STOCHASTIC) == "narrow"
     assert family("add", "float16", "float16", daz=True) == ""
     assert family("convert", "float32", "float16", nan="x86") == ""

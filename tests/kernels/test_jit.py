@@ -18,9 +18,9 @@ import numba
 import numpy as np
 import pytest
 from commands import without_compiling
+from softfloat.kernels import compile_cache, jit
 
 import softfloat
-from softfloat.kernels import compile_cache, jit
 
 
 @pytest.fixture

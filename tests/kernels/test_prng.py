@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numba
 import numpy as np
 import pytest
+from softfloat.kernels.prng import philox, xoroshiro128aox
 
 from softfloat import bits
-from softfloat._engine import poplar_state
-from softfloat.kernels.prng import philox, xoroshiro128aox
+from softfloat.engine import poplar_state
 
 Words = tuple[int, ...]
 

@@ -21,13 +21,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 import softfloatpy as sf
-from conformance import Tally
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from softfloat import reference as ref
-from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import NAN_POLICIES, Rounding
+from tallies import Tally
+
+from softfloat import reference
+from softfloat.formats import ROSTER, Format
+from softfloat.reference import arithmetic as ref
 
 F16, BF16, F32 = ROSTER["float16"], ROSTER["bfloat16"], ROSTER["float32"]
 X, U, O, Z, I = 1, 2, 4, 8, 16  # noqa: E741 -- the traps' letters for the flags
@@ -36,11 +37,11 @@ X, U, O, Z, I = 1, 2, 4, 8, 16  # noqa: E741 -- the traps' letters for the flags
 def canonical(result: tuple[int, int], fmt: Format) -> tuple[int, int]:
     """Any NaN as the canonical one."""
     code, flags = result
-    return (fmt.nan_code if ref.decode(code, fmt).is_nan else code), flags
+    return (fmt.nan_code if reference.decode(code, fmt).is_nan else code), flags
 
 
 def to_float(code: int, fmt: Format) -> float:
-    value = ref.decode(code, fmt)
+    value = reference.decode(code, fmt)
     return math.nan if value.is_nan else math.copysign(float(abs(value.real)), -1 if value.negative else 1)
 
 
@@ -91,21 +92,21 @@ SF_TYPES = {"f16": sf.Float16, "f32": sf.Float32, "f64": sf.Float64, "bf16": sf.
 SF_TYPES |= {"i32": sf.Int32, "ui32": sf.UInt32, "i64": sf.Int64, "ui64": sf.UInt64}
 SF_FORMATS = {"f16": F16, "bf16": BF16, "f32": F32}
 SF_ARITHMETIC: dict[str, tuple[int, Callable[..., tuple[int, int]]]] = {
-    "add": (2, ref.add),
-    "sub": (2, ref.sub),
-    "mul": (2, ref.mul),
-    "div": (2, ref.div),
-    "rem": (2, ref.remainder),
-    "sqrt": (1, ref.sqrt),
-    "mul_add": (3, ref.fma),
+    "add": (2, reference.add),
+    "sub": (2, reference.sub),
+    "mul": (2, reference.mul),
+    "div": (2, reference.div),
+    "rem": (2, reference.remainder),
+    "sqrt": (1, reference.sqrt),
+    "mul_add": (3, reference.fma),
 }
 SF_RELATIONS: dict[str, Callable[..., tuple[bool, int]]] = {
-    "eq": ref.eq,
-    "eq_signaling": ref.eq_signalling,
-    "lt_quiet": ref.lt,
-    "lt": ref.lt_signalling,
-    "le_quiet": ref.le,
-    "le": ref.le_signalling,
+    "eq": reference.eq,
+    "eq_signaling": reference.eq_signalling,
+    "lt_quiet": reference.lt,
+    "lt": reference.lt_signalling,
+    "le_quiet": reference.le,
+    "le": reference.le_signalling,
 }
 SETTINGS = list(itertools.product(SF_MODES, SF_TININESS))
 
@@ -170,11 +171,11 @@ def test_integers_are_softfloats(kind: str, exact: bool) -> None:
     for code, rounding in itertools.product(codes, SF_MODES):
         mode = SF_MODES[rounding]
         result, flags = softfloat(f"{kind}_round_to_int", rounding, "after", pack(code, kind), mode, exact)
-        ours = ref.round_to_integral(code, fmt, exact, rounding=rounding)
+        ours = reference.round_to_integral(code, fmt, exact, rounding=rounding)
         assert ours == canonical((unpack(result), flags), fmt), (hex(code), rounding)
         for target, bits, signed in (("i32", 32, True), ("ui32", 32, False), ("i64", 64, True), ("ui64", 64, False)):
             result, flags = softfloat(f"{kind}_to_{target}", rounding, "after", pack(code, kind), mode, exact)
-            ours = ref.to_integer(code, fmt, bits, signed, exact, rounding=rounding, nan="riscv")
+            ours = reference.to_integer(code, fmt, bits, signed, exact, rounding=rounding, nan="riscv")
             assert ours == (result.to_int(), flags), (hex(code), rounding, target)
 
 
@@ -198,9 +199,9 @@ def test_conversions_are_softfloats(tally: Tally, source: str, target: str) -> N
         result, flags = softfloat(f"{source}_to_{target}", rounding, tininess, pack(code, source))
         options = {"rounding": rounding, "tininess": tininess}
         if source == "f64":
-            ours = ref.encode(struct.unpack("<d", struct.pack("<Q", code))[0], dst, **options)
+            ours = reference.encode(struct.unpack("<d", struct.pack("<Q", code))[0], dst, **options)
         else:
-            ours = ref.convert(code, SF_FORMATS[source], dst, **options)
+            ours = reference.convert(code, SF_FORMATS[source], dst, **options)
         expected = canonical((unpack(result), flags), dst)
         tally("convert", f"{SF_FORMATS.get(source, 'float64')} to {dst}", rounding, 1, ours != expected)
         assert ours == expected, (hex(code), options)
@@ -214,7 +215,7 @@ def test_integer_sources_are_softfloats(target: str) -> None:
         numbers += [rng.randrange(low, high) >> rng.randrange(0, 50) for _ in range(60)]
         for number, rounding in itertools.product(numbers, SF_MODES):
             result, flags = softfloat(f"{kind}_to_{target}", rounding, "after", SF_TYPES[kind].from_int(number))
-            assert ref.encode(number, SF_FORMATS[target], rounding=rounding) == (unpack(result), flags), (
+            assert reference.encode(number, SF_FORMATS[target], rounding=rounding) == (unpack(result), flags), (
                 number,
                 rounding,
             )
@@ -229,13 +230,13 @@ MPFR_MODES = {
     "toward_negative": gmpy2.RoundDown,
 }
 MPFR_OPS: dict[str, tuple[int, Callable[..., tuple[int, int]], Callable[..., Any]]] = {
-    "add": (2, ref.add, gmpy2.add),
-    "sub": (2, ref.sub, gmpy2.sub),
-    "mul": (2, ref.mul, gmpy2.mul),
-    "div": (2, ref.div, gmpy2.div),
-    "remainder": (2, ref.remainder, gmpy2.remainder),
-    "sqrt": (1, ref.sqrt, gmpy2.sqrt),
-    "fma": (3, ref.fma, gmpy2.fma),
+    "add": (2, reference.add, gmpy2.add),
+    "sub": (2, reference.sub, gmpy2.sub),
+    "mul": (2, reference.mul, gmpy2.mul),
+    "div": (2, reference.div, gmpy2.div),
+    "remainder": (2, reference.remainder, gmpy2.remainder),
+    "sqrt": (1, reference.sqrt, gmpy2.sqrt),
+    "fma": (3, reference.fma, gmpy2.fma),
 }
 
 
@@ -258,7 +259,7 @@ def mpfr(fmt: Format, rounding: str, function: Callable[..., Any], row: tuple[in
 def test_arithmetic_is_mpfrs(tally: Tally, name: str, op: str) -> None:
     fmt, (arity, function, theirs) = ROSTER[name], MPFR_OPS[op]
     # MPFR raises its NaN flag for quiet NaN operands too
-    rows = [r for r in operands(fmt, arity, 800, seed=17) if not any(ref.decode(c, fmt).is_nan for c in r)]
+    rows = [r for r in operands(fmt, arity, 800, seed=17) if not any(reference.decode(c, fmt).is_nan for c in r)]
     for row, rounding in itertools.product(rows, MPFR_MODES):
         code, flags = function(*row, fmt, rounding=rounding)
         value, expected = mpfr(fmt, rounding, theirs, row)
@@ -272,7 +273,14 @@ def test_arithmetic_is_mpfrs(tally: Tally, name: str, op: str) -> None:
 VECTORS = os.environ.get("SOFTFLOAT_VECTORS")
 needs_vectors = pytest.mark.skipif(not VECTORS, reason="SOFTFLOAT_VECTORS is not set")
 TRAP_FORMATS = {**SF_FORMATS, "e4m3": ROSTER["float8_e4m3fn"], "e5m2": ROSTER["float8_e5m2"]}
-TRAP_ARITHMETIC = {"add": ref.add, "sub": ref.sub, "mul": ref.mul, "div": ref.div, "sqrt": ref.sqrt, "fma": ref.fma}
+TRAP_ARITHMETIC = {
+    "add": reference.add,
+    "sub": reference.sub,
+    "mul": reference.mul,
+    "div": reference.div,
+    "sqrt": reference.sqrt,
+    "fma": reference.fma,
+}
 TRAP_FLAGS = {"X": X, "U": U, "O": O, "Z": Z, "I": I, "-": 0}
 
 
@@ -291,14 +299,14 @@ def run_trap(row: dict[str, str], nan: str) -> tuple[int, int]:
     options["overflow"] = {"ieee": "infinity", "sat": "saturate"}[row["overflow"]]
     codes = [int(row[name], 0) for name in "abc" if row[name]]
     if row["op"] == "to_int":
-        return ref.to_integer(codes[0], TRAP_FORMATS[row["src"]], 32, row["fmt"] == "i32", **options)
+        return reference.to_integer(codes[0], TRAP_FORMATS[row["src"]], 32, row["fmt"] == "i32", **options)
     fmt = TRAP_FORMATS[row["fmt"]]
     if row["op"] == "from_int":
-        return ref.encode(codes[0], fmt, **options)
+        return reference.encode(codes[0], fmt, **options)
     if row["op"] == "cast" and row["src"] == "f64":
-        return ref.encode(struct.unpack("<d", struct.pack("<Q", codes[0]))[0], fmt, **options)
+        return reference.encode(struct.unpack("<d", struct.pack("<Q", codes[0]))[0], fmt, **options)
     if row["op"] == "cast":
-        return ref.convert(codes[0], TRAP_FORMATS[row["src"]], fmt, **options)
+        return reference.convert(codes[0], TRAP_FORMATS[row["src"]], fmt, **options)
     return TRAP_ARITHMETIC[row["op"]](*codes, fmt, **options)
 
 
@@ -336,7 +344,7 @@ def test_stochastic_traps(sr_bits: int | None) -> None:
         down, up = (int(code, 0) for code in row["result"].split()[0].split("|"))
 
         def draw(bits: int, value: float = value, fmt: Format = fmt) -> int:
-            return ref.encode(value, fmt, rounding="stochastic", sr_bits=sr_bits, random_bits=bits)[0]
+            return reference.encode(value, fmt, rounding="stochastic", sr_bits=sr_bits, random_bits=bits)[0]
 
         low, high = 0, 2**width  # the least random number that goes up, by bisection: rounding is monotonic in it
         while low < high:
@@ -347,8 +355,14 @@ def test_stochastic_traps(sr_bits: int | None) -> None:
         assert draw(2**width - 1) == (up if Fraction(row["p_up"]) else down), row["id"]
 
 
-TESTFLOAT_ARITHMETIC = {"add": ref.add, "sub": ref.sub, "mul": ref.mul, "div": ref.div, "rem": ref.remainder}
-TESTFLOAT_ARITHMETIC |= {"sqrt": ref.sqrt, "mulAdd": ref.fma}
+TESTFLOAT_ARITHMETIC = {
+    "add": reference.add,
+    "sub": reference.sub,
+    "mul": reference.mul,
+    "div": reference.div,
+    "rem": reference.remainder,
+}
+TESTFLOAT_ARITHMETIC |= {"sqrt": reference.sqrt, "mulAdd": reference.fma}
 
 
 def run_testfloat(function: str, row: list[int], suffix: str) -> tuple[int, int]:
@@ -359,20 +373,20 @@ def run_testfloat(function: str, row: list[int], suffix: str) -> tuple[int, int]
     if op in TESTFLOAT_ARITHMETIC:
         return canonical(TESTFLOAT_ARITHMETIC[op](*row, SF_FORMATS[source], **options), SF_FORMATS[source])
     if op == "roundToInt":
-        return canonical(ref.round_to_integral(*row, SF_FORMATS[source], exact, **options), SF_FORMATS[source])
+        return canonical(reference.round_to_integral(*row, SF_FORMATS[source], exact, **options), SF_FORMATS[source])
     target = op.removeprefix("to_")
     if target in SF_FORMATS:
         dst = SF_FORMATS[target]
         if source in SF_FORMATS:
-            return canonical(ref.convert(*row, SF_FORMATS[source], dst, **options), dst)
+            return canonical(reference.convert(*row, SF_FORMATS[source], dst, **options), dst)
         if source == "f64":
-            return canonical(ref.encode(struct.unpack("<d", struct.pack("<Q", *row))[0], dst, **options), dst)
+            return canonical(reference.encode(struct.unpack("<d", struct.pack("<Q", *row))[0], dst, **options), dst)
         number = row[0]
         if source[0] == "i" and number >> (int(source[-2:]) - 1):
             number -= 2 ** int(source[-2:])
-        return ref.encode(number, dst, **options)
+        return reference.encode(number, dst, **options)
     bits, signed = int(target[-2:]), target.startswith("i")
-    integer, flags = ref.to_integer(*row, SF_FORMATS[source], bits, signed, exact, **options)
+    integer, flags = reference.to_integer(*row, SF_FORMATS[source], bits, signed, exact, **options)
     return integer % 2**bits, flags
 
 
@@ -413,10 +427,10 @@ def test_decode_is_ml_dtypes(fmt: Format) -> None:
 def test_what_a_format_has_is_encoded_as_itself(fmt: Format, rounding: str) -> None:
     codes = range(2**fmt.bits) if fmt.bits <= 8 else edges(fmt)
     for code in codes:
-        value = ref.decode(code, fmt)
+        value = reference.decode(code, fmt)
         if not value.is_nan:
-            assert ref.round_exact(value, fmt, rounding=rounding, random_bits=2**52 - 1) == (code, 0)
-            assert ref.convert(code, fmt, fmt, rounding=rounding, random_bits=0) == (code, 0)
+            assert reference.round_exact(value, fmt, rounding=rounding, random_bits=2**52 - 1) == (code, 0)
+            assert reference.convert(code, fmt, fmt, rounding=rounding, random_bits=0) == (code, 0)
 
 
 @pytest.mark.parametrize("fmt", [f for f in NARROW if f.name != "float8_e8m0fnu"], ids=str)
@@ -428,7 +442,9 @@ def test_nearest_even_is_ml_dtypes_from_half(fmt: Format) -> None:
     with np.errstate(all="ignore"):
         theirs = values.astype(getattr(ml_dtypes, fmt.name)).view(np.uint8)
     for code, expected in zip(codes.tolist(), theirs.tolist(), strict=True):
-        assert canonical_or_same(ref.convert(code, F16, fmt)[0], fmt) == canonical_or_same(expected, fmt), hex(code)
+        assert canonical_or_same(reference.convert(code, F16, fmt)[0], fmt) == canonical_or_same(expected, fmt), hex(
+            code
+        )
 
 
 def canonical_or_same(code: int, fmt: Format) -> int:
@@ -451,136 +467,166 @@ SR2 = {"rounding": "stochastic", "sr_bits": 2}
 
 FACTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], tuple[Any, int]]] = [
     # 6.3 and 7.3
-    ("x - x", ref.sub, (0x3C00, 0x3C00, F16), {}, (0, 0)),
-    ("x - x downward", ref.sub, (0x3C00, 0x3C00, F16), {"rounding": "toward_negative"}, (0x8000, 0)),
-    ("sqrt(-0)", ref.sqrt, (0x8000, F16), {}, (0x8000, 0)),
-    ("1/-0", ref.div, (0x3C00, 0x8000, F16), {}, (0xFC00, Z)),
-    ("inf/0", ref.div, (0x7C00, 0x0000, F16), {}, (0x7C00, 0)),
-    ("x - 0 in fnuz: there is no -0", ref.sub, (0x00, 0x00, FNUZ), {"rounding": "toward_negative"}, (0, 0)),
-    ("-tiny in fnuz", ref.encode, (-1e-9, FNUZ), {}, (0, U | X)),
+    ("x - x", reference.sub, (0x3C00, 0x3C00, F16), {}, (0, 0)),
+    ("x - x downward", reference.sub, (0x3C00, 0x3C00, F16), {"rounding": "toward_negative"}, (0x8000, 0)),
+    ("sqrt(-0)", reference.sqrt, (0x8000, F16), {}, (0x8000, 0)),
+    ("1/-0", reference.div, (0x3C00, 0x8000, F16), {}, (0xFC00, Z)),
+    ("inf/0", reference.div, (0x7C00, 0x0000, F16), {}, (0x7C00, 0)),
+    ("x - 0 in fnuz: there is no -0", reference.sub, (0x00, 0x00, FNUZ), {"rounding": "toward_negative"}, (0, 0)),
+    ("-tiny in fnuz", reference.encode, (-1e-9, FNUZ), {}, (0, U | X)),
     # 5.3.1
-    ("remainder(5, 3) = -1", ref.remainder, (0x4500, 0x4200, F16), {}, (0xBC00, 0)),
-    ("remainder(-3, 3) = -0", ref.remainder, (0xC200, 0x4200, F16), {}, (0x8000, 0)),
-    ("remainder(3, 2) = -1: n = 2", ref.remainder, (0x4200, 0x4000, F16), {}, (0xBC00, 0)),
-    ("remainder(1, 2) = 1: n = 0", ref.remainder, (0x3C00, 0x4000, F16), {}, (0x3C00, 0)),
-    ("remainder(1, inf)", ref.remainder, (0x3C00, 0x7C00, F16), {}, (0x3C00, 0)),
-    ("remainder(inf, 1)", ref.remainder, (0x7C00, 0x3C00, F16), {}, (0x7E00, I)),
+    ("remainder(5, 3) = -1", reference.remainder, (0x4500, 0x4200, F16), {}, (0xBC00, 0)),
+    ("remainder(-3, 3) = -0", reference.remainder, (0xC200, 0x4200, F16), {}, (0x8000, 0)),
+    ("remainder(3, 2) = -1: n = 2", reference.remainder, (0x4200, 0x4000, F16), {}, (0xBC00, 0)),
+    ("remainder(1, 2) = 1: n = 0", reference.remainder, (0x3C00, 0x4000, F16), {}, (0x3C00, 0)),
+    ("remainder(1, inf)", reference.remainder, (0x3C00, 0x7C00, F16), {}, (0x3C00, 0)),
+    ("remainder(inf, 1)", reference.remainder, (0x7C00, 0x3C00, F16), {}, (0x7E00, I)),
     # 5.9
-    ("-0.3 to integral", ref.round_to_integral, (0xB4CD, F16), {}, (0x8000, X)),
-    ("-0.3 to integral, quietly", ref.round_to_integral, (0xB4CD, F16, False), {}, (0x8000, 0)),
-    ("2.5 to odd", ref.round_to_integral, (0x4100, F16), {"rounding": "to_odd"}, (0x4200, X)),
+    ("-0.3 to integral", reference.round_to_integral, (0xB4CD, F16), {}, (0x8000, X)),
+    ("-0.3 to integral, quietly", reference.round_to_integral, (0xB4CD, F16, False), {}, (0x8000, 0)),
+    ("2.5 to odd", reference.round_to_integral, (0x4100, F16), {"rounding": "to_odd"}, (0x4200, X)),
     # 4.3.1 where no candidate is even: the larger magnitude
-    ("3 is a tie between 2 and 4", ref.encode, (3, E8M0), {}, (129, X)),
-    ("-3 is a tie between -2 and -4", ref.encode, (-3, POWERS), {}, (0x19, X)),
-    ("half the smallest power is a tie with zero", ref.encode, (2.0**-7, POWERS), {}, (0, U | X)),
-    ("to odd, one bit: a power of two is odd", ref.encode, (3.9, POWERS), {"rounding": "to_odd"}, (0x08, X)),
+    ("3 is a tie between 2 and 4", reference.encode, (3, E8M0), {}, (129, X)),
+    ("-3 is a tie between -2 and -4", reference.encode, (-3, POWERS), {}, (0x19, X)),
+    ("half the smallest power is a tie with zero", reference.encode, (2.0**-7, POWERS), {}, (0, U | X)),
+    ("to odd, one bit: a power of two is odd", reference.encode, (3.9, POWERS), {"rounding": "to_odd"}, (0x08, X)),
     # 7.4, saturation, NaN
-    ("65520", ref.encode, (65520, F16), {}, (0x7C00, O | X)),
-    ("65520 to odd", ref.encode, (65520, F16), {"rounding": "to_odd"}, (0x7BFF, X)),
-    ("10^6 to odd", ref.encode, (-(10**6), F16), {"rounding": "to_odd"}, (0xFBFF, O | X)),
-    ("10^6 toward zero", ref.encode, (10**6, F16), {"rounding": "toward_zero"}, (0x7BFF, O | X)),
-    ("-10^6 upward", ref.encode, (-(10**6), F16), {"rounding": "toward_positive"}, (0xFBFF, O | X)),
-    ("-10^6 downward", ref.encode, (-(10**6), F16), {"rounding": "toward_negative"}, (0xFC00, O | X)),
-    ("10^6 saturated", ref.encode, (10**6, F16), {"overflow": "saturate"}, (0x7BFF, O | X)),
-    ("10^6 NANOO", ref.encode, (10**6, F16), {"overflow": "nan"}, (0x7E00, I | O | X)),
-    ("464 in e4m3fn is a tie below NaN", ref.encode, (464, E4M3FN), {}, (0x7E, X)),
-    ("480 in e4m3fn", ref.encode, (480, E4M3FN), {}, (0x7F, O | X)),
-    ("480 in e4m3fn toward zero", ref.encode, (480, E4M3FN), {"rounding": "toward_zero"}, (0x7E, O | X)),
-    ("450 to odd in e4m3fn: 480 is beyond", ref.encode, (450, E4M3FN), {"rounding": "to_odd"}, (0x7E, O | X)),
-    ("-100 in fp4", ref.encode, (-100, FP4), {}, (0xF, O | X)),
-    ("inf - inf in fp4 cannot happen; 0/0 can", ref.div, (0, 0, FP4), {}, (0x7, I)),
-    ("1/0 in fp4", ref.div, (2, 8, FP4), {}, (0xF, Z)),
-    ("1/0 in fnuz", ref.div, (0x40, 0, FNUZ), {}, (0x80, Z)),
-    ("-1/0 in fnuz, saturating", ref.div, (0xC0, 0, FNUZ), {"overflow": "saturate"}, (0xFF, Z)),
-    ("1/0 in e4m3fn, NANOO", ref.div, (0x38, 0, E4M3FN), {"overflow": "nan"}, (0x7F, Z)),
-    ("1/0 in half, saturating: an exact infinity", ref.div, (0x3C00, 0, F16), {"overflow": "saturate"}, (0x7C00, Z)),
+    ("65520", reference.encode, (65520, F16), {}, (0x7C00, O | X)),
+    ("65520 to odd", reference.encode, (65520, F16), {"rounding": "to_odd"}, (0x7BFF, X)),
+    ("10^6 to odd", reference.encode, (-(10**6), F16), {"rounding": "to_odd"}, (0xFBFF, O | X)),
+    ("10^6 toward zero", reference.encode, (10**6, F16), {"rounding": "toward_zero"}, (0x7BFF, O | X)),
+    ("-10^6 upward", reference.encode, (-(10**6), F16), {"rounding": "toward_positive"}, (0xFBFF, O | X)),
+    ("-10^6 downward", reference.encode, (-(10**6), F16), {"rounding": "toward_negative"}, (0xFC00, O | X)),
+    ("10^6 saturated", reference.encode, (10**6, F16), {"overflow": "saturate"}, (0x7BFF, O | X)),
+    ("10^6 NANOO", reference.encode, (10**6, F16), {"overflow": "nan"}, (0x7E00, I | O | X)),
+    ("464 in e4m3fn is a tie below NaN", reference.encode, (464, E4M3FN), {}, (0x7E, X)),
+    ("480 in e4m3fn", reference.encode, (480, E4M3FN), {}, (0x7F, O | X)),
+    ("480 in e4m3fn toward zero", reference.encode, (480, E4M3FN), {"rounding": "toward_zero"}, (0x7E, O | X)),
+    ("450 to odd in e4m3fn: 480 is beyond", reference.encode, (450, E4M3FN), {"rounding": "to_odd"}, (0x7E, O | X)),
+    ("-100 in fp4", reference.encode, (-100, FP4), {}, (0xF, O | X)),
+    ("inf - inf in fp4 cannot happen; 0/0 can", reference.div, (0, 0, FP4), {}, (0x7, I)),
+    ("1/0 in fp4", reference.div, (2, 8, FP4), {}, (0xF, Z)),
+    ("1/0 in fnuz", reference.div, (0x40, 0, FNUZ), {}, (0x80, Z)),
+    ("-1/0 in fnuz, saturating", reference.div, (0xC0, 0, FNUZ), {"overflow": "saturate"}, (0xFF, Z)),
+    ("1/0 in e4m3fn, NANOO", reference.div, (0x38, 0, E4M3FN), {"overflow": "nan"}, (0x7F, Z)),
+    (
+        "1/0 in half, saturating: an exact infinity",
+        reference.div,
+        (0x3C00, 0, F16),
+        {"overflow": "saturate"},
+        (0x7C00, Z),
+    ),
     # infinite operands of conversions
-    ("inf to half", ref.encode, (math.inf, F16), {}, (0x7C00, 0)),
-    ("-inf to half, saturating", ref.encode, (-math.inf, F16), {"overflow": "saturate"}, (0xFBFF, 0)),
-    ("inf kept", ref.encode, (math.inf, F16), {"overflow": "saturate", "infinite_input": "keep"}, (0x7C00, 0)),
-    ("inf saturated", ref.encode, (math.inf, F16), {"infinite_input": "saturate"}, (0x7BFF, 0)),
-    ("inf to NaN", ref.encode, (math.inf, F16), {"infinite_input": "nan"}, (0x7E00, I)),
-    ("inf under a NaN of all ones", ref.encode, (-math.inf, FN_INF), {}, (0xFE, 0)),
-    ("448 there is beyond the largest", ref.encode, (448, FN_INF), {}, (0x7E, O | X)),
-    ("1/0 there", ref.div, (0x38, 0x80, FN_INF), {}, (0xFE, Z)),
-    ("one fraction bit: NaN is quiet", ref.add, (0x0F, 0, ONE_BIT), {"nan": "x86"}, (0x0F, 0)),
-    ("inf to e4m3fn", ref.convert, (0x7C00, F16, E4M3FN), {}, (0x7F, 0)),
-    ("-inf to fp4", ref.convert, (0xFC00, F16, FP4), {}, (0xF, 0)),
-    ("inf to fp4 as NaN", ref.convert, (0x7C00, F16, FP4), {"infinite_input": "nan"}, (0x7, I)),
-    ("NaN to fp4", ref.convert, (0xFE00, F16, FP4), {"nan": "x86"}, (0x7, I)),
+    ("inf to half", reference.encode, (math.inf, F16), {}, (0x7C00, 0)),
+    ("-inf to half, saturating", reference.encode, (-math.inf, F16), {"overflow": "saturate"}, (0xFBFF, 0)),
+    ("inf kept", reference.encode, (math.inf, F16), {"overflow": "saturate", "infinite_input": "keep"}, (0x7C00, 0)),
+    ("inf saturated", reference.encode, (math.inf, F16), {"infinite_input": "saturate"}, (0x7BFF, 0)),
+    ("inf to NaN", reference.encode, (math.inf, F16), {"infinite_input": "nan"}, (0x7E00, I)),
+    ("inf under a NaN of all ones", reference.encode, (-math.inf, FN_INF), {}, (0xFE, 0)),
+    ("448 there is beyond the largest", reference.encode, (448, FN_INF), {}, (0x7E, O | X)),
+    ("1/0 there", reference.div, (0x38, 0x80, FN_INF), {}, (0xFE, Z)),
+    ("one fraction bit: NaN is quiet", reference.add, (0x0F, 0, ONE_BIT), {"nan": "x86"}, (0x0F, 0)),
+    ("inf to e4m3fn", reference.convert, (0x7C00, F16, E4M3FN), {}, (0x7F, 0)),
+    ("-inf to fp4", reference.convert, (0xFC00, F16, FP4), {}, (0xF, 0)),
+    ("inf to fp4 as NaN", reference.convert, (0x7C00, F16, FP4), {"infinite_input": "nan"}, (0x7, I)),
+    ("NaN to fp4", reference.convert, (0xFE00, F16, FP4), {"nan": "x86"}, (0x7, I)),
     # 7.5, flushing
-    ("smallest subnormal / 2", ref.encode, (2.0**-25, F16), {}, (0, U | X)),
-    ("exact subnormal", ref.encode, (-(2.0**-24), F16), {}, (0x8001, 0)),
-    ("exact subnormal, flushed", ref.encode, (-(2.0**-24), F16), {"ftz": True}, (0x8000, U | X)),
-    ("rounds up to normal", ref.encode, (Fraction(4095, 4096) * 2**-14 + Fraction(1, 2**27), F16), {}, (0x0400, X)),
-    ("rounds up to normal: not flushed", ref.encode, (0.99999 * 2.0**-14, F16), {"ftz": True}, (0x0400, X)),
+    ("smallest subnormal / 2", reference.encode, (2.0**-25, F16), {}, (0, U | X)),
+    ("exact subnormal", reference.encode, (-(2.0**-24), F16), {}, (0x8001, 0)),
+    ("exact subnormal, flushed", reference.encode, (-(2.0**-24), F16), {"ftz": True}, (0x8000, U | X)),
+    (
+        "rounds up to normal",
+        reference.encode,
+        (Fraction(4095, 4096) * 2**-14 + Fraction(1, 2**27), F16),
+        {},
+        (0x0400, X),
+    ),
+    ("rounds up to normal: not flushed", reference.encode, (0.99999 * 2.0**-14, F16), {"ftz": True}, (0x0400, X)),
     (
         "rounds up to normal: flushed if tiny before",
-        *(ref.encode, (0.99999 * 2.0**-14, F16), {"ftz": True, "tininess": "before"}, (0, U | X)),
+        *(reference.encode, (0.99999 * 2.0**-14, F16), {"ftz": True, "tininess": "before"}, (0, U | X)),
     ),
-    ("subnormal operand is zero", ref.add, (0x03FF, 0x8001, F16), {"daz": True}, (0, 0)),
-    ("subnormal divisor is zero", ref.div, (0x3C00, 0x8001, F16), {"daz": True}, (0xFC00, Z)),
-    ("subnormals compare equal", ref.eq, (0x0001, 0x8002, F16), {"daz": True}, (True, 0)),
-    ("subnormal to integer", ref.to_integer, (1, F16, 8, True), {"daz": True, "rounding": "toward_positive"}, (0, 0)),
-    ("sliver, stochastic: stays", ref.encode, (SLIVER, F16), {**SR2, "random_bits": 0}, (0x03FF, U | X)),
-    ("sliver, stochastic: up, tiny yet", ref.encode, (SLIVER, F16), {**SR2, "random_bits": 1}, (0x0400, U | X)),
-    ("sliver, stochastic: up and out", ref.encode, (SLIVER, F16), {**SR2, "random_bits": 2}, (0x0400, X)),
-    ("sliver, stochastic: flushed", ref.encode, (SLIVER, F16), {**SR2, "random_bits": 1, "ftz": True}, (0, U | X)),
-    ("float64 subnormal is zero", ref.encode, (-5e-324, F16), {"daz": True, "rounding": "RDN"}, (0x8000, 0)),
-    ("flushed remainder", ref.remainder, (0x0401, 0x0400, F16), {"ftz": True}, (0, U | X)),
-    ("e8m0 flushed to its smallest", ref.encode, (Fraction(1, 2**200), E8M0), {"ftz": True}, (0, U | X)),
-    ("a tie that rounds to e8m0's smallest is not tiny", ref.encode, (Fraction(3, 2**129), E8M0), {}, (0, X)),
-    ("no subnormals: half way", ref.encode, (2.0**-7, FLAT), {}, (0, U | X)),
-    ("no subnormals: above half way", ref.encode, (2.0**-7 * 1.01, FLAT), {}, (8, U | X)),
-    ("no subnormals: upward", ref.encode, (1e-9, FLAT), {"rounding": "toward_positive"}, (8, U | X)),
-    ("no subnormals: to odd", ref.encode, (-1e-9, FLAT), {"rounding": "to_odd"}, (0x88, U | X)),
-    ("no subnormals: field 0 reads as zero", ref.add, (0x07, 0x38, FLAT), {}, (0x38, 0)),
+    ("subnormal operand is zero", reference.add, (0x03FF, 0x8001, F16), {"daz": True}, (0, 0)),
+    ("subnormal divisor is zero", reference.div, (0x3C00, 0x8001, F16), {"daz": True}, (0xFC00, Z)),
+    ("subnormals compare equal", reference.eq, (0x0001, 0x8002, F16), {"daz": True}, (True, 0)),
+    (
+        "subnormal to integer",
+        reference.to_integer,
+        (1, F16, 8, True),
+        {"daz": True, "rounding": "toward_positive"},
+        (0, 0),
+    ),
+    ("sliver, stochastic: stays", reference.encode, (SLIVER, F16), {**SR2, "random_bits": 0}, (0x03FF, U | X)),
+    ("sliver, stochastic: up, tiny yet", reference.encode, (SLIVER, F16), {**SR2, "random_bits": 1}, (0x0400, U | X)),
+    ("sliver, stochastic: up and out", reference.encode, (SLIVER, F16), {**SR2, "random_bits": 2}, (0x0400, X)),
+    (
+        "sliver, stochastic: flushed",
+        reference.encode,
+        (SLIVER, F16),
+        {**SR2, "random_bits": 1, "ftz": True},
+        (0, U | X),
+    ),
+    ("float64 subnormal is zero", reference.encode, (-5e-324, F16), {"daz": True, "rounding": "RDN"}, (0x8000, 0)),
+    ("flushed remainder", reference.remainder, (0x0401, 0x0400, F16), {"ftz": True}, (0, U | X)),
+    ("e8m0 flushed to its smallest", reference.encode, (Fraction(1, 2**200), E8M0), {"ftz": True}, (0, U | X)),
+    ("a tie that rounds to e8m0's smallest is not tiny", reference.encode, (Fraction(3, 2**129), E8M0), {}, (0, X)),
+    ("no subnormals: half way", reference.encode, (2.0**-7, FLAT), {}, (0, U | X)),
+    ("no subnormals: above half way", reference.encode, (2.0**-7 * 1.01, FLAT), {}, (8, U | X)),
+    ("no subnormals: upward", reference.encode, (1e-9, FLAT), {"rounding": "toward_positive"}, (8, U | X)),
+    ("no subnormals: to odd", reference.encode, (-1e-9, FLAT), {"rounding": "to_odd"}, (0x88, U | X)),
+    ("no subnormals: field 0 reads as zero", reference.add, (0x07, 0x38, FLAT), {}, (0x38, 0)),
     # unsigned, zero-less
-    ("-1 unsigned", ref.encode, (-1, UFLOAT), {}, (0x7C, I)),
-    ("-0 unsigned", ref.encode, (-0.0, UFLOAT), {}, (0, 0)),
-    ("1 - 2 unsigned", ref.sub, (0x38, 0x40, UFLOAT), {}, (0x7C, I)),
-    ("-inf unsigned", ref.encode, (-math.inf, UFLOAT), {"infinite_input": "saturate"}, (0x7C, I)),
-    ("1/4 in e8m0 to integral: 0", ref.round_to_integral, (125, E8M0), {}, (255, I)),
-    ("0 in e8m0", ref.encode, (0, E8M0), {}, (255, I)),
-    ("2^-200 in e8m0", ref.encode, (Fraction(1, 2**200), E8M0), {}, (0, U | X)),
-    ("1 - 1 in e8m0", ref.sub, (127, 127, E8M0), {}, (255, I)),
-    ("2^127 * 2 in e8m0", ref.mul, (254, 128, E8M0), {}, (255, O | X)),
+    ("-1 unsigned", reference.encode, (-1, UFLOAT), {}, (0x7C, I)),
+    ("-0 unsigned", reference.encode, (-0.0, UFLOAT), {}, (0, 0)),
+    ("1 - 2 unsigned", reference.sub, (0x38, 0x40, UFLOAT), {}, (0x7C, I)),
+    ("-inf unsigned", reference.encode, (-math.inf, UFLOAT), {"infinite_input": "saturate"}, (0x7C, I)),
+    ("1/4 in e8m0 to integral: 0", reference.round_to_integral, (125, E8M0), {}, (255, I)),
+    ("0 in e8m0", reference.encode, (0, E8M0), {}, (255, I)),
+    ("2^-200 in e8m0", reference.encode, (Fraction(1, 2**200), E8M0), {}, (0, U | X)),
+    ("1 - 1 in e8m0", reference.sub, (127, 127, E8M0), {}, (255, I)),
+    ("2^127 * 2 in e8m0", reference.mul, (254, 128, E8M0), {}, (255, O | X)),
     # NaNs: 6.2, 7.2
-    ("inf*0 + qNaN", ref.fma, (0x7C00, 0, 0x7E01, F16), {"nan": "x86"}, (0xFE00, I)),
-    ("inf*0 + qNaN of FMA3", ref.fma, (0x7C00, 0, 0x7E01, F16), {"nan": "x86_fma3"}, (0x7E01, 0)),
-    ("inf*0 + 1 of FMA3", ref.fma, (0x7C00, 0, 0x3C00, F16), {"nan": "x86_fma3"}, (0xFE00, I)),
-    ("inf*0 + sNaN of FMA3", ref.fma, (0x7C00, 0, 0x7D01, F16), {"nan": "x86_fma3"}, (0x7F01, I)),
-    ("inf*0 + sNaN: the addend's signal comes first", ref.fma, (0x7C00, 0, 0x7D01, F16), {"nan": "arm"}, (0x7F01, I)),
-    ("inf*0 + qNaN: the product comes first", ref.fma, (0x7C00, 0, 0x7E01, F16), {"nan": "arm"}, (0x7E00, I)),
-    ("three qNaNs: the addend", ref.fma, (0x7E01, 0x7E02, 0xFE03, F16), {"nan": "arm"}, (0xFE03, 0)),
-    ("two sNaNs: the addend", ref.fma, (0x7D01, 0x7E02, 0xFD03, F16), {"nan": "arm"}, (0xFF03, I)),
-    ("signalling first: c", ref.fma, (0x7E01, 0x7E02, 0xFD03, F16), {"nan": "arm"}, (0xFF03, I)),
-    ("fma takes a, b, c in this order", ref.fma, (0x3C00, 0xFE02, 0x7E03, F16), {"nan": "x86"}, (0xFE02, 0)),
-    ("quiet NaN on the IPU", ref.add, (0x7E01, 0x3C00, F16), {"nan": "ipu"}, (0x7E00, I)),
-    ("quiet NaN compared on the IPU", ref.eq, (0x7E01, 0x3C00, F16), {"nan": "ipu"}, (False, I)),
-    ("1 - NaN keeps the NaN's sign", ref.sub, (0x3C00, 0x7E01, F16), {"nan": "arm"}, (0x7E01, 0)),
-    ("default NaN of fn", ref.div, (0, 0, E4M3FN), {"nan": "x86"}, (0xFF, I)),
-    ("default NaN of fnuz", ref.div, (0, 0, FNUZ), {"nan": "x86"}, (0x80, I)),
-    ("payload has no room", ref.convert, (0xFE01, F16, E4M3FN), {"nan": "x86"}, (0xFF, 0)),
-    ("payload from nowhere", ref.convert, (0xFF, E4M3FN, F16), {"nan": "x86"}, (0xFE00, 0)),
-    ("float64 NaN", ref.encode, (math.nan, F16), {}, (0x7E00, 0)),
+    ("inf*0 + qNaN", reference.fma, (0x7C00, 0, 0x7E01, F16), {"nan": "x86"}, (0xFE00, I)),
+    ("inf*0 + qNaN of FMA3", reference.fma, (0x7C00, 0, 0x7E01, F16), {"nan": "x86_fma3"}, (0x7E01, 0)),
+    ("inf*0 + 1 of FMA3", reference.fma, (0x7C00, 0, 0x3C00, F16), {"nan": "x86_fma3"}, (0xFE00, I)),
+    ("inf*0 + sNaN of FMA3", reference.fma, (0x7C00, 0, 0x7D01, F16), {"nan": "x86_fma3"}, (0x7F01, I)),
+    (
+        "inf*0 + sNaN: the addend's signal comes first",
+        reference.fma,
+        (0x7C00, 0, 0x7D01, F16),
+        {"nan": "arm"},
+        (0x7F01, I),
+    ),
+    ("inf*0 + qNaN: the product comes first", reference.fma, (0x7C00, 0, 0x7E01, F16), {"nan": "arm"}, (0x7E00, I)),
+    ("three qNaNs: the addend", reference.fma, (0x7E01, 0x7E02, 0xFE03, F16), {"nan": "arm"}, (0xFE03, 0)),
+    ("two sNaNs: the addend", reference.fma, (0x7D01, 0x7E02, 0xFD03, F16), {"nan": "arm"}, (0xFF03, I)),
+    ("signalling first: c", reference.fma, (0x7E01, 0x7E02, 0xFD03, F16), {"nan": "arm"}, (0xFF03, I)),
+    ("fma takes a, b, c in this order", reference.fma, (0x3C00, 0xFE02, 0x7E03, F16), {"nan": "x86"}, (0xFE02, 0)),
+    ("quiet NaN on the IPU", reference.add, (0x7E01, 0x3C00, F16), {"nan": "ipu"}, (0x7E00, I)),
+    ("quiet NaN compared on the IPU", reference.eq, (0x7E01, 0x3C00, F16), {"nan": "ipu"}, (False, I)),
+    ("1 - NaN keeps the NaN's sign", reference.sub, (0x3C00, 0x7E01, F16), {"nan": "arm"}, (0x7E01, 0)),
+    ("default NaN of fn", reference.div, (0, 0, E4M3FN), {"nan": "x86"}, (0xFF, I)),
+    ("default NaN of fnuz", reference.div, (0, 0, FNUZ), {"nan": "x86"}, (0x80, I)),
+    ("payload has no room", reference.convert, (0xFE01, F16, E4M3FN), {"nan": "x86"}, (0xFF, 0)),
+    ("payload from nowhere", reference.convert, (0xFF, E4M3FN, F16), {"nan": "x86"}, (0xFE00, 0)),
+    ("float64 NaN", reference.encode, (math.nan, F16), {}, (0x7E00, 0)),
     # 5.8
-    ("NaN to int8", ref.to_integer, (0xFE00, F16, 8, True), {}, (127, I)),
-    ("NaN to int8, Arm", ref.to_integer, (0xFE00, F16, 8, True), {"nan": "arm"}, (0, I)),
-    ("300 to int8", ref.to_integer, (0x5CB0, F16, 8, True), {}, (127, I)),
-    ("300 to int8, x86", ref.to_integer, (0x5CB0, F16, 8, True), {"nan": "x86"}, (-128, I)),
-    ("-0.7 to uint8", ref.to_integer, (0xB99A, F16, 8, False), {}, (0, I)),
-    ("-0.7 to uint8 toward zero", ref.to_integer, (0xB99A, F16, 8, False), {"rounding": "toward_zero"}, (0, X)),
+    ("NaN to int8", reference.to_integer, (0xFE00, F16, 8, True), {}, (127, I)),
+    ("NaN to int8, Arm", reference.to_integer, (0xFE00, F16, 8, True), {"nan": "arm"}, (0, I)),
+    ("300 to int8", reference.to_integer, (0x5CB0, F16, 8, True), {}, (127, I)),
+    ("300 to int8, x86", reference.to_integer, (0x5CB0, F16, 8, True), {"nan": "x86"}, (-128, I)),
+    ("-0.7 to uint8", reference.to_integer, (0xB99A, F16, 8, False), {}, (0, I)),
+    ("-0.7 to uint8 toward zero", reference.to_integer, (0xB99A, F16, 8, False), {"rounding": "toward_zero"}, (0, X)),
     # 9.6
-    ("min(-0, +0)", ref.minimum, (0x0000, 0x8000, F16), {}, (0x8000, 0)),
-    ("max(-0, +0)", ref.maximum, (0x8000, 0x0000, F16), {}, (0x0000, 0)),
-    ("min(1, qNaN)", ref.minimum, (0x3C00, 0x7E01, F16), {}, (0x7E00, 0)),
-    ("min(1, sNaN)", ref.minimum, (0x3C00, 0x7D01, F16), {"nan": "x86"}, (0x7F01, I)),
-    ("minimum_number(1, qNaN)", ref.minimum_number, (0x3C00, 0x7E01, F16), {}, (0x3C00, 0)),
-    ("maximum_number(sNaN, 1)", ref.maximum_number, (0x7D01, 0x3C00, F16), {}, (0x3C00, I)),
-    ("maximum_number(qNaN, qNaN)", ref.maximum_number, (0x7E01, 0x7E02, F16), {"nan": "arm"}, (0x7E01, 0)),
-    ("max(-inf, inf)", ref.maximum, (0xFC00, 0x7C00, F16), {}, (0x7C00, 0)),
-    ("max(-subnormal, -1) flushed", ref.maximum, (0x8001, 0xBC00, F16), {"daz": True}, (0x8000, 0)),
+    ("min(-0, +0)", reference.minimum, (0x0000, 0x8000, F16), {}, (0x8000, 0)),
+    ("max(-0, +0)", reference.maximum, (0x8000, 0x0000, F16), {}, (0x0000, 0)),
+    ("min(1, qNaN)", reference.minimum, (0x3C00, 0x7E01, F16), {}, (0x7E00, 0)),
+    ("min(1, sNaN)", reference.minimum, (0x3C00, 0x7D01, F16), {"nan": "x86"}, (0x7F01, I)),
+    ("minimum_number(1, qNaN)", reference.minimum_number, (0x3C00, 0x7E01, F16), {}, (0x3C00, 0)),
+    ("maximum_number(sNaN, 1)", reference.maximum_number, (0x7D01, 0x3C00, F16), {}, (0x3C00, I)),
+    ("maximum_number(qNaN, qNaN)", reference.maximum_number, (0x7E01, 0x7E02, F16), {"nan": "arm"}, (0x7E01, 0)),
+    ("max(-inf, inf)", reference.maximum, (0xFC00, 0x7C00, F16), {}, (0x7C00, 0)),
+    ("max(-subnormal, -1) flushed", reference.maximum, (0x8001, 0xBC00, F16), {"daz": True}, (0x8000, 0)),
 ]
 
 
@@ -607,10 +653,10 @@ CLASSES = {
 
 
 def test_classify() -> None:
-    assert {code: ref.classify(code, F16) for code in CLASSES} == CLASSES
-    assert ref.classify(0x8001, F16, daz=True) == "negative_zero"
-    assert ref.classify(0x0001, FLAT) == "positive_zero"
-    assert ref.classify(0x80, FNUZ) == "quiet_nan"
+    assert {code: reference.classify(code, F16) for code in CLASSES} == CLASSES
+    assert reference.classify(0x8001, F16, daz=True) == "negative_zero"
+    assert reference.classify(0x0001, FLAT) == "positive_zero"
+    assert reference.classify(0x80, FNUZ) == "quiet_nan"
 
 
 @pytest.mark.parametrize("bits", [1, 4, 10])
@@ -619,7 +665,8 @@ def test_stochastic_counts(bits: int) -> None:
     for numerator in range(0, 64, 5):
         value = 1 + Fraction(numerator, 64) / 1024
         ups = sum(
-            ref.encode(value, F16, rounding="SR", sr_bits=bits, random_bits=r)[0] != 0x3C00 for r in range(2**bits)
+            reference.encode(value, F16, rounding="SR", sr_bits=bits, random_bits=r)[0] != 0x3C00
+            for r in range(2**bits)
         )
         assert ups == numerator * 2**bits // 64
 
@@ -629,7 +676,7 @@ def test_stochastic_rounding_sees_the_exact_value() -> None:
     half, little = 1 + Fraction(1, 2**11), Fraction(1, 2**80)
     for value, least in ((half, 2**51), (half + little, 2**51), (half - little, 2**51 + 1)):
         for bits, code in ((least - 1, 0x3C00), (least, 0x3C01)):
-            assert ref.encode(value, F16, rounding="stochastic", random_bits=bits) == (code, X)
+            assert reference.encode(value, F16, rounding="stochastic", random_bits=bits) == (code, X)
 
 
 @pytest.mark.parametrize("fmt", [f for f in NARROW if f.signed and f.subnormals], ids=str)
@@ -637,8 +684,8 @@ def test_stochastic_rounding_sees_the_exact_value() -> None:
 @given(a=st.integers(-(2**80), 2**80), scale=st.integers(-100, 100))
 def test_rounding_is_monotonic_brackets_and_mirrors(fmt: Format, a: int, scale: int) -> None:
     value = Fraction(a) * Fraction(2) ** (scale - 70)
-    codes = {r: ref.encode(value, fmt, rounding=r, overflow="saturate") for r in SF_MODES}
-    got = {r: ref.decode(code, fmt).real for r, (code, _) in codes.items()}
+    codes = {r: reference.encode(value, fmt, rounding=r, overflow="saturate") for r in SF_MODES}
+    got = {r: reference.decode(code, fmt).real for r, (code, _) in codes.items()}
     assert got["toward_negative"] <= got["nearest_even"] <= got["toward_positive"]
     assert got["toward_zero"] in (got["toward_negative"], got["toward_positive"])
     limit = Fraction(fmt.max)
@@ -647,8 +694,8 @@ def test_rounding_is_monotonic_brackets_and_mirrors(fmt: Format, a: int, scale: 
         nearest = min((got["toward_negative"], got["toward_positive"]), key=lambda x: abs(Fraction(x) - value))
         assert abs(Fraction(nearest) - value) == abs(Fraction(got["nearest_even"]) - value)
         assert all(bool(flags & X) == (got[r] != value) for r, (_, flags) in codes.items())
-    mirrored = ref.encode(-value, fmt, rounding="toward_negative", overflow="saturate")
-    assert ref.decode(mirrored[0], fmt).real == -got["toward_positive"]
+    mirrored = reference.encode(-value, fmt, rounding="toward_negative", overflow="saturate")
+    assert reference.decode(mirrored[0], fmt).real == -got["toward_positive"]
     assert mirrored[1] == codes["toward_positive"][1]
 
 
@@ -665,24 +712,24 @@ def test_rounding_is_monotonic_brackets_and_mirrors(fmt: Format, a: int, scale: 
 )
 def test_what_is_refused(options: dict[str, Any], fmt: Format, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        ref.add(0, 0, fmt, **options)
+        reference.add(0, 0, fmt, **options)
 
 
 def test_what_else_is_refused() -> None:
     with pytest.raises(ValueError, match="code"):
-        ref.decode(16, FP4)
+        reference.decode(16, FP4)
     with pytest.raises(TypeError, match="x must be"):
-        ref.encode("1", F16)  # type: ignore[arg-type]
+        reference.encode("1", F16)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="wrong"):
-        ref.add(0, 0, F16, wrong=1)
+        reference.add(0, 0, F16, wrong=1)
 
 
 def test_every_policy_gives_a_quiet_nan() -> None:
-    nans = [c for c in edges(F16) if ref.decode(c, F16).is_nan]
+    nans = [c for c in edges(F16) if reference.decode(c, F16).is_nan]
     for policy, a, b in itertools.product(NAN_POLICIES, nans, [*nans, 0x3C00]):
-        code, flags = ref.mul(a, b, F16, nan=policy)
-        assert ref.classify(code, F16) == "quiet_nan"
-        signals = any(ref.classify(c, F16) == "signalling_nan" for c in (a, b))
+        code, flags = reference.mul(a, b, F16, nan=policy)
+        assert reference.classify(code, F16) == "quiet_nan"
+        signals = any(reference.classify(c, F16) == "signalling_nan" for c in (a, b))
         assert flags == (I if signals or policy == "ipu" else 0)
 
 

@@ -17,14 +17,15 @@ import numpy as np
 import pytest
 from commands import Run, not_hanging
 
-from softfloat import Environment, Flags, bits, cli
-from softfloat.testing import vectors
-from softfloat.testing.causes import NEARLY_ALL, causes_of
-from softfloat.testing.check import CLASSES, Checker, Comparison, Report, check_vectors, distances
-from softfloat.testing.commands import junit
-from softfloat.testing.distributions import draw_operands
-from softfloat.testing.operations import OPERATIONS, Case, resolve
-from softfloat.testing.vectors import Chunk, Layout, format_rows, write_vectors
+from softfloat import Environment, Flags, bits
+from softfloat.commands import main
+from softfloat.commands.vectors import junit
+from softfloat.testing.vectors import files
+from softfloat.testing.vectors.distributions import draw_operands
+from softfloat.testing.vectors.files import Chunk, Layout, format_rows, write_vectors
+from softfloat.testing.vectors.operations import OPERATIONS, Case, resolve
+from softfloat.testing.verdicts.causes import NEARLY_ALL, causes_of
+from softfloat.testing.verdicts.check import CLASSES, Checker, Comparison, Report, check_vectors, distances
 
 ROWS = 10_000
 ADD = resolve("add", "float16")
@@ -211,7 +212,7 @@ def test_ml_dtypes_casts_of_float64_round_twice() -> None:
 
 
 def test_results_read_off_x86(vectors: Path) -> None:
-    with np.load(vectors / "x86_hw_small.npz") as archive:
+    with np.load(files / "x86_hw_small.npz") as archive:
         data = dict(archive)
     x, mxcsr = data["vcvtps2ph_x"], data["vcvtps2ph_RNE_mxcsr"]
     invalid, overflow, underflow, inexact = (mxcsr >> bit & 1 for bit in (0, 3, 4, 5))
@@ -239,7 +240,7 @@ def test_results_read_off_x86(vectors: Path) -> None:
 
 
 def test_results_read_off_tensor_cores(vectors: Path) -> None:
-    with np.load(vectors / "tensorcore_hw_400.npz") as archive:
+    with np.load(files / "tensorcore_hw_400.npz") as archive:
         data = dict(archive)
     key = next(key for key in data if key.startswith("H100_") and data[key].dtype == np.uint16 and key.endswith("__A"))
     stem = key.removesuffix("A")
@@ -261,7 +262,7 @@ MODES = {"near_even": "near_even", "minMag": "minMag", "min": "min", "max": "max
 @pytest.mark.parametrize("file", ["testfloat_f16_binary", "testfloat_f16_mulAdd", "testfloat_f32", "testfloat_unary"])
 def test_testfloats_own_vectors(vectors: Path, file: str, tmp_path: Path) -> None:
     """Written as the text TestFloat writes, and checked under its names."""
-    with np.load(vectors / f"{file}.npz") as archive:
+    with np.load(files / f"{file}.npz") as archive:
         data = dict(archive)
     functions = sorted({key.partition("__")[0] for key in data})
     assert len(functions) >= 1
@@ -544,14 +545,14 @@ def test_control_c_reports_what_is_known(monkeypatch: pytest.MonkeyPatch) -> Non
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdin", Standard())
     with contextlib.redirect_stdout(out):
-        status = cli.main(["check", "-", "--op", "f16_add", "--json", "--no-causes"])
+        status = main.main(["check", "-", "--op", "f16_add", "--json", "--no-causes"])
     document = json.loads(out.getvalue())
     assert status == 130
     assert (document["interrupted"], document["rows"], document["mismatches"]) == (True, 3, 3)
     monkeypatch.setattr(sys, "stdin", Standard())
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        assert cli.main(["check", "-", "--op", "f16_add", "--no-causes"]) == 130
+        assert main.main(["check", "-", "--op", "f16_add", "--no-causes"]) == 130
     assert out.getvalue().startswith("interrupted")
     assert "3 rows so far" in out.getvalue()
 
@@ -565,7 +566,7 @@ def test_a_bar_on_terminals_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for arguments in (["vectors", "f16_add", "-o", path], ["check", path, "--op", "f16_add"]):
         err = Terminal()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
-            assert cli.main(arguments) == 0
+            assert main.main(arguments) == 0
         assert err.getvalue()
         run = Run(*arguments)
         assert run.err == ""
@@ -672,4 +673,4 @@ def test_bits_are_those_of_bits() -> None:
     expected = bits.add(*operands, "float16")
     assert np.array_equal(results, expected[0])
     assert np.array_equal(flags, expected[1])
-    assert vectors.CHUNK > 1000
+    assert files.CHUNK > 1000

@@ -16,7 +16,7 @@ import pytest
 from commands import Run
 
 import softfloat
-from softfloat import ROSTER, bits, reference_dot
+from softfloat import ROSTER, bits, reference
 from softfloat.accumulators import (
     PRESETS,
     Accumulator,
@@ -31,8 +31,10 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.testing import UnitError, command_unit, hardware, identify, presets_for, unit_of
-from softfloat.testing.identification import MAXIMUM_CALLS, Candidate, Identification
+from softfloat.reference import dots
+from softfloat.testing import UnitError, command_unit, identify, presets_for, unit_of
+from softfloat.testing.hardware import model
+from softfloat.testing.identification.identify import MAXIMUM_CALLS, Candidate, Identification
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 
@@ -419,12 +421,12 @@ def test_what_random_rows_contradict_is_not_said() -> None:
 
 
 def test_the_cpus_own_instruction() -> None:
-    lacking = hardware.features().lacks(("AVX512_BF16",))
+    lacking = model.features().lacks(("AVX512_BF16",))
     if lacking:
         pytest.skip(f"this machine has no {', '.join(lacking)}")
-    from softfloat.testing._instructions import assemble
+    from softfloat.testing.hardware.instructions import assemble
 
-    row = next(x for x in hardware.instructions() if x.name == "VDPBF16PS")
+    row = next(x for x in model.instructions() if x.name == "VDPBF16PS")
     assert row.code is not None
     instruction = assemble(row.code("nearest_even"))
 
@@ -451,14 +453,14 @@ def test_a_numpy_loop() -> None:
 @pytest.mark.parametrize(
     ("fmt", "partials", "oracle", "expected"),
     [
-        (F16, F16, lambda a, b, pair, c: reference_dot.fma(a, b, pair, F16, c=c), "fma('float16')"),
+        (F16, F16, lambda a, b, pair, c: reference.fma(a, b, pair, F16, c=c), "fma('float16')"),
         (
             F16,
             F32,
-            lambda a, b, pair, c: reference_dot.tensor_core(a, b, pair, "V100", "float16", "float32", None, c=c),
+            lambda a, b, pair, c: dots.tensor_core(a, b, pair, "V100", "float16", "float32", None, c=c),
             "tensor_core('V100', input='float16', output='float32')",
         ),
-        (BF16, F32, lambda a, b, pair, c: reference_dot.vdpbf16ps(a, b, pair, c=c), "vdpbf16ps()"),
+        (BF16, F32, lambda a, b, pair, c: dots.vdpbf16ps(a, b, pair, c=c), "vdpbf16ps()"),
     ],
     ids=["fma", "V100", "vdpbf16ps"],
 )
@@ -543,12 +545,13 @@ def test_arguments(changes: dict, error: type[Exception], words: str) -> None:
 
 PROGRAM = """
 import sys
-from softfloat import ROSTER, reference_dot
+from softfloat import ROSTER
+from softfloat.reference import dots
 half = ROSTER["float16"]
 for line in sys.stdin:
     codes = [int(x, 16) for x in line.split()]
     k = len(codes) // 2
-    print(f"{reference_dot.fma(codes[:k], codes[k:-1], (half, half), half, c=codes[-1])[0]:04x}")
+    print(f"{dots.fma(codes[:k], codes[k:-1], (half, half), half, c=codes[-1])[0]:04x}")
 """
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import Format, bits, reference
-from softfloat.testing import distributions, strategies
+from softfloat.testing import strategies
+from softfloat.testing.vectors import distributions
 
 FORMATS = [
     softfloat.float16,

@@ -16,11 +16,9 @@ from commands import not_hanging
 from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
-from softfloat.testing import operations, vectors
-from softfloat.testing.check import check_vectors
-from softfloat.testing.distributions import DISTRIBUTIONS, draw, draw_operands, edges
-from softfloat.testing.operations import OPERATIONS, parse_accumulator, resolve
-from softfloat.testing.vectors import (
+from softfloat.testing.vectors import files, operations
+from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
+from softfloat.testing.vectors.files import (
     Layout,
     TextReader,
     VectorError,
@@ -29,6 +27,8 @@ from softfloat.testing.vectors import (
     read_vectors,
     write_vectors,
 )
+from softfloat.testing.vectors.operations import OPERATIONS, parse_accumulator, resolve
+from softfloat.testing.verdicts.check import check_vectors
 
 ADD = resolve("add", "float16")
 GOOD = b"3C00 1000 3C00 01\n7BFF 7BFF 7C00 05\n8000 8000 8000 00\n"
@@ -287,7 +287,7 @@ def test_both_parsers_agree(case: operations.Case) -> None:
     arrays = rows_of(case, 50, 11)
     random = np.random.default_rng(0)
     for trial in range(60):
-        block = bytearray(vectors.format_rows(layout, arrays))
+        block = bytearray(files.format_rows(layout, arrays))
         for _ in range(random.integers(0, 3) if trial else 0):
             block[random.integers(0, len(block) - 1)] = random.choice(list(b"0fFgx \n\r\t\xff"))
         block = bytes(block)
@@ -297,7 +297,7 @@ def test_both_parsers_agree(case: operations.Case) -> None:
             block = block.replace(b" ", b" \t").replace(b"\n", b" \r\n")
         if trial % 7 == 3:
             block = b"0x" + block[:-1].replace(b" ", b" 0X").replace(b"\n", b"\n0x") + block[-1:]
-        regular = parse_regular(block, layout, b"\n") or parse_regular(vectors.normalized(block), layout, b"\n")
+        regular = parse_regular(block, layout, b"\n") or parse_regular(files.normalized(block), layout, b"\n")
         try:
             lines = [parse_line(line, layout) for line in block[:-1].split(b"\n")]
             plain = layout.arrays(lines)
@@ -314,7 +314,7 @@ def test_both_parsers_agree(case: operations.Case) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 17, 18, 19, 1000])
 def test_pieces_of_any_size_give_the_same_rows(size: int) -> None:
-    data = vectors.format_rows(Layout(ADD.columns), rows_of(ADD, 40))
+    data = files.format_rows(Layout(ADD.columns), rows_of(ADD, 40))
     data = data[:180] + data[180:360].replace(b" ", b"\t ") + data[360:].replace(b"\n", b"\r\n")
     reader, results, lines = TextReader(ADD), [], []
     for start in range(0, len(data), size):
@@ -424,7 +424,7 @@ def test_rows_without_flags() -> None:
 @pytest.mark.parametrize("damage", [lambda x: x[:-9], lambda x: x[:30] + b"????" + x[34:], lambda x: x[:5]])
 def test_damaged_compressed_text(damage) -> None:
     with pytest.raises(VectorError, match="damaged"):
-        read(damage(gzip.compress(vectors.format_rows(Layout(ADD.columns), rows_of(ADD, 100)))))
+        read(damage(gzip.compress(files.format_rows(Layout(ADD.columns), rows_of(ADD, 100)))))
 
 
 # -- archives --------------------------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def archive(**changes: object) -> bytes:
     columns = {name: np.array(x, np.uint8 if name == "flags" else np.uint16) for name, x in COLUMNS.items()}
     kept = {name: x for name, x in (columns | changes).items() if x is not None}
     data = io.BytesIO()
-    np.savez(data, **kept)
+    np.savez(data, allow_pickle=True, **kept)
     return data.getvalue()
 
 
@@ -599,8 +599,8 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
 
 def test_a_longer_file_begins_with_a_shorter_one() -> None:
     short, long = io.BytesIO(), io.BytesIO()
-    write_vectors(short, ADD, vectors.CHUNK + 100)
-    write_vectors(long, ADD, vectors.CHUNK * 2 + 5)
+    write_vectors(short, ADD, files.CHUNK + 100)
+    write_vectors(long, ADD, files.CHUNK * 2 + 5)
     assert long.getvalue().startswith(short.getvalue())
 
 
@@ -680,7 +680,7 @@ def mutated(data: bytes, random: np.random.Generator) -> bytes:
 def fuzz_text(count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     cases = [ADD, resolve("f16_mulAdd"), resolve("add", "float4_e2m1fn"), resolve("f16_to_f32")]
-    clean = [vectors.format_rows(Layout(case.columns), rows_of(case, 12, i)) for i, case in enumerate(cases)]
+    clean = [files.format_rows(Layout(case.columns), rows_of(case, 12, i)) for i, case in enumerate(cases)]
     outcomes = {0: 0, 1: 0, 2: 0}
     for trial in range(count):
         which = int(random.integers(0, len(cases)))

@@ -18,8 +18,9 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402 -- after the skip
 
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import accumulators, bits  # noqa: E402
-from softfloat.torch import Operation, UnemulatedOperatorError, _private, _tables, emulate  # noqa: E402
-from softfloat.torch._operators import planned  # noqa: E402
+from softfloat.torch import Operation, UnemulatedOperatorError, emulate, private  # noqa: E402
+from softfloat.torch.operators import tables  # noqa: E402
+from softfloat.torch.operators.plans import planned  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration:UserWarning")  # of mkldnn's switch
 nn, F = torch.nn, torch.nn.functional
@@ -104,7 +105,7 @@ def identical(first: list[Any], second: list[Any]) -> bool:
     return all(a.dtype == b.dtype and torch.equal(code(a), code(b)) for a, b in zip(first, second, strict=True))
 
 
-class Watch(_private.DispatchMode):
+class Watch(private.DispatchMode):
     """Below an emulation: what PyTorch itself is asked to do with low-precision tensors."""
 
     def __init__(self) -> None:
@@ -114,11 +115,11 @@ class Watch(_private.DispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         low = {t.dtype for t in torch.utils._pytree.tree_leaves((args, kwargs, result)) if isinstance(t, torch.Tensor)}
-        name = _private.schema_name(func)
+        name = private.schema_name(func)
         widens = name in ("_to_copy", "to") and result.dtype not in (HALF, BRAIN)
         copies = name == "copy_" and args[0].dtype in (args[1].dtype, torch.float32, torch.float64)
         puts = name == "index_put_" and not (len(args) > 3 and args[3])
-        if low & {HALF, BRAIN} and not (widens or copies or puts or _private.is_view(func)):
+        if low & {HALF, BRAIN} and not (widens or copies or puts or private.is_view(func)):
             self.seen.add(name)
         return result
 
@@ -127,7 +128,7 @@ def escaped(seen: set[str]) -> set[str]:
     return {
         name
         for name in seen
-        if name not in _tables.MOVES and name.removesuffix("_") not in {*_tables.MOVES, *_tables.FILLS}
+        if name not in tables.MOVES and name.removesuffix("_") not in {*tables.MOVES, *tables.FILLS}
     }
 
 
@@ -580,7 +581,7 @@ def test_long_sums_do_not_depend_on_threads() -> None:
 def test_fused_recurrent_layers_are_refused() -> None:
     """PyTorch takes them for bfloat16 where the CPU has instructions for it."""
     assert planned(torch.ops.aten.mkldnn_rnn_layer.default) is None
-    assert "mkldnn" in _tables.ADVICE["mkldnn_rnn_layer"]
+    assert "mkldnn" in tables.ADVICE["mkldnn_rnn_layer"]
     layer, x = nn.LSTM(4, 3).bfloat16(), torch.randn(2, 3, 4).bfloat16()
     with emulate(record=True) as emulation, torch.backends.mkldnn.flags(enabled=False):
         assert layer(x)[0].dtype == BRAIN

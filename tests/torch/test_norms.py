@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import bits  # noqa: E402
 from softfloat.torch import emulate  # noqa: E402
-from softfloat.torch._norms import LAYOUTS  # noqa: E402
+from softfloat.torch.operators.norms import LAYOUTS  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 HALF, BRAIN = torch.float16, torch.bfloat16

@@ -13,9 +13,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import softfloat.torch as package  # noqa: E402 -- after the skip
-from softfloat.torch import _private, _tables  # noqa: E402
-from softfloat.torch._pointwise import STEPS  # noqa: E402
-from softfloat.torch._products import CONVOLUTIONS, PRODUCTS  # noqa: E402
+from softfloat.torch import private  # noqa: E402
+from softfloat.torch.operators import tables  # noqa: E402
+from softfloat.torch.operators.pointwise import STEPS  # noqa: E402
+from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS  # noqa: E402
 
 ATEN = torch.ops.aten
 FOLDER = Path(package.__file__).parent
@@ -35,36 +36,36 @@ def test_private_names_live_in_one_module() -> None:
 
 def test_schemas() -> None:
     add_ = ATEN.add_.Tensor
-    assert _private.schema_name(add_) == "add_"
-    assert _private.argument_names(add_) == ("self", "other", "alpha")
-    assert _private.written(add_) == ("self",)
-    assert _private.written(ATEN.mm.out) == ("out",)
-    assert _private.written(ATEN.mm.default) == ()
-    assert _private.is_view(ATEN.t.default)
-    assert not _private.is_view(ATEN.mm.default)
-    assert not _private.is_view(add_)
-    names = _private.argument_names(ATEN.native_batch_norm.default)
+    assert private.schema_name(add_) == "add_"
+    assert private.argument_names(add_) == ("self", "other", "alpha")
+    assert private.written(add_) == ("self",)
+    assert private.written(ATEN.mm.out) == ("out",)
+    assert private.written(ATEN.mm.default) == ()
+    assert private.is_view(ATEN.t.default)
+    assert not private.is_view(ATEN.mm.default)
+    assert not private.is_view(add_)
+    names = private.argument_names(ATEN.native_batch_norm.default)
     assert names[3:5] == ("running_mean", "running_var")
 
 
 def test_decompositions() -> None:
-    parts = _private.decomposition(ATEN.linear.default)
+    parts = private.decomposition(ATEN.linear.default)
     assert parts is not None
     x = torch.ones(2, 2)
     assert torch.equal(parts(x, x), torch.full((2, 2), 2.0))
-    assert _private.decomposition(ATEN.mm.default) is None
+    assert private.decomposition(ATEN.mm.default) is None
 
 
 def test_queries() -> None:
     """Operators of others may compute what they return."""
-    assert _private.asks(ATEN._has_same_storage_numel.default)
-    assert _private.asks(torch.ops.prim.device.default)
-    assert not _private.asks(ATEN.add.Tensor)
-    assert not _private.asks(ATEN.topk.default)
-    assert not _private.asks(ATEN._foreach_add_.List)
+    assert private.asks(ATEN._has_same_storage_numel.default)
+    assert private.asks(torch.ops.prim.device.default)
+    assert not private.asks(ATEN.add.Tensor)
+    assert not private.asks(ATEN.topk.default)
+    assert not private.asks(ATEN._foreach_add_.List)
     with torch.library._scoped_library("softfloat_tests", "FRAGMENT") as library:
         library.define("mean(Tensor x) -> float")
-        assert not _private.asks(torch.ops.softfloat_tests.mean.default)
+        assert not private.asks(torch.ops.softfloat_tests.mean.default)
 
 
 def test_what_traces_is_noticed() -> None:
@@ -73,10 +74,10 @@ def test_what_traces_is_noticed() -> None:
 
     x, seen = torch.ones(1), []
 
-    class Spy(_private.DispatchMode):
+    class Spy(private.DispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if _private.schema_name(func) == "neg":
-                seen.append(_private.tracer(_private.dispatching(types)))
+            if private.schema_name(func) == "neg":
+                seen.append(private.tracer(private.dispatching(types)))
             return func(*args, **(kwargs or {}))
 
     with Spy():
@@ -108,7 +109,7 @@ def test_nodes_of_the_graph_are_numbered_and_keep_notes() -> None:
 
 def test_what_is_replaced_is_put_back() -> None:
     with package.emulate():
-        replaced = dict(_private._PATCH._replaced)
+        replaced = dict(private._PATCH._replaced)
         names = {name for _, name in replaced}
         assert {"CheckpointFunction", "_checkpoint_without_reentrant_generator", "__setitem__", "submit"} <= names
         for (owner, name), (original, _) in replaced.items():
@@ -122,23 +123,23 @@ def test_backward_is_noticed() -> None:
     seen = []
     x = torch.ones(2, requires_grad=True)
     y = x * 2
-    y.register_hook(lambda gradient: seen.append(_private.in_backward()))
+    y.register_hook(lambda gradient: seen.append(private.in_backward()))
     y.sum().backward()
     assert seen == [True]
-    assert not _private.in_backward()
+    assert not private.in_backward()
 
 
 def test_the_tracker_names_the_innermost_module_in_both_passes() -> None:
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh()))
     seen = []
 
-    class Spy(_private.DispatchMode):
+    class Spy(private.DispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if _private.schema_name(func) in ("addmm", "tanh", "tanh_backward", "mm", "sum"):
-                seen.append((_private.schema_name(func), tracker.innermost(), _private.in_backward()))
+            if private.schema_name(func) in ("addmm", "tanh", "tanh_backward", "mm", "sum"):
+                seen.append((private.schema_name(func), tracker.innermost(), private.in_backward()))
             return func(*args, **(kwargs or {}))
 
-    with _private.Tracker() as tracker, Spy():
+    with private.Tracker() as tracker, Spy():
         net(torch.ones(1, 2)).sum().backward()
     forward = [x for x in seen if not x[2]]
     assert forward == [
@@ -156,13 +157,13 @@ def test_the_tracker_names_the_innermost_module_in_both_passes() -> None:
 def test_the_tracker_knows_the_module_that_backward_starts_from() -> None:
     net, seen = torch.nn.Sequential(torch.nn.Linear(3, 2)), []
 
-    class Spy(_private.DispatchMode):
+    class Spy(private.DispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if _private.in_backward() and _private.schema_name(func) == "mm":
+            if private.in_backward() and private.schema_name(func) == "mm":
                 seen.append(tracker.innermost())
             return func(*args, **(kwargs or {}))
 
-    with _private.Tracker() as tracker, Spy():
+    with private.Tracker() as tracker, Spy():
         net(torch.ones(1, 3)).backward(torch.ones(1, 2))
     assert seen == ["Sequential.0"]
 
@@ -179,8 +180,8 @@ def test_dispatch_does_not_load_the_compiler() -> None:
 
 def test_every_operator_of_the_tables_exists() -> None:
     """In this version of PyTorch or in another: few names are missing in any."""
-    names = {*_tables.INSIDE_DOUBLE, *_tables.INSIDE_SINGLE, *_tables.FILLS, *_tables.FACTORIES, *_tables.NORMS, *STEPS}
-    names |= {*PRODUCTS, *CONVOLUTIONS, *_tables.MOVES, *_tables.ADVICE}
+    names = {*tables.INSIDE_DOUBLE, *tables.INSIDE_SINGLE, *tables.FILLS, *tables.FACTORIES, *tables.NORMS, *STEPS}
+    names |= {*PRODUCTS, *CONVOLUTIONS, *tables.MOVES, *tables.ADVICE}
     missing = set()
     for name in names:
         namespace, _, plain = name.rpartition(".")
@@ -191,17 +192,17 @@ def test_every_operator_of_the_tables_exists() -> None:
 
 
 def test_no_operator_stands_in_two_tables() -> None:
-    computed = [STEPS, PRODUCTS, CONVOLUTIONS, _tables.INSIDE_DOUBLE, _tables.INSIDE_SINGLE, _tables.NORMS]
+    computed = [STEPS, PRODUCTS, CONVOLUTIONS, tables.INSIDE_DOUBLE, tables.INSIDE_SINGLE, tables.NORMS]
     for i, table in enumerate(computed):
-        for other in [*computed[i + 1 :], _tables.MOVES, _tables.FACTORIES]:
+        for other in [*computed[i + 1 :], tables.MOVES, tables.FACTORIES]:
             assert not set(table) & set(other)
 
 
 def test_fills_say_where_numbers_stand() -> None:
-    for name, fill in _tables.FILLS.items():
+    for name, fill in tables.FILLS.items():
         overloads = [getattr(ATEN, name), *([getattr(ATEN, f"{name}_")] if hasattr(ATEN, f"{name}_") else [])]
         for position, argument in zip(fill[::2], fill[1::2], strict=True):
-            schemas = [_private.argument_names(getattr(x, o)) for x in overloads for o in x.overloads()]
+            schemas = [private.argument_names(getattr(x, o)) for x in overloads for o in x.overloads()]
             assert any(len(s) > position and s[position] == argument for s in schemas) or any(
                 argument in s for s in schemas
             ), (name, argument)

@@ -24,10 +24,10 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import vdpbf16ps
 from softfloat.formats import Format, bfloat16, float16, float32
-from softfloat.testing.distributions import edges
+from softfloat.testing.vectors.distributions import edges
 
 if TYPE_CHECKING:
-    from softfloat.testing._instructions import Code
+    from softfloat.testing.hardware.instructions import Code
 
 __all__ = [
     "DEVICES",
@@ -207,7 +207,7 @@ def _code(template: str, operands: tuple[int, ...], result: int, lanes: int, **m
     """{mode} in a template is the immediate that chooses a rounding mode."""
 
     def make(mode: str) -> Code:
-        from softfloat.testing._instructions import ROUNDING_FIELD, Code
+        from softfloat.testing.hardware.instructions import ROUNDING_FIELD, Code
 
         return Code(template.replace("{mode}", str(ROUNDING_FIELD[mode])), operands, result, lanes, **more)
 
@@ -485,7 +485,7 @@ def _compare(
     instruction: Instruction, outcome: Outcome, operands: Operands, mode: str, flushing: bool, keep: bool = True
 ) -> None:
     """Run some operands both ways, twice on the machine: as whole vectors, and one at a time with their flags."""
-    from softfloat.testing import _instructions as machine
+    from softfloat.testing.hardware import instructions as machine
 
     assert instruction.code is not None
     assert instruction.run_model is not None

@@ -28,8 +28,6 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import (
-    IPU_MODES,
-    SAME_AS,
     TENSOR_CORES,
     Accumulator,
     amp,
@@ -42,9 +40,11 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
+from softfloat.accumulators.ipu import IPU_MODES
+from softfloat.accumulators.tensor_cores import SAME_AS
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
-from softfloat.testing._probes import (
+from softfloat.testing.identification.probes import (
     FAMILIES,
     LONGEST,
     MAXIMUM_CALLS,
@@ -58,9 +58,9 @@ from softfloat.testing._probes import (
     draw_rows,
     pair_of,
 )
-from softfloat.testing._structures import Candidate, descriptions, spelled, structures_of
-from softfloat.testing.check import NAN_MODES, wrong_results
-from softfloat.testing.operations import as_number
+from softfloat.testing.identification.structures import Candidate, descriptions, spelled, structures_of
+from softfloat.testing.vectors.operations import as_number
+from softfloat.testing.verdicts.check import NAN_MODES, wrong_results
 
 __all__ = [
     "LONGEST",

@@ -18,8 +18,8 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.formats import ROSTER, Format, check_format
-from softfloat.testing.distributions import edges
-from softfloat.testing.hardware import with_exponents
+from softfloat.testing.hardware.model import with_exponents
+from softfloat.testing.vectors.distributions import edges
 
 __all__ = [
     "FAMILIES",

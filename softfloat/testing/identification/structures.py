@@ -12,9 +12,9 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, Reduction, Stage
-from softfloat.environment import Rounding
+from softfloat.environments import Rounding
 from softfloat.formats import ROSTER, Format, float16, float32
-from softfloat.testing._probes import MODES, Measurement, Structure
+from softfloat.testing.identification.probes import MODES, Measurement, Structure
 
 __all__ = ["Candidate", "descriptions", "spelled", "structures_of"]
 

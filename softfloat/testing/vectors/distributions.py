@@ -30,7 +30,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.formats import Format
-from softfloat.testing.operations import Case, Number, as_number
+from softfloat.testing.vectors.operations import Case, Number, as_number
 
 __all__ = ["DISTRIBUTIONS", "draw", "draw_operands", "edges"]
 

@@ -34,9 +34,9 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from softfloat._output import replacing
-from softfloat.testing.distributions import DISTRIBUTIONS, draw_operands
-from softfloat.testing.operations import Case, Column
+from softfloat.files import replacing
+from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
+from softfloat.testing.vectors.operations import Case, Column
 
 __all__ = ["Chunk", "VectorError", "read_vectors", "write_vectors"]
 
@@ -569,7 +569,7 @@ def write_vectors(
         The same seed gives the same rows; a longer file begins with the rows of a shorter one, up to a multiple of the
         rows of a chunk.
     distribution : str
-        One of `softfloat.testing.distributions`.
+        One of `softfloat.testing.vectors.distributions`.
     level : {"random", "exhaustive"}
         "exhaustive": every combination of operands once, in order, the first operand slowest.
     progress : callable, optional

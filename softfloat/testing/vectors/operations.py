@@ -26,7 +26,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import PRESETS, Accumulator
-from softfloat.environment import Environment, Rounding, as_rounding
+from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
 
@@ -438,7 +438,7 @@ TESTFLOAT_SUFFIX = re.compile(rf"(\w+?)_(?:(rx?)_({'|'.join(TESTFLOAT_MODES)})|x
 
 
 def as_rounding_mode(value: Rounding | str, argument: str = "rounding") -> Rounding:
-    """As `softfloat.environment.as_rounding`, and TestFloat's names: "near_even", "minMag" ..., with or without an r before."""
+    """As `softfloat.environments.as_rounding`, and TestFloat's names: "near_even", "minMag" ..., with or without an r before."""
     if isinstance(value, str):
         value = TESTFLOAT_MODES.get(value, TESTFLOAT_MODES.get(value.removeprefix("r"), value))
     return as_rounding(value, argument)

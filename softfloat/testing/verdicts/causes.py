@@ -4,7 +4,7 @@ A `Cause` predicts the results of a device that makes the mistake and no other. 
 wrong rows and with a sample of right ones: a cause is named where it explains nearly all wrong rows and contradicts no
 right one. `causes_of` lists the causes that make sense for a case, the simplest first; `FAMILIES` is where they come from.
 
->>> from softfloat.testing.operations import resolve
+>>> from softfloat.testing.vectors.operations import resolve
 >>> [cause.name for cause in causes_of(resolve("add", "float16"))][:3]
 ['rounding toward_zero', 'rounding nearest_away', 'rounding toward_positive']
 """
@@ -21,13 +21,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from softfloat import accumulators, bits
-from softfloat._call import Options
 from softfloat.accumulators import TENSOR_CORES, Accumulator
-from softfloat.environment import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_rounding
+from softfloat.engine import Options
+from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.status import Flags
-from softfloat.testing.operations import OPERATIONS, Case, as_number
+from softfloat.testing.vectors.operations import OPERATIONS, Case, as_number
 
 __all__ = ["FAMILIES", "NEARLY_ALL", "Cause", "Finding", "Rows", "causes_of", "diagnose"]
 

@@ -1,7 +1,7 @@
 """Verdicts: results that another device computed, held against the right ones.
 
 >>> import io
->>> from softfloat.testing.operations import resolve
+>>> from softfloat.testing.vectors.operations import resolve
 >>> rows = io.BytesIO(b"3C00 1000 3C00 01\\n3C01 1000 3C01 01\\n")  # 1 + 2^-11; 1 + 2^-10 + 2^-11, truncated
 >>> report = check_vectors(rows, resolve("f16_add"))
 >>> report.rows, report.mismatches, report.classes, report.first[0].ulps
@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from softfloat import _markup, bits
+from softfloat import bits, formats
 from softfloat.status import Flags
-from softfloat.testing.causes import NEARLY_ALL, Finding, Rows, diagnose
-from softfloat.testing.operations import Case, Column, Number
-from softfloat.testing.vectors import Chunk, File, Progress, VectorError, read_vectors
+from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
+from softfloat.testing.vectors.operations import Case, Column, Number
+from softfloat.testing.verdicts.causes import NEARLY_ALL, Finding, Rows, diagnose
 
 __all__ = ["CLASSES", "FLAG_MODES", "NAN_MODES", "Checker", "Mismatch", "Report", "check_vectors"]
 
@@ -230,7 +230,7 @@ def decoded(name: str, code: int, number: Number) -> Decoded:
         shown = f"{value:.9g}"  # enough to tell any two numbers of 24 bits apart
         if value != value and bits.issnan(code, number.format):
             shown = "signalling nan"
-        return Decoded(name, text, tuple(_markup.bit_fields(code, number.format)), shown)
+        return Decoded(name, text, tuple(formats.bit_fields(code, number.format)), shown)
     if number.kind == "bool":
         return Decoded(name, text, (), str(bool(code)).lower())
     if number.kind == "signed" and code >> (number.bits - 1):

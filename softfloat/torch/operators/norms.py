@@ -22,9 +22,9 @@ import numpy as np
 import torch
 
 from softfloat import bits
-from softfloat.torch import _private
-from softfloat.torch._bridge import FORMATS, LOW, UnsupportedArguments, codes_of
-from softfloat.torch._unit import SINGLE, Unit
+from softfloat.torch import private
+from softfloat.torch.operators.bridge import FORMATS, LOW, UnsupportedArguments, codes_of
+from softfloat.torch.operators.unit import SINGLE, Unit
 
 __all__ = ["LAYOUTS", "normalised"]
 
@@ -80,7 +80,7 @@ def normalised(
     """A norm by the rule above; by `stable` where the emulation is told so, and where there is no variance to compute."""
     if unit.stable_statistics or args[0].dtype not in LOW:
         return stable(unit, operator, args, kwargs)
-    given = dict(zip(_private.argument_names(operator), args, strict=False))
+    given = dict(zip(private.argument_names(operator), args, strict=False))
     x = given["input"]
     layout = LAYOUTS[name](x, given)
     if layout is None or not x.numel():

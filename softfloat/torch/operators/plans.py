@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from softfloat.formats import Format
-from softfloat.torch import _private, _tables
-from softfloat.torch._bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
-from softfloat.torch._norms import LAYOUTS, normalised
-from softfloat.torch._pointwise import STEPS
-from softfloat.torch._products import CONVOLUTIONS, PRODUCTS
-from softfloat.torch._unit import Unit
+from softfloat.torch import private
+from softfloat.torch.operators import tables
+from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
+from softfloat.torch.operators.norms import LAYOUTS, normalised
+from softfloat.torch.operators.pointwise import STEPS
+from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS
+from softfloat.torch.operators.unit import Unit
 
 __all__ = ["Plan", "computes", "involved", "planned", "touches"]
 
@@ -60,7 +61,7 @@ def computes(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
         return bool(args[0].dtype != args[1].dtype)
     if plan is joined:
         return len({x.dtype for x in args[0]}) > 1
-    return plan is not native and plan is not move and _private.decomposition(operator) is None
+    return plan is not native and plan is not move and private.decomposition(operator) is None
 
 
 # -- promotion -------------------------------------------------------------------------------------------------------
@@ -107,10 +108,10 @@ def native(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
 
 def targets(operator: Any, args: Arguments, kwargs: Keywords) -> dict[str, Any]:
     """What the operator writes to, by argument name."""
-    written = _private.written(operator)
+    written = private.written(operator)
     if not written:
         return {}
-    names = _private.argument_names(operator)
+    names = private.argument_names(operator)
     found = {}
     for name in written:
         position = names.index(name)
@@ -146,7 +147,7 @@ def filled(
     """Arguments with the numbers, integers and tensors without dimensions that become elements rounded into the dtype they get."""
     dtype = kwargs.get("dtype")
     if dtype is None:
-        name = _private.schema_name(operator)
+        name = private.schema_name(operator)
         if name == "where":
             dtype = promoted(args[1:3])
         else:
@@ -335,7 +336,7 @@ def straight(
     unit: Unit, operator: Any, args: Arguments, wide: torch.dtype, results: Sequence[int | None] | None
 ) -> tuple[Any, ...] | None:
     """(what the operator returns), where it writes to nothing and its arguments are plain; None where there is more to see to."""
-    if _private.written(operator) or _private.schema_name(operator) in HIDDEN:
+    if private.written(operator) or private.schema_name(operator) in HIDDEN:
         return None
     dtype = plain_dtype(args, results is not None)
     if dtype is None:
@@ -406,8 +407,8 @@ def inside(
         return wide if isinstance(x, torch.dtype) and x in NARROW else x
 
     written = list(targets(operator, args, kwargs).values())
-    names = _private.argument_names(operator)
-    for name in HIDDEN.get(_private.schema_name(operator), ()):
+    names = private.argument_names(operator)
+    for name in HIDDEN.get(private.schema_name(operator), ()):
         written.append(args[names.index(name)])
     arguments, keywords = [widen(x) for x in args], {name: widen(x) for name, x in kwargs.items()}
     found = alone(wide, operator, arguments, keywords)
@@ -443,7 +444,7 @@ def inside(
 
 def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
     """`index_put` and its like: moves, unless they add to what is there."""
-    names = _private.argument_names(operator)
+    names = private.argument_names(operator)
     position = names.index("accumulate")
     adds = kwargs.get("accumulate", args[position] if position < len(args) else False)
     return inside(unit, operator, args, kwargs, torch.float32) if adds else operator(*args, **kwargs)
@@ -500,8 +501,8 @@ def planned(operator: Any) -> Plan | None:
 
 
 def _plan(operator: Any) -> Plan | None:
-    name = _private.schema_name(operator)
-    in_place = name.endswith("_") and bool(_private.written(operator))
+    name = private.schema_name(operator)
+    in_place = name.endswith("_") and bool(private.written(operator))
     base = name[:-1] if in_place else name
     if base.startswith(FOREACH):
         single = base.removeprefix(FOREACH)
@@ -511,7 +512,7 @@ def _plan(operator: Any) -> Plan | None:
         return partial(foreach, name=single) if known else None
     if base in ("index_put", "_index_put_impl", "put", "_unsafe_index_put"):
         return accumulating
-    if base == "scatter" and "reduce" in _private.argument_names(operator):
+    if base == "scatter" and "reduce" in private.argument_names(operator):
         return partial(inside, wide=torch.float32)
     if base in ("cat", "stack"):
         return joined
@@ -519,10 +520,10 @@ def _plan(operator: Any) -> Plan | None:
         return cast
     if base == "copy":
         return copy_ if in_place else None
-    if base in _tables.FACTORIES:
+    if base in tables.FACTORIES:
         return factory
-    if base in _tables.FILLS:
-        return partial(move, fill=_tables.FILLS[base])
+    if base in tables.FILLS:
+        return partial(move, fill=tables.FILLS[base])
     if base in STEPS:
         count, definition = STEPS[base]
         return partial(pointwise, count=count, definition=definition, in_place=in_place)
@@ -530,13 +531,13 @@ def _plan(operator: Any) -> Plan | None:
         return partial(product, handler=PRODUCTS[base], in_place=in_place)
     if base in CONVOLUTIONS:
         return partial(convolution, handler=CONVOLUTIONS[base], in_place=in_place)
-    if base in _tables.NORMS:
-        stable = partial(inside, wide=torch.float32, results=_tables.NORMS[base])
+    if base in tables.NORMS:
+        stable = partial(inside, wide=torch.float32, results=tables.NORMS[base])
         return partial(normalised, stable=stable, name=base) if base in LAYOUTS else stable
-    if base in _tables.INSIDE_DOUBLE:
+    if base in tables.INSIDE_DOUBLE:
         return partial(inside, wide=torch.float64)
-    if base in _tables.INSIDE_SINGLE:
+    if base in tables.INSIDE_SINGLE:
         return partial(inside, wide=torch.float32)
-    if name in _tables.MOVES or (in_place and base in _tables.MOVES):
-        return move if _private.written(operator) else native
-    return native if _private.is_view(operator) else None
+    if name in tables.MOVES or (in_place and base in tables.MOVES):
+        return move if private.written(operator) else native
+    return native if private.is_view(operator) else None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from softfloat import bits
-from softfloat.torch._bridge import Codes
+from softfloat.torch.operators.bridge import Codes
 
 __all__ = ["STEPS"]
 

@@ -18,8 +18,8 @@ import torch
 from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.formats import Format, float32
-from softfloat.torch._bridge import Codes, UnsupportedArguments, codes_of
-from softfloat.torch._unit import Unit
+from softfloat.torch.operators.bridge import Codes, UnsupportedArguments, codes_of
+from softfloat.torch.operators.unit import Unit
 
 __all__ = ["CONVOLUTIONS", "PRODUCTS"]
 

@@ -2,7 +2,7 @@
 
 `MOVES` compute nothing that needs rounding: they move, select and compare elements, flip signs, round to integers. They
 run as they are, and raise no flags. `INSIDE` operators are computed by PyTorch, wide, and what comes out is rounded
-once. `softfloat.torch._products` and `softfloat.torch._pointwise` define the others.
+once. `products` and `pointwise` define the others.
 """
 
 from __future__ import annotations

@@ -13,12 +13,20 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, Stage, fma
-from softfloat.array import constant
-from softfloat.environment import Environment, Rounding, current_environment
+from softfloat.arrays import constant
+from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.formats import Format, float32
 from softfloat.status import Flags, FloatingPointTrap
-from softfloat.torch import _private
-from softfloat.torch._bridge import FORMATS, Codes, UnsupportedArguments, codes_of, numbers_of, tensor_of, write
+from softfloat.torch import private
+from softfloat.torch.operators.bridge import (
+    FORMATS,
+    Codes,
+    UnsupportedArguments,
+    codes_of,
+    numbers_of,
+    tensor_of,
+    write,
+)
 
 __all__ = ["SINGLE", "Operation", "OperatorTrap", "Tally", "Unit", "check_environment"]
 
@@ -151,10 +159,10 @@ class Unit:
         self.recorder = recorder
         self.tallies: dict[str, Tally] | None = {} if count else None
         self.stable_statistics = stable_statistics
-        self.tracker = _private.Tracker()
+        self.tracker = private.Tracker()
         self.operator: Any = None
         self._again: bool
-        self._recording: tuple[_private.Region, ...]
+        self._recording: tuple[private.Region, ...]
         self._replayed: Iterator[tuple[str, int]] | None
         self.begin()
 
@@ -186,7 +194,7 @@ class Unit:
 
     def where(self) -> tuple[str, str, bool]:
         """(operator, module, backward) now."""
-        return str(self.operator), self.tracker.innermost(), _private.in_backward()
+        return str(self.operator), self.tracker.innermost(), private.in_backward()
 
     def run(self, function: Callable[..., Any], *operands: Any, **options: Any) -> Codes:
         """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
@@ -230,7 +238,7 @@ class Unit:
             self._again, self._recording, self._replayed = outer._again, outer._recording, outer._replayed
 
     @contextmanager
-    def running(self, region: _private.Region) -> Iterator[None]:
+    def running(self, region: private.Region) -> Iterator[None]:
         """Around each run of a checkpointed function: later runs take the numbers of the first, and so its random bits.
 
         Without casts that autocast keeps: of weights that others use too there would be some in one run only.
@@ -335,7 +343,7 @@ class Unit:
         if target is None:
             return tensor_of(codes, dtype, like)
         if target.shape != np.shape(codes):
-            if _private.schema_name(self.operator).endswith("_"):
+            if private.schema_name(self.operator).endswith("_"):
                 raise RuntimeError(
                     f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(np.shape(codes))}"
                 )

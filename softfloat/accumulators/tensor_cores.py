@@ -1,0 +1,162 @@
+"""NVIDIA's tensor cores: a table of their block multiply-adds, and the accumulators of its rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
+from softfloat.kernels.spec import Overflow, Rounding
+
+__all__ = ["TENSOR_CORES", "TensorCore", "tensor_core"]
+
+
+E8M13 = Format("e8m13", exponent_bits=8, mantissa_bits=13)
+"""What fp8 products are summed to on Ada and Hopper; float32 holds it."""
+E5M2, E4M3 = ROSTER["float8_e5m2"], ROSTER["float8_e4m3fn"]
+
+
+class TensorCore(NamedTuple):
+    """One row of `TENSOR_CORES`: what one block fused multiply-add of a tensor core does."""
+
+    architecture: str
+    input: str  # float16 stands for bfloat16 too, float8 for both fp8 formats
+    instruction: str
+    block: int
+    fraction_bits: int
+    sum_bits: int  # fraction bits of a float32 result
+    outputs: tuple[str, ...]
+    note: str = ""
+
+
+BOTH, SINGLE = ("float32", "float16"), ("float32",)
+UNVERIFIED = "fraction bits from the published model, not from measured rows"
+HALF_UNVERIFIED = "float16 results from the published model, not from measured rows"
+TENSOR_CORES = (
+    TensorCore("V100", "float16", "mma.sync", 4, 23, 23, BOTH),
+    TensorCore("A100", "float16", "mma.sync", 8, 24, 23, BOTH),
+    TensorCore("A100", "tfloat32", "mma.sync", 4, 24, 23, SINGLE),
+    TensorCore("Ada", "float16", "mma.sync", 8, 24, 23, BOTH),
+    TensorCore("Ada", "tfloat32", "mma.sync", 4, 24, 23, SINGLE),
+    TensorCore("Ada", "float8", "mma.sync", 16, 13, 13, BOTH),
+    TensorCore("H100", "float16", "wgmma", 16, 25, 23, BOTH),
+    TensorCore("H100", "tfloat32", "wgmma", 8, 25, 23, SINGLE),
+    TensorCore("H100", "float8", "wgmma", 32, 13, 13, BOTH, HALF_UNVERIFIED),
+    TensorCore("B200", "float16", "tcgen05", 16, 25, 23, BOTH),
+    TensorCore("B200", "tfloat32", "tcgen05", 8, 25, 23, SINGLE),
+    TensorCore("B200", "float8", "tcgen05", 32, 25, 23, BOTH, UNVERIFIED),
+)
+SAME_AS = {"A2": "A100", "L40S": "Ada", "H200": "H100"}
+"""Architectures that the same rows describe."""
+UNPACKING = ("H100", "H200", "B200")
+"""Where `mma.sync` exists too: the same for 16- and 19-bit inputs; fp8 is unpacked to half."""
+UNPACKED_ORDER = tuple(k for low in (0, 2) for k in range(32) if k % 4 in (low, low + 1))
+
+
+@preset(
+    "tensor_core('H100')",
+    "NVIDIA: blocks aligned to the largest exponent, cut, added, cut",
+    "Khattak and Mikaitis, arXiv 2512.07004, measured rows; Microsoft MMA-Sim",
+)
+def tensor_core(
+    arch: str, input: Format | str = "float16", output: Format | str = "float32", instruction: str | None = None
+) -> Accumulator:
+    """NVIDIA tensor cores: blocks of products and the running sum, aligned, cut, added, and cut again.
+
+    Parameters
+    ----------
+    arch : str
+        "V100", "A100", "A2", "Ada", "L40S", "H100", "H200" or "B200".
+    input : Format or str
+        "float16", "bfloat16" (not on V100), "tfloat32" (not on V100), "float8_e4m3fn" or "float8_e5m2" (from Ada on;
+        either accepts operands in both).
+    output : Format or str
+        "float32" or "float16": the accumulator. With float16 each block is rounded to nearest even.
+    instruction : str, optional
+        "mma.sync", or what the architecture has beside it: "wgmma" (H100, H200), "tcgen05" (B200), their default. On
+        these, fp8 through "mma.sync" is unpacked to half: two halves of each 32 products, a chain from +0, then one
+        ordinary addition to c, in the output's format.
+
+    Raises
+    ------
+    ValueError
+        For what the architecture does not have.
+
+    Notes
+    -----
+    Zero products have no part in the largest exponent; the published models disagree on that, and on a floor for it.
+    Measured rows do not decide: those that hold zeros, of e4m3, have larger exponents beside them. NaN is 0x7FFFFFFF
+    (0x7FFF in half). Hardware raises no flags; those returned say what a block did: INEXACT if any bit was cut,
+    OVERFLOW, UNDERFLOW, INVALID.
+
+    Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
+    """
+    known = sorted({row.architecture for row in TENSOR_CORES} | set(SAME_AS))
+    if arch not in known:
+        raise ValueError(f"arch must be one of {', '.join(map(repr, known))}, got {arch!r}")
+    fmt, out = check_format(input, "input"), check_format(output, "output")
+    family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name
+    rows = [row for row in TENSOR_CORES if row.architecture == SAME_AS.get(arch, arch)]
+    offered = [x for row in rows for x in _inputs(row, arch)]
+    row = next((row for row in rows if row.input == family), None)
+    if row is None or fmt not in offered:
+        raise ValueError(f"input must be one of {', '.join(repr(x.name) for x in offered)} on {arch}, got {fmt.name!r}")
+    instructions = dict.fromkeys((row.instruction, "mma.sync"))
+    if instruction is not None and instruction not in instructions:
+        raise ValueError(
+            f"instruction must be {' or '.join(map(repr, instructions))} on {arch}, or None, got {instruction!r}"
+        )
+    chosen = instruction or row.instruction
+    outputs = tuple(x for x in row.outputs if x != "float16" or fmt not in (bfloat16,))
+    unpacked = chosen == "mma.sync" and arch in UNPACKING and family == "float8"
+    if out.name not in outputs:
+        raise ValueError(
+            f"output must be {' or '.join(map(repr, outputs))} for {fmt.name} on {arch} by {chosen}, got {out.name!r}"
+        )
+    shown = f", instruction={instruction!r}" if instruction else ""
+    common: dict[str, Any] = {
+        "name": f"tensor_core({arch!r}, input={fmt.name!r}, output={out.name!r}{shown})",
+        "inputs": (E4M3, E5M2) if family == "float8" else (fmt,),
+        "daz": False,
+        "nan": "nvidia",
+        "note": "" if unpacked else row.note,
+        "source": PRESETS["tensor_core"].source,
+    }
+    cut = {"rounding": Rounding.TOWARD_ZERO, "overflow": Overflow.INFINITY, "daz": False, "ftz": False}
+    nearest = Stage(out, Rounding.NEAREST_EVEN, Overflow.INFINITY, daz=False, ftz=False)
+    truncated = Stage(float32, always_infinite=True, **cut)  # type: ignore[arg-type]
+    if unpacked:
+        half = next(x for x in rows if x.input == "float16")
+        return Accumulator(
+            running=nearest if out == float16 else truncated,
+            block=half.block,
+            fraction_bits=half.fraction_bits,
+            order=UNPACKED_ORDER,
+            segment=len(UNPACKED_ORDER),
+            reduction=(Reduction(nearest),),
+            unpacked=float16,
+            **common,
+        )
+    store = None
+    if out == float16:
+        running = nearest
+    elif row.sum_bits < float32.mantissa_bits:
+        running, store = Stage(E8M13, always_infinite=True, **cut), nearest  # type: ignore[arg-type]
+    else:
+        running = truncated
+    return Accumulator(
+        running=running,
+        block=row.block,
+        fraction_bits=row.fraction_bits,
+        store=store,
+        store_every=row.block if store else 1,
+        **common,
+    )
+
+
+def _inputs(row: TensorCore, arch: str) -> tuple[Format, ...]:
+    if row.input == "float8":
+        return E4M3, E5M2
+    if row.input == "float16":
+        return (float16,) if arch == "V100" else (float16, bfloat16)
+    return (tfloat32,)

@@ -1,0 +1,48 @@
+"""Arrays that compute in a format: SoftArray, and NumPy's ufuncs and functions on it."""
+
+from softfloat.arrays.softarray import (
+    FUNCTIONS,
+    UFUNCS,
+    SoftArray,
+    arange,
+    array,
+    asarray,
+    constant,
+    constants,
+    empty,
+    empty_like,
+    from_codes,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from softfloat.arrays.sums import quotient
+from softfloat.arrays.views import array_html, array_rich
+
+__all__ = [
+    "FUNCTIONS",
+    "UFUNCS",
+    "SoftArray",
+    "arange",
+    "array",
+    "array_html",
+    "array_rich",
+    "asarray",
+    "constant",
+    "constants",
+    "empty",
+    "empty_like",
+    "from_codes",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "quotient",
+    "zeros",
+    "zeros_like",
+]

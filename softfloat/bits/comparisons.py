@@ -1,0 +1,98 @@
+"""Comparisons and selections of codes."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from softfloat import engine
+from softfloat.bits.arithmetic import Result
+from softfloat.engine import Call, Options, check_boolean, check_codes
+from softfloat.formats import Format, check_format
+from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rule
+
+__all__ = ["eq", "le", "lt", "maximum", "maximum_number", "minimum", "minimum_number"]
+
+
+# -- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
+    fmt = check_format(fmt)
+    call = Call(options, fmt)
+    call.draws_nothing()
+    operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
+    (x, y), shape = engine.broadcast(operands, ["a", "b"])
+    result, raised = engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
+    raises = engine.flag_bytes(raised)
+    numbers = engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
+    any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
+    loop = engine.loops().comparison(relation, check_boolean("signalling", signalling), raised is not None)
+
+    def work(start: int, stop: int) -> int:
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers, any_nan)
+
+    return engine.finished(result, raised, engine.share(x.size, work))
+
+
+def eq(a: Any, b: Any, fmt: Format | str, *, signalling: bool = False, **options: Unpack[Options]) -> Result:
+    """a == b, as bool; -0 equals +0, NaN equals nothing. INVALID for signalling NaNs, and for any NaN if `signalling`.
+
+    Source: IEEE 754-2019 5.6.1, 5.11 (compareQuietEqual, compareSignalingEqual).
+    """
+    return _compare("eq", a, b, fmt, signalling, options)
+
+
+def lt(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options: Unpack[Options]) -> Result:
+    """a < b, as bool; false for NaN. INVALID for any NaN if `signalling` (the default), else for signalling NaNs.
+
+    Source: IEEE 754-2019 5.6.1, 5.11 (compareSignalingLess, compareQuietLess).
+    """
+    return _compare("lt", a, b, fmt, signalling, options)
+
+
+def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options: Unpack[Options]) -> Result:
+    """a <= b, as bool; false for NaN. INVALID for any NaN if `signalling` (the default), else for signalling NaNs.
+
+    Source: IEEE 754-2019 5.6.1, 5.11 (compareSignalingLessEqual, compareQuietLessEqual).
+    """
+    return _compare("le", a, b, fmt, signalling, options)
+
+
+def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
+    fmt = check_format(fmt)
+    call = Call(options, fmt)
+    call.draws_nothing()
+    operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
+    (x, y), shape = engine.broadcast(operands, ["a", "b"])
+    result, raised = engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
+    raises = engine.flag_bytes(raised)
+    rule = Rule(nan=call.settings.nan, daz=call.settings.daz)
+    numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    loop = engine.loops().extremum(largest, number, raised is not None)
+
+    def work(start: int, stop: int) -> int:
+        return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers)
+
+    return engine.finished(result, raised, engine.share(x.size, work))
+
+
+def minimum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The lesser operand, -0 below +0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(False, False, a, b, fmt, options)
+
+
+def maximum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The greater operand, +0 above -0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(True, False, a, b, fmt, options)
+
+
+def minimum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The lesser operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(False, True, a, b, fmt, options)
+
+
+def maximum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """The greater operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    return _extremum(True, True, a, b, fmt, options)

@@ -1,0 +1,153 @@
+"""`softfloat accumulators`: the ways to sum, with their sources."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from typing import TYPE_CHECKING, Any
+
+import softfloat
+from softfloat.commands.output import console as _console
+from softfloat.commands.output import grid, measurements
+from softfloat.commands.output import print_json as _print_json
+from softfloat.commands.reproduce import WIDE
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from softfloat.accumulators import Accumulator
+
+
+# -- softfloat accumulators ------------------------------------------------------------------------------------------
+
+
+def run_accumulators(options: argparse.Namespace) -> int:
+    from softfloat.accumulators import PRESETS
+
+    names = list(PRESETS) if options.name is None else [options.name]
+    if options.json:
+        document = {"version": softfloat.__version__, "presets": [_preset_document(name) for name in names]}
+        if options.name is not None:
+            document |= _hardware(options.name)
+        _print_json(document)
+    elif options.name is None:
+        _print_presets()
+    else:
+        _print_preset(options.name)
+    return 0
+
+
+def _example(name: str) -> Accumulator:
+    """The accumulator that the example of a preset makes."""
+    from softfloat.accumulators import PRESETS
+
+    call = ast.parse(PRESETS[name].example, mode="eval").body
+    assert isinstance(call, ast.Call)
+    keywords = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+    return PRESETS[name].make(*map(ast.literal_eval, call.args), **keywords)
+
+
+def _preset_document(name: str) -> dict[str, Any]:
+    from softfloat.accumulators import PRESETS
+
+    row, example = PRESETS[name], _example(name)
+    return {
+        "name": name,
+        "example": row.example,
+        "meaning": row.meaning,
+        "source": row.source,
+        "description": example.describe(),
+        "note": example.note,
+    }
+
+
+def _hardware(name: str) -> dict[str, Any]:
+    """What stands in tables behind a preset, by the keys it has in JSON."""
+    from softfloat.accumulators import TENSOR_CORES
+    from softfloat.accumulators.ipu import IPU_DATAPATHS
+    from softfloat.accumulators.tensor_cores import SAME_AS
+
+    if name == "tensor_core":
+        return {"tensor_cores": [row._asdict() for row in TENSOR_CORES], "same_as": SAME_AS}
+    if name in ("amp", "slic"):
+        paths = [
+            {
+                "inputs": [fmt.name for fmt in path.inputs],
+                "phase": path.block,
+                "pass": path.group,
+                "partials": [fmt.name for fmt in path.partials],
+            }
+            for path in IPU_DATAPATHS.values()
+        ]
+        if name == "slic":
+            for path in paths:
+                del path["pass"]  # the window decides
+        return {"datapaths": paths}
+    return {}
+
+
+def _print_presets() -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from softfloat.accumulators import PRESETS
+
+    console = _console()
+    if console.width >= WIDE:
+        rows: list[list[str | Text]] = [
+            [Text(row.example, "bold"), row.meaning, Text(row.source, "dim")] for row in PRESETS.values()
+        ]
+        console.print(grid(["call", "meaning", "source"], rows, whole=[0]))
+        return
+    for row in PRESETS.values():
+        console.print(Text(row.example, "bold"))
+        console.print(Padding(Text(row.meaning), (0, 0, 0, 2)))
+        console.print(Padding(Text(row.source, "dim"), (0, 0, 0, 2)))
+
+
+def _print_preset(name: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console()
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    found = _preset_document(name)
+    for label in ("example", "meaning", "description", "note", "source"):
+        if found[label]:
+            table.add_row(label, Text(found[label], "bold" if label == "example" else ""))
+    console.print(table)
+    hardware = _hardware(name)
+    if not hardware:
+        return
+    console.print()
+    if "datapaths" in hardware:
+        columns = [key for key in ("phase", "pass") if key in hardware["datapaths"][0]]
+        rows = [
+            [", ".join(path["inputs"]), *(str(path[key]) for key in columns), ", ".join(path["partials"])]
+            for path in hardware["datapaths"]
+        ]
+        console.print(measurements(["inputs", *columns, "partials"], rows, console.width))
+        passes = "a pass ends with a store" if "pass" in columns else "a pass is a phase for each place of the window"
+        console.print(Text(f"Products of a phase meet the accumulator at once; {passes}.", "dim"))
+        return
+    headings = ["GPU", "input", "instruction", "block", "cut at", "result", "output"]
+    cores = hardware["tensor_cores"]
+    rows = [
+        [
+            *(str(row[key]) for key in ("architecture", "input", "instruction", "block", "fraction_bits", "sum_bits")),
+            ", ".join(row["outputs"]),
+        ]
+        for row in cores
+    ]
+    console.print(measurements(headings, rows, console.width))
+    notes = [
+        "Cut at: fraction bits kept below the largest exponent of a block. Result: fraction bits of a single result.",
+        "float16 stands for bfloat16 too (not on V100), float8 for both formats. "
+        + ", ".join(f"{name} is as {other}" for name, other in hardware["same_as"].items())
+        + ".",
+        *(f"{row['architecture']}, {row['input']}: {row['note']}." for row in cores if row["note"]),
+    ]
+    for note in notes:
+        console.print(Text(note, "dim"))

@@ -1,0 +1,83 @@
+"""`softfloat formats`: formats compared."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import softfloat
+from softfloat.commands.output import console as _console
+from softfloat.commands.output import grid
+from softfloat.commands.output import print_json as _print_json
+from softfloat.commands.reproduce import WIDE
+from softfloat.formats import ROSTER, Format
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+# -- softfloat formats -----------------------------------------------------------------------------------------------
+
+
+def run_formats(options: argparse.Namespace) -> int:
+    formats = list(dict.fromkeys(options.format or ROSTER.values()))
+    if options.json:
+        _print_json({"version": softfloat.__version__, "formats": [_format_document(fmt) for fmt in formats]})
+    else:
+        _print_formats(formats)
+    return 0
+
+
+DOCUMENTED = (
+    *("bits", "signed", "exponent_bits", "mantissa_bits", "layout", "p", "bias", "emin", "emax", "max", "min"),
+    *("smallest_normal", "smallest_subnormal", "eps", "infinities", "nan", "subnormals", "signed_zero", "zero"),
+)
+"""Attributes of a format that its JSON has."""
+
+
+def _format_document(fmt: Format) -> dict[str, Any]:
+    return {"name": fmt.name} | {name: getattr(fmt, name) for name in DOCUMENTED}
+
+
+def _print_formats(formats: Sequence[Format]) -> None:
+    """A table; below 120 columns two, of codes and of values; below 80 a block for each format."""
+    from rich.text import Text
+
+    from softfloat import markup
+    from softfloat.formats import special_values
+
+    console = _console()
+
+    codes: list[list[str | Text]] = []
+    values: list[list[str | Text]] = []
+    for fmt in formats:
+        widths = zip(
+            markup.FIELD_STYLES, map(str, (int(fmt.signed), fmt.exponent_bits, fmt.mantissa_bits)), strict=True
+        )
+        smallest = f"2^{fmt.emin - fmt.mantissa_bits}" if fmt.smallest_subnormal < fmt.tiny else "none"
+        exponents = f"{fmt.emin} to {fmt.emax}"
+        codes.append([str(fmt.bits), markup.styled(widths), str(fmt.p), str(fmt.bias), exponents])
+        values.append([f"{fmt.max:.6g}", f"2^{fmt.emin}", smallest, f"2^{-fmt.mantissa_bits}"])
+    special: list[list[str | Text]] = [[special_values(fmt)] for fmt in formats]
+    names: list[list[str | Text]] = [[Text(fmt.name, "bold")] for fmt in formats]
+    head_codes = ["bits", "s e f", "p", "bias", "exponents"]
+    head_values = ["max", "normal", "subnormal", "eps"]
+    note = "s e f: bits of sign, exponent and fraction. normal, subnormal: the smallest of either kind."
+    if console.width >= WIDE:
+        rows = [[*a, *b, *c, *d] for a, b, c, d in zip(names, codes, values, special, strict=True)]
+        console.print(grid(["format", *head_codes, *head_values, "special values"], rows, whole=range(10), gap=1))
+    elif console.width >= 80:
+        rows = [[*a, *b, *c] for a, b, c in zip(names, codes, special, strict=True)]
+        console.print(grid(["format", *head_codes, "special values"], rows, whole=range(6), gap=1))
+        console.print()
+        rows = [[*a, *b] for a, b in zip(names, values, strict=True)]
+        console.print(grid(["format", *head_values], rows, whole=range(5)))
+    else:
+        for index, fmt in enumerate(formats):
+            if index:
+                console.print()
+            console.print(fmt)
+        return
+    console.print()
+    console.print(Text(note, "dim"))

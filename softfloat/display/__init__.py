@@ -1,0 +1,59 @@
+"""Numbers, formats and arrays as text, tables and figures."""
+
+from softfloat.display.figures import (
+    PLOT_SUFFIXES,
+    check_plot_folder,
+    check_plot_path,
+    exponent_histogram,
+    function_error,
+    number_line,
+    save,
+    spacing,
+    staircase,
+)
+from softfloat.display.inspection import Inspection, Neighbour, inspect_code, inspect_number, render_inspection
+from softfloat.display.measures import (
+    ExponentShares,
+    FunctionError,
+    Step,
+    count_between,
+    exponent_shares,
+    function_errors,
+    spacing_steps,
+    steps,
+    values_between,
+)
+from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
+from softfloat.display.tables import ValueRow, ValueTable, value_table
+
+__all__ = [
+    "PLOT_SUFFIXES",
+    "ExponentShares",
+    "FunctionError",
+    "Inspection",
+    "Neighbour",
+    "Step",
+    "ValueRow",
+    "ValueTable",
+    "check_plot_folder",
+    "check_plot_path",
+    "count_between",
+    "exact_decimal",
+    "exponent_histogram",
+    "exponent_shares",
+    "function_error",
+    "function_errors",
+    "inspect_code",
+    "inspect_number",
+    "number_line",
+    "parse_value",
+    "power_of_two",
+    "render_inspection",
+    "save",
+    "spacing",
+    "spacing_steps",
+    "staircase",
+    "steps",
+    "value_table",
+    "values_between",
+]

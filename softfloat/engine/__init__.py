@@ -1,0 +1,70 @@
+"""From checked arguments to compiled loops: what `softfloat.bits` and what stands on it may use.
+
+Numba is imported with the first loop, not with this package.
+"""
+
+from softfloat.engine.arguments import (
+    Codes,
+    broadcast,
+    check_codes,
+    flattened,
+    is_nan,
+    is_signalling,
+    magnitudes,
+    order,
+    refuse_mask,
+)
+from softfloat.engine.draws import Draw, bits_at, draw, poplar_state, refuse_random_bits
+from softfloat.engine.elementwise import FAST, Job, Work, drawn_more, fast_family, odd_float, prepared, run
+from softfloat.engine.options import Call, Options, check_boolean, check_stream
+from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers
+from softfloat.engine.products import Problem
+from softfloat.engine.programs import program
+from softfloat.engine.results import finished, flag_bytes, outputs
+from softfloat.engine.threads import Progress, get_num_threads, set_num_threads, share
+from softfloat.engine.tiling import choose
+
+__all__ = [
+    "FAST",
+    "Call",
+    "Codes",
+    "Draw",
+    "Job",
+    "Numbers",
+    "Options",
+    "Problem",
+    "Progress",
+    "Work",
+    "available",
+    "bits_at",
+    "broadcast",
+    "check_boolean",
+    "check_codes",
+    "check_stream",
+    "choose",
+    "dots",
+    "draw",
+    "drawn_more",
+    "fast_family",
+    "finished",
+    "flag_bytes",
+    "flattened",
+    "get_num_threads",
+    "is_nan",
+    "is_signalling",
+    "is_unusual",
+    "loops",
+    "magnitudes",
+    "numbers",
+    "odd_float",
+    "order",
+    "outputs",
+    "poplar_state",
+    "prepared",
+    "program",
+    "refuse_mask",
+    "refuse_random_bits",
+    "run",
+    "set_num_threads",
+    "share",
+]

@@ -1,0 +1,113 @@
+"""Codes as the loops take them: checked, of a format's dtype, broadcast, flat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softfloat.formats import Format
+
+Codes = np.ndarray[Any, np.dtype[Any]]
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def refuse_mask(x: Any, argument: str) -> None:
+    """TypeError for masked arrays, whose masks nothing here would keep."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
+
+
+def _as_integers(codes: Any, wanted: str) -> Codes:
+    """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
+    if hasattr(codes, "codes"):
+        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
+    try:
+        array = np.asarray(codes)
+    except (OverflowError, ValueError) as error:
+        raise TypeError(wanted) from error
+    if array.dtype == object:
+        integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
+    else:
+        integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
+    if not integers:
+        raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
+    return array
+
+
+def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
+    """Codes of a format as an array of its dtype; never a copy of one that already is.
+
+    Raises
+    ------
+    TypeError
+        If `codes` are not integers.
+    ValueError
+        If one is not a code of the format.
+    """
+    if type(codes) is np.ndarray and codes.dtype == fmt.dtype:
+        array = codes
+    else:
+        refuse_mask(codes, argument)
+        array = _as_integers(codes, f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}")
+    full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
+    if not full and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high >= 2**fmt.bits:
+            offender = low if low < 0 else high
+            shown = hex(offender) if offender >= 0 else str(offender)
+            raise ValueError(
+                f"{argument} holds {shown}, which is no code of {fmt}; accepted: 0 to {hex(2**fmt.bits - 1)}"
+            )
+    if array.dtype != fmt.dtype or not array.dtype.isnative:
+        array = array.astype(fmt.dtype)
+    return array
+
+
+def magnitudes(codes: Codes, fmt: Format) -> Codes:
+    """Codes without their signs."""
+    return codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+
+
+def is_nan(codes: Codes, fmt: Format) -> Any:
+    """Whether each code is a NaN."""
+    if fmt.spec.lone_nan >= 0:
+        return codes == fmt.spec.lone_nan
+    return magnitudes(codes, fmt) >= fmt.spec.nan_first if fmt.has_nan else np.zeros(codes.shape, bool)[()]
+
+
+def is_signalling(codes: Codes, fmt: Format) -> Any:
+    """Whether each code is a signalling NaN."""
+    if not fmt.spec.quiet:
+        return np.zeros(codes.shape, bool)[()]
+    return (magnitudes(codes, fmt) >= fmt.spec.nan_first) & (codes & fmt.dtype.type(fmt.spec.quiet) == 0)
+
+
+def order(codes: Codes, fmt: Format) -> Codes:
+    """Integers ... -1, 0, 1 ... that follow each other as the numbers do, both zeros at 0; meaningless for NaNs."""
+    magnitude = magnitudes(codes, fmt)
+    size = np.maximum(magnitude.astype(np.int64) - (fmt.smallest_subnormal_code - 1), 0)
+    return np.where(codes != magnitude, -size, size)
+
+
+def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes], tuple[int, ...]]:
+    """Flat contiguous operands of one common shape."""
+    shape = arrays[0].shape
+    if any(x.shape != shape for x in arrays[1:]):
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, arrays, strict=True))
+            raise ValueError(f"shapes do not broadcast together: {shapes}") from None
+        arrays = [np.broadcast_to(x, shape) for x in arrays]
+    return [flattened(x) for x in arrays], shape
+
+
+def flattened(x: Codes) -> Codes:
+    """A flat contiguous view (or copy) that nobody can write: one kind of operand, so that Numba compiles one loop for all."""
+    flat = np.ascontiguousarray(x).reshape(-1).view()
+    flat.flags.writeable = False
+    return flat

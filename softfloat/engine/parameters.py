@@ -1,0 +1,125 @@
+"""Formats and rules as the numbers that compiled loops take, and the compiled floors, each imported when first needed."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softfloat.engine.arguments import Codes
+from softfloat.environments import Environment
+from softfloat.formats import ROSTER, Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rule
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+NEAREST = Environment()
+FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
+
+
+@cache
+def loops() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import loops as module
+
+    return module
+
+
+@cache
+def fast() -> ModuleType:
+    """The faster loops."""
+    from softfloat.kernels import fast as module
+
+    return module
+
+
+# -- specs -----------------------------------------------------------------------------------------------------------
+
+
+Numbers = tuple[Codes, Codes]
+"""What a loop knows of formats and rules: an array of integers and one of floats."""
+
+
+def _packed(carrier: Carrier, *tuples: Any) -> Numbers:
+    """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach."""
+    integer, real = (np.int32, np.float32) if carrier is CARRIER32 else (np.int64, np.float64)
+    values = [x for numbers in tuples for x in numbers]
+    limits = np.iinfo(integer)
+    integers = [min(max(x, int(limits.min)), int(limits.max)) for x in values if not isinstance(x, float)]
+    return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
+
+
+@lru_cache(maxsize=4096)
+def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Numbers:
+    """What decodes `source_spec`, and rounds into `fmt` under `rule`."""
+    return _packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
+
+
+@lru_cache(maxsize=1024)
+def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
+    """What the faster loops know of a target."""
+    return _packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
+
+
+@lru_cache(maxsize=1024)
+def fits_narrow_carrier(fmt: FormatSpec) -> bool:
+    """Whether float32 carries the format's arithmetic: products exact, p + 2 bits to spare, no error term out of range."""
+    lowest = spec.emin(fmt) - fmt.mantissa_bits
+    highest = (fmt.largest >> fmt.mantissa_bits) - fmt.bias + 1
+    return 1 <= fmt.mantissa_bits <= 10 and lowest >= -30 and highest <= 30
+
+
+@lru_cache(maxsize=1024)
+def is_unusual(fmt: FormatSpec) -> bool:
+    """Whether the format lacks subnormals, negative zero, negative values or zero."""
+    return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
+
+
+def rule_for(
+    settings: Environment, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False
+) -> Rule:
+    """The rule under which results go into `fmt`."""
+    if settings.overflow is Overflow.NAN and not fmt.has_nan:
+        raise ValueError(
+            f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'"
+        )
+    return Rule(
+        rounding=settings.rounding,  # type: ignore[arg-type]
+        overflow=settings.overflow,  # type: ignore[arg-type]
+        tininess=settings.tininess,  # type: ignore[arg-type]
+        infinite_input=settings.infinite_input,  # type: ignore[arg-type]
+        daz=settings.daz,
+        ftz=settings.ftz,
+        nan=settings.nan,
+        conversion=conversion,
+        random_width=random_width,
+        handed_bits=handed,
+    )
+
+
+@cache
+def tiles() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import tiles as module
+
+    return module
+
+
+@cache
+def dots() -> ModuleType:
+    """The compiled floor below, imported when first needed."""
+    from softfloat.kernels import dots as module
+
+    return module
+
+
+@cache
+def available() -> tuple[bool, bool]:
+    """Whether the compiler may use the CPU's fused multiply-adds, and its conversions of halves."""
+    from softfloat.kernels import fast
+
+    return fast.has_feature("fma"), fast.has_f16c()

@@ -1,0 +1,339 @@
+"""A grid of dot products: by the faster loops where they serve it, else by the plain one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from softfloat.engine import arguments, elementwise, parameters, threads, tiling
+from softfloat.engine.arguments import Codes
+from softfloat.engine.draws import replica_key
+from softfloat.engine.options import Call
+from softfloat.engine.parameters import dots
+from softfloat.engine.programs import Program, program, segment_bounds
+from softfloat.environments import Environment
+from softfloat.formats import Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, Rule
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A grid of dot products of codes: a is (rows, k), or (k, columns) if `paired`; b is (k, columns); c is (rows, columns) or None.
+
+    Output (i, j) is number index + i*row_stride + j*column_stride of the call.
+    """
+
+    a: Codes
+    b: Codes
+    c: Codes | None
+    paired: bool
+    index: int
+    row_stride: int
+    column_stride: int
+
+
+class Results(NamedTuple):
+    """Where a call's results go: arrays of the outputs' codes, flags, and counts if wanted."""
+
+    codes: Codes
+    flags: Codes
+    counts: Codes
+    extremes: Codes
+
+
+def grid_view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[int, int]) -> Codes:
+    """The places of a grid in the last axis of an array: from `index` on, so far from one row and column to the next."""
+    if distances == (grid[1], 1) and grid[0] * grid[1] == whole.shape[-1]:
+        return whole.reshape(*whole.shape[:-1], *grid)
+    step = whole.itemsize
+    rest = whole[..., index:]
+    return as_strided(rest, (*whole.shape[:-1], *grid), (*whole.strides[:-1], distances[0] * step, distances[1] * step))
+
+
+def _values(codes: Codes, fmt: Format, rule: Rule) -> Codes:
+    """The values of codes as the stage under `rule` reads them."""
+    values = np.empty(codes.size, np.float64)
+    numbers = parameters.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    flat = arguments.flattened(codes)
+
+    def work(start: int, stop: int) -> int:
+        parameters.loops().decoding()(flat[start:stop], values[start:stop], *numbers)
+        return 0
+
+    threads.share(codes.size, work)
+    return values.reshape(codes.shape)
+
+
+def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
+    """Operands along k in the order of the sum, filled up with zeros."""
+    if planned.index is None:
+        return np.ascontiguousarray(values)
+    taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
+    filled = planned.index < 0
+    if filled.any():
+        taken[(slice(None), filled) if axis else filled] = 0.0
+    return np.ascontiguousarray(taken)
+
+
+def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
+    """INVALID for each row or column that has a signalling NaN; `cumulative`: for each place from there on."""
+    if not np.isnan(values).any():
+        return 0
+    signalling = arguments.is_signalling(codes, fmt)
+    found = np.logical_or.accumulate(signalling, axis=axis) if cumulative else signalling.any(axis=axis)
+    return found.astype(np.uint8) * np.uint8(spec.INVALID)
+
+
+def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+    """Do one grid of outputs: by the faster loops where they serve it, else by the plain one."""
+    first, second = planned.formats
+    read = Rule(daz=planned.daz)
+    a, b = _values(problem.a, first, read), _values(problem.b, second, read)
+    signals = _signals(problem.b, b, second, 0, cumulative)
+    if problem.paired:
+        signals = signals | _signals(problem.a, a, first, 0, cumulative)
+    else:
+        signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
+    values = np.zeros((0, 0))
+    entry: Codes = np.zeros((0, 0), np.uint32)
+    if problem.c is not None:
+        entry = np.array(problem.c, np.uint32, order="C")
+        values = _values(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+        signalling = arguments.is_signalling(entry, planned.partials)
+        signals = signals | np.where(signalling, np.uint8(spec.INVALID), np.uint8(0))
+        if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
+            entry[signalling] = _quieted(entry[signalling], planned)
+    results.flags[...] = signals
+    settings = call.environment
+    key = replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+    if not (problem.paired or cumulative or counting):
+        done = _quick(problem, planned, a, b, values, call, key)
+        if done is not None:
+            _finish(done, problem, planned, call, key, results)
+            return
+    entered = _Entered(_arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned), values, entry)
+    _plain(problem, planned, entered, key, call.stream, results, cumulative, counting)
+
+
+def _quieted(codes: Codes, planned: Program) -> Codes:
+    """What an operation makes of NaNs in the partials format."""
+    fmt = planned.partials
+    quiet, _ = elementwise.run(
+        "convert", [codes.astype(fmt.dtype)], ["c"], fmt.spec, fmt, Environment(nan=planned.entry.nan),
+        out=None, flags="any", random_bits=None, stream=0,
+    )  # fmt: skip
+    return quiet
+
+
+class _Entered(NamedTuple):
+    """Operands as the plain loop takes them: values in the order of the sum, those of c, and c's codes."""
+
+    a: Codes
+    b: Codes
+    c: Codes
+    codes_of_c: Codes
+
+
+def _plain(
+    problem: Problem,
+    planned: Program,
+    entered: _Entered,
+    key: int,
+    stream: int,
+    results: Results,
+    cumulative: bool,
+    counting: bool,
+) -> None:
+    """One grid of outputs by the loop that serves every program."""
+    floor = dots()
+    first, second = planned.formats
+    a, b, values, entry = entered
+    rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
+    count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
+    any_site = planned.sites[floor.RUNNING]
+    stages = [planned.sites.get(site, any_site) for site in range(count)]
+    operand_numbers = [parameters.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64) for fmt in (first, second)]
+    ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
+    floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
+    draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
+    levels = planned.accumulator.reduction
+    stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
+    running, product = planned.sites[floor.RUNNING].format, planned.accumulator.product
+    unpacked = planned.accumulator.unpacked
+    factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
+    tiny = np.array([*factors, running.tiny])
+    how = np.zeros(floor.CHOICES, np.int64)
+    how[floor.KIND] = planned.kind
+    how[floor.BLOCK] = planned.block
+    how[floor.CHAINS] = planned.accumulator.chains
+    how[floor.TREE] = planned.accumulator.tree
+    how[floor.LEVELS] = len(levels)
+    how[floor.FRACTION_BITS] = planned.accumulator.fraction_bits or 0
+    how[floor.HAS_ADDEND] = problem.c is not None
+    how[floor.HAS_RESULT] = planned.converts
+    how[floor.PAIRED] = problem.paired
+    how[floor.CUMULATIVE] = cumulative
+    how[floor.COUNTING] = counting
+    how[floor.INDEX] = problem.index
+    how[floor.ROW_STRIDE] = problem.row_stride
+    how[floor.COLUMN_STRIDE] = problem.column_stride
+    how[floor.ENTERED] = planned.entered
+    how[floor.PRODUCTS_ROUNDED] = product is not None
+    how[floor.LONE_CONVERTED] = product is not None and product.format != running
+    codes_a = codes_b = np.zeros((0, 0), np.uint32)
+    one_by_one = planned.kind in (floor.FUSED, floor.ROUNDED) and not planned.accumulator.tree
+    carries = bool(planned.policy.propagate) and one_by_one and planned.accumulator.chains == 1
+    unsigned_nans = any(not site.format.signed or site.format.nan == "fnuz" for site in planned.sites.values())
+    if carries and (unsigned_nans or any(np.isnan(x).any() for x in (a, b, values))):
+        how[floor.PAYLOADS] = True
+        codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
+        codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
+    magics = _magics(planned, a, b, values)
+    loop = floor.contraction()
+
+    def work(start: int, stop: int) -> int:
+        loop(
+            start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
+            planned.stores, planned.closes, stored, how, draws, ints, floats, tiny, magics,
+            np.uint64(key), np.uint64(stream),
+        )  # fmt: skip
+        return 0
+
+    units = rows * -(-columns // floor.LANES)
+    threads.share_units(units, work, max(planned.length, 1) * floor.LANES)
+
+
+Done = tuple[Codes, Codes]
+"""Codes in the partials format, and flags."""
+
+
+def _quick(problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, key: int) -> Done | None:
+    """By the faster loops, if they serve this program and these values."""
+    if planned.accumulator.reduction:
+        return _segments(problem, planned, a, b, call)
+    way = tiling.choose(planned)
+    if way is None:
+        return None
+    place = problem.index, problem.row_stride, problem.column_stride
+    start = c if problem.c is not None else None
+    operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
+    return tiling.run(way, planned, operands, place, key, call.stream)
+
+
+def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call) -> Done | None:
+    """Segments one by one, their sums added up elementwise: for a single level of reduction that draws nothing."""
+    accumulator = planned.accumulator
+    site = planned.sites[dots().LEVEL]
+    drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
+    if len(accumulator.reduction) > 1 or accumulator.reduction[0].store or drawn or site.rule.daz:
+        return None
+    inner = accumulator.replace(segment=None, segments=None, reduction=())
+    if not _holds(site.format, inner.partials) or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
+        return None
+    first, second = planned.formats
+    exact = Environment(nan=planned.policy.name)
+    shape = problem.a.shape[0], problem.b.shape[1]
+    total: Codes = np.zeros(shape, site.format.dtype) if problem.c is None else problem.c
+    flags: Codes = np.zeros(shape, np.uint8)
+    bounds = segment_bounds(accumulator, problem.b.shape[0])
+    for start, stop in itertools.pairwise(bounds):
+        part = program(inner, first, second, inner.partials, call.environment, stop - start)
+        way = tiling.choose(part)
+        if way is None:
+            return None
+        operands = tiling.Operands(_arranged(a[:, start:stop], 1, part), _arranged(b[start:stop], 0, part), None)
+        done = tiling.run(way, part, operands, (0, 0, 0), 0, 0)
+        if done is None:
+            return None
+        codes, raised = done
+        if inner.partials != site.format:
+            codes, _ = elementwise.run(
+                "convert", [codes], ["sums"], inner.partials.spec, site.format, exact,
+                out=None, flags="any", random_bits=None, stream=0,
+            )  # fmt: skip
+        total, more = elementwise.add(total, codes, site.format, site.rule)
+        flags |= raised | more
+    return total, flags
+
+
+def _holds(fmt: Format, other: Format) -> bool:
+    """Whether every value of the other format is one of this, subnormals, infinities and NaN included."""
+    fine = fmt.p >= other.p and fmt.emin - fmt.mantissa_bits <= other.emin - other.mantissa_bits
+    plain = fmt.subnormals and fmt.signed and bool(fmt.signed_zero and fmt.infinities) and fmt.has_nan
+    return fine and plain and fmt.max >= other.max
+
+
+def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:
+    """Codes and flags of partials to the output's format."""
+    codes, flags = done
+    if planned.converts:
+        width, random_bits = planned.sites[dots().RESULT].width, None
+        nan = None if planned.accumulator.nan is None else planned.policy.name
+        settings = _result_settings(call.settings, nan, width, planned.entry.daz)
+        if width:
+            random_bits = _result_bits(problem, codes.shape, width, key, call.stream)
+        codes, raised = elementwise.run(
+            "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
+            out=None, flags="each", random_bits=random_bits, stream=0,
+        )  # fmt: skip
+        flags = flags | raised
+    results.codes[...] = codes
+    results.flags[...] = flags
+
+
+@lru_cache(maxsize=512)
+def _result_settings(settings: Environment, nan: str | None, width: int, daz: bool) -> Environment:
+    """Those of the conversion to the output's format, which takes so many random bits, 0: none; `daz` is that of partials."""
+    if nan is None and not width and daz == settings.daz:
+        return settings
+    return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits, daz=daz)
+
+
+def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int, stream: int) -> Codes:
+    """The random bits that the conversion of a grid's outputs takes."""
+    bits = np.empty(shape, np.uint64)
+    place = problem.index, problem.row_stride, problem.column_stride
+
+    def work(start: int, stop: int) -> int:
+        dots().result_bits()(start, stop, bits, *place, width, np.uint64(key), np.uint64(stream))
+        return 0
+
+    threads.share_units(shape[0], work, 4 * shape[1])
+    return bits
+
+
+def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
+    """The grids of the bins that hold every term and sum of these operands."""
+    floor = dots()
+    if planned.kind != floor.EXACT:
+        return np.zeros(1)
+    first, second = planned.formats
+    x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
+    lows, highs = [], []
+    if not (x.empty or y.empty):
+        lows.append(x.low + y.low)
+        highs.append(x.high + y.high)
+    if not start.empty:
+        lows.append(start.low)
+        highs.append(start.high)
+    if not lows:
+        return np.zeros(1)
+    formats = [site.format for site in planned.sites.values()]
+    # a directed rounding can lift the least sum to the smallest number
+    high = max(*highs, *(math.frexp(x.smallest_subnormal)[1] for x in formats)) + planned.length.bit_length() + 1
+    add_up = planned.stores.size * 2.0 ** (1 - min(x.p for x in formats)) > 0.5
+    saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
+    if add_up or saturate:
+        high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
+    low = min(*lows, *(x.emax - x.mantissa_bits for x in formats))  # a sum may become the largest number
+    grids: Codes = floor.grids(low, high)
+    return grids

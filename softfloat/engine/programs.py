@@ -1,0 +1,241 @@
+"""An accumulator under one call's options, for one length of k: which stages round where, which products come when."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator, Stage
+from softfloat.accumulators.accumulator import ALL
+from softfloat.engine import parameters
+from softfloat.engine.parameters import Numbers, dots
+from softfloat.environments import Environment
+from softfloat.formats import Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+class Site(NamedTuple):
+    """A stage of one call: where it rounds to, under which rule, and how many random bits it draws (0: none)."""
+
+    format: Format
+    rule: Rule
+    width: int
+
+    @property
+    def numbers(self) -> Numbers:
+        """What the loops know of it."""
+        return parameters.numbers(self.format.spec, self.format.spec, self.rule, CARRIER64)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """One accumulator under one call's options, for one length of k.
+
+    Attributes
+    ----------
+    sites : dict of int to Site
+        The stages by the numbers of `kernels.accumulate`.
+    index : array of int, or None
+        Which product comes where; -1 is +0. None: as they are.
+    length : int
+        Products, with those filled in.
+    stores, closes : array of uint8
+        After which blocks the running sum is stored, and how many levels of the reduction end.
+    """
+
+    accumulator: Accumulator
+    formats: tuple[Format, Format]
+    partials: Format
+    output: Format
+    sites: dict[int, Site]
+    daz: bool
+    entry: Rule
+    index: np.ndarray[Any, Any] | None
+    length: int
+    block: int
+    stores: np.ndarray[Any, Any]
+    closes: np.ndarray[Any, Any]
+    entered: int
+    draws: bool
+    policy: spec.NanPolicy
+
+    @property
+    def kind(self) -> int:
+        """How products meet the running sum."""
+        kinds = dots()
+        if self.accumulator.fraction_bits is not None:
+            return int(kinds.ALIGNED)
+        if self.accumulator.product is not None:
+            return int(kinds.ROUNDED)
+        return int(kinds.FUSED if self.block == 1 else kinds.EXACT)
+
+    @property
+    def converts(self) -> bool:
+        """Whether the output's format differs from that of partials."""
+        return self.output != self.partials
+
+
+def _site(stage: Stage, accumulator: Accumulator, environment: Environment, conversion: bool) -> Site:
+    """What a stage does under a call's options."""
+    settings = environment.for_format(stage.format.name)
+    fixed: dict[str, Any] = {"nan": accumulator.nan, "rounding": stage.rounding, "overflow": stage.overflow}
+    fixed |= {"daz": stage.daz, "ftz": stage.ftz, "tininess": stage.tininess}
+    settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
+    draws = settings.rounding is Rounding.STOCHASTIC
+    if draws and settings.seed is None and environment.seed is None:
+        raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1)")
+    width = settings.sr_bits or 52
+    rule = parameters.rule_for(settings, stage.format, conversion, width if draws else 52)
+    return Site(stage.format, rule._replace(always_infinite=stage.always_infinite), width if draws else 0)
+
+
+LONGEST_KEPT = 1 << 16  # programs for longer k are made anew
+
+
+def program(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
+) -> Program:
+    """Everything about a call that depends neither on its operands' values nor on its seed."""
+    make = _program if length <= LONGEST_KEPT else _program.__wrapped__
+    return make(accumulator, first, second, output, _seedless(environment), length)
+
+
+@lru_cache(maxsize=512)
+def _seedless(environment: Environment) -> Environment:
+    """The same, with 0 for any seed and replica."""
+    if environment.seed in (None, 0) and environment.replica == 0:
+        return environment
+    return environment.replace(seed=None if environment.seed is None else 0, replica=0)
+
+
+def check_inputs(accumulator: Accumulator, fmt: Format) -> None:
+    if accumulator.inputs and fmt not in accumulator.inputs:
+        names = ", ".join(repr(x.name) for x in accumulator.inputs)
+        raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
+
+
+@lru_cache(maxsize=512)
+def _program(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
+) -> Program:
+    for fmt in (first, second):
+        check_inputs(accumulator, fmt)
+    numbers = dots()
+    stages: dict[int, tuple[Stage, bool]] = {numbers.RUNNING: (accumulator.running, False)}
+    if accumulator.product:
+        stages[numbers.PRODUCT] = accumulator.product, False
+    if accumulator.store:
+        stages[numbers.STORE] = accumulator.store, True
+    for level, reduction in enumerate(accumulator.reduction):
+        stages[numbers.LEVEL + 2 * level] = reduction.running, False
+        if reduction.store:
+            stages[numbers.LEVEL + 2 * level + 1] = reduction.store, True
+    partials = accumulator.partials
+    if output != partials:
+        stages[numbers.RESULT] = _result_stage(output), True
+    sites = {site: _site(stage, accumulator, environment, conversion) for site, (stage, conversion) in stages.items()}
+    block = accumulator.block if accumulator.block != ALL else max(length, 1)
+    index, stores, closes = _layout(accumulator, length, block)
+    entered = numbers.STORE if accumulator.store else numbers.RUNNING
+    if accumulator.reduction:
+        entered = numbers.LEVEL + 2 * (len(accumulator.reduction) - 1) + (accumulator.reduction[-1].store is not None)
+    arithmetic = sites.get(numbers.PRODUCT, sites[numbers.RUNNING])
+    return Program(
+        accumulator=accumulator,
+        formats=(first, second),
+        partials=partials,
+        output=output,
+        sites=sites,
+        daz=arithmetic.rule.daz if accumulator.daz is None else accumulator.daz,
+        entry=sites[entered].rule,
+        index=None if index.size == length and bool((index == np.arange(length)).all()) else index,
+        length=index.size,
+        block=block,
+        stores=stores,
+        closes=closes,
+        entered=entered,
+        draws=any(site.width for site in sites.values()),
+        policy=NAN_POLICIES[arithmetic.rule.nan],
+    )
+
+
+def _result_stage(output: Format) -> Stage:
+    if not output.zero:
+        raise ValueError(f"out_format must have a zero, and {output} has none")
+    return Stage(output)
+
+
+def _layout(
+    accumulator: Accumulator, length: int, block: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """(index, stores, closes): segments one after the other, each filled up to whole groups and blocks."""
+    order = np.array(accumulator.order)
+    unit = math.lcm(order.size, block)
+    pieces, stores, closes = [], [], []
+    bounds = segment_bounds(accumulator, length)
+    ends = _ends(accumulator, len(bounds) - 1)
+    every = accumulator.store_every // block if accumulator.store else 0
+    for segment in range(len(bounds) - 1):
+        start, stop = bounds[segment], bounds[segment + 1]
+        filled = -(-(stop - start) // unit) * unit
+        places = np.arange(filled).reshape(-1, order.size)[:, order].reshape(-1) + start
+        pieces.append(np.where(places < stop, places, -1))
+        count = filled // block
+        stored = np.zeros(count, np.uint8)
+        if every:
+            stored[every - 1 :: every] = 1
+            stored[-1:] = 1
+        ended = np.zeros(count, np.uint8)
+        ended[-1:] = ends[segment]
+        stores.append(stored)
+        closes.append(ended)
+    nothing = np.empty(0, np.uint8)
+    return (
+        np.concatenate([np.empty(0, np.int64), *pieces]),
+        np.concatenate([nothing, *stores]),
+        np.concatenate([nothing, *closes]),
+    )
+
+
+def segment_bounds(accumulator: Accumulator, length: int) -> list[int]:
+    """Where segments begin, and the end."""
+    if not length:
+        return [0]
+    if accumulator.segment is not None:
+        return [*range(0, length, accumulator.segment), length]
+    parts = accumulator.segments
+    if isinstance(parts, tuple):
+        bounds = [0, *np.cumsum(parts).tolist()]
+        if bounds[-1] != length:
+            raise ValueError(f"segments of {accumulator!r} are {bounds[-1]} products long, and k is {length}")
+        return bounds
+    if parts is None:
+        return [0, length]
+    if parts > length:
+        raise ValueError(f"segments of {accumulator!r} are {parts}, more than the {length} products")
+    return [i * length // parts for i in range(parts + 1)]
+
+
+def _ends(accumulator: Accumulator, count: int) -> list[int]:
+    """How many levels of the reduction end after each segment."""
+    levels = accumulator.reduction
+    if not levels or not count:
+        return [0] * count
+    ends = [1] * count
+    inputs, members = count, list(range(count))  # members: the last segment of each input of a level
+    for level in levels[:-1]:
+        sections = level.sections or 1
+        if sections > inputs:
+            raise ValueError(f"reduction of {accumulator!r} makes {sections} sections of {inputs} sums")
+        members = [members[(i + 1) * inputs // sections - 1] for i in range(sections)]
+        for segment in members:
+            ends[segment] += 1
+        inputs = sections
+    return ends

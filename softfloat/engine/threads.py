@@ -1,0 +1,180 @@
+"""Work shared among ordinary threads, with progress; results do not depend on how many there are."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+
+ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
+SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
+
+
+# -- threads ---------------------------------------------------------------------------------------------------------
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Workers:
+    """A pool of ordinary threads. Loops hold no interpreter lock, so these run in parallel; tasks never wait for one another."""
+
+    def __init__(self) -> None:
+        wanted = os.environ.get("NUMBA_NUM_THREADS", "")
+        self.count = int(wanted) if wanted.isdigit() and int(wanted) else _available_cores()
+        self._pool: ThreadPoolExecutor | None = None
+        self._owner = 0
+
+    def pool(self) -> ThreadPoolExecutor:
+        """The pool, made anew after a fork, which copies no threads."""
+        pool = self._pool
+        if pool is None or self._owner != os.getpid():
+            pool = ThreadPoolExecutor(max(1, _available_cores(), self.count), thread_name_prefix="softfloat")
+            self._pool, self._owner = pool, os.getpid()
+        return pool
+
+    def resize(self, count: int) -> None:
+        self.count, self._pool = count, None
+
+
+_workers = _Workers()
+
+
+def get_num_threads() -> int:
+    """Threads that large arrays are shared among; at first NUMBA_NUM_THREADS if set, else the cores this process may use."""
+    return _workers.count
+
+
+def set_num_threads(count: int) -> None:
+    """Share large arrays among `count` threads. Results do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        If `count` is not a positive integer.
+    """
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise ValueError(f"count must be a positive integer, got {count!r}")
+    _workers.resize(int(count))
+
+
+def share(size: int, work: Callable[[int, int], int]) -> int:
+    """Call work(start, stop) over 0 ... size in chunks, in parallel where it pays; returns the results OR-ed together."""
+    threads = min(_workers.count, max(1, size // SMALLEST_SHARE))
+    if threads == 1:
+        return int(work(0, size))
+    step = -(-size // threads)
+    step = -(-step // ALIGNMENT) * ALIGNMENT
+    spans = [(start, min(start + step, size)) for start in range(0, size, step)]
+    futures: list[Future[int]] = []
+    seen = 0
+    try:
+        for start, stop in spans[1:]:
+            try:
+                futures.append(_workers.pool().submit(work, start, stop))
+            except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
+                seen |= int(work(start, stop))
+        seen |= int(work(*spans[0]))
+    finally:
+        wait(futures)  # an interrupted call leaves no thread behind that still writes
+    for future in futures:
+        seen |= int(future.result())
+    return seen
+
+
+PIECE = 1 << 22  # multiply-adds: what a thread does before it looks whether it is still wanted
+
+
+def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:
+    """Call work(start, stop) over 0 ... count in small pieces, in parallel where it pays; `cost` multiply-adds a unit.
+
+    A run that takes long shows its progress where a terminal would see it, and an interrupt ends it between two pieces.
+    """
+    if count * cost < SMALLEST_SHARE:
+        if count:
+            work(0, count)
+        return
+    step = max(1, min(PIECE // max(cost, 1), -(-count // (4 * _workers.count))))
+    spans = [(start, min(start + step, count)) for start in range(0, count, step)]
+    with Progress(len(spans)) as progress:
+        if _workers.count == 1 or len(spans) == 1:
+            for span in spans:
+                work(*span)
+                progress.advance()
+            return
+        _share_spans(spans, work, progress)
+
+
+def _share_spans(spans: list[tuple[int, int]], work: Callable[[int, int], int], progress: Progress) -> None:
+    remaining = iter(spans)
+    lock = threading.Lock()
+
+    def take() -> tuple[int, int] | None:
+        with lock:
+            return next(remaining, None)
+
+    def drain() -> None:
+        while (span := take()) is not None:
+            work(*span)
+            progress.advance()
+
+    futures: list[Future[None]] = []
+    try:
+        for _ in range(min(_workers.count, len(spans)) - 1):
+            try:
+                futures.append(_workers.pool().submit(drain))
+            except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
+                break
+        drain()
+    finally:
+        with lock:
+            remaining = iter(())
+        wait(futures)
+    for future in futures:
+        future.result()
+
+
+class Progress:
+    """A bar on standard error, for runs that last, on terminals."""
+
+    PATIENCE = 1.5  # seconds
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self._began = total, 0, time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self._lock = threading.Lock()
+
+    def advance(self) -> None:
+        """One more piece is done."""
+        with self._lock:
+            self.done += 1
+            overdue = time.monotonic() - self._began > self.PATIENCE
+            if self._bar is None and overdue and sys.stderr is not None and sys.stderr.isatty():
+                self._open()
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self.done)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("softfloat", total=self.total)
+        self._bar.start()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

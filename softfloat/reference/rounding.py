@@ -1,0 +1,213 @@
+"""The oracle's one rounding, on exact fractions, with its flags, NaNs and overflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from softfloat.environments import as_rounding
+from softfloat.formats import Format
+from softfloat.kernels.spec import (
+    PROPAGATE_NONE,
+    PROPAGATE_SIGNALLING_FIRST,
+    InfiniteInput,
+    Overflow,
+    Rounding,
+    Tininess,
+)
+from softfloat.reference.values import (
+    INEXACT,
+    INVALID,
+    OVERFLOW,
+    UNDERFLOW,
+    FormatOrName,
+    Kind,
+    Options,
+    Result,
+    Value,
+    code_of,
+    decode,
+    emin_of,
+    exponent_of,
+    layout_of,
+    two_to,
+)
+
+__all__ = ["round_exact"]
+
+
+# -- results that are not rounded ------------------------------------------------------------------------------------
+
+
+def largest_code(negative: bool, fmt: Format) -> int:
+    return layout_of(fmt).largest + (fmt.sign_bit if negative else 0)
+
+
+def default_nan(fmt: Format, rules: Options) -> int:
+    """The NaN of an invalid operation; in a format without NaN the largest finite value."""
+    nan = layout_of(fmt).nan
+    if nan is None:
+        return largest_code(False, fmt)
+    if rules.policy.all_ones and fmt.nan == "ieee":
+        return (2**fmt.bits - 1) & ~fmt.sign_bit
+    return nan | fmt.sign_bit if rules.policy.negative_default and fmt.nan in ("ieee", "fn") else nan
+
+
+def invalid_result(fmt: Format, rules: Options) -> Result:
+    return default_nan(fmt, rules), INVALID
+
+
+def infinity_code(negative: bool, fmt: Format, rules: Options) -> int:
+    """Infinity; where there is none NaN; where there is neither the largest finite value."""
+    infinity = layout_of(fmt).infinity
+    if infinity is not None:
+        return infinity + (fmt.sign_bit if negative else 0)
+    return default_nan(fmt, rules) if fmt.has_nan else largest_code(negative, fmt)
+
+
+def signalled(values: Sequence[Value], rules: Options) -> int:
+    """INVALID if an operand is a signalling NaN (IEEE 754-2019 7.2 a), or a NaN that the policy counts as one."""
+    return INVALID if any(x.is_nan and (x.signalling or rules.policy.any_nan_signals) for x in values) else 0
+
+
+def propagated(values: Sequence[Value], fmt: Format, rules: Options) -> Result:
+    """The result of an operation with NaN operands: a quiet NaN (IEEE 754-2019 6.2); which one, the policy says."""
+    flags = signalled(values, rules) | (0 if fmt.has_nan else INVALID)
+    if rules.policy.propagate == PROPAGATE_NONE or not fmt.has_nan:
+        return default_nan(fmt, rules), flags
+    nans = [x for x in values if x.is_nan]
+    if rules.policy.propagate == PROPAGATE_SIGNALLING_FIRST:
+        nans.sort(key=lambda x: not x.signalling)
+    nan = layout_of(fmt).nan
+    assert nan is not None
+    if fmt.nan == "ieee":
+        nan += math.floor(nans[0].payload * 2 ** (fmt.mantissa_bits - 1))
+    signed = fmt.nan in ("ieee", "fn")
+    return (nan | fmt.sign_bit if nans[0].negative and signed else nan), flags
+
+
+# -- the rounding ----------------------------------------------------------------------------------------------------
+
+
+def nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
+    """The magnitude y >= 0 rounded to an integer: IEEE 754-2019 4.3, round to odd, stochastic rounding.
+
+    Counted in spacings, a number is its significand, with the significand's parity. A one-bit significand is 1 and odd,
+    the power of two above it 2 and even: a tie between powers of two goes to the larger, as 4.3.1 demands.
+    """
+    i = math.floor(y)
+    f = y - i
+    if f == 0:
+        return i
+    match rules.rounding:
+        case Rounding.NEAREST_EVEN:
+            up = f > Fraction(1, 2) or (f == Fraction(1, 2) and i % 2 == 1)
+        case Rounding.NEAREST_AWAY:
+            up = f >= Fraction(1, 2)
+        case Rounding.TOWARD_ZERO:
+            up = False
+        case Rounding.TOWARD_POSITIVE:
+            up = not negative
+        case Rounding.TOWARD_NEGATIVE:
+            up = negative
+        case Rounding.TO_ODD:
+            up = i % 2 == 0
+        case _:
+            assert rules.random_bits is not None
+            r = rules.random_width
+            up = math.floor(f * 2**r) + rules.random_bits >= 2**r
+    return i + 1 if up else i
+
+
+def round_once(value: Value, fmt: Format, rules: Options) -> Result:
+    """The one rounding. The value is exact: finite, or infinite as the result of arithmetic."""
+    if value.negative and not value.is_zero and not fmt.signed:
+        return invalid_result(fmt, rules)
+    if value.is_zero:
+        return (code_of(value.negative, Fraction(0), fmt), 0) if fmt.zero else invalid_result(fmt, rules)
+    if value.is_infinite:
+        if rules.infinite_input is InfiniteInput.NAN:
+            return invalid_result(fmt, rules)
+        if fmt.infinities or rules.overflow is Overflow.INFINITY:
+            return infinity_code(value.negative, fmt, rules), 0
+        return largest_code(value.negative, fmt) if rules.overflow is Overflow.SATURATE else default_nan(fmt, rules), 0
+
+    magnitude = value.magnitude
+    e, emin, m = exponent_of(magnitude), emin_of(fmt), fmt.mantissa_bits
+    unbounded_spacing = two_to(e - m)
+    if e >= emin:
+        spacing = unbounded_spacing
+    else:
+        spacing = two_to(emin - m) if fmt.subnormals else two_to(emin)
+    rounded = nearby_integer(magnitude / spacing, value.negative, rules) * spacing
+
+    if rounded > decode(layout_of(fmt).largest, fmt).magnitude:
+        return _overflow(value.negative, fmt, rules)
+
+    smallest = two_to(emin)  # normal number
+    if rules.tininess is Tininess.BEFORE:
+        tiny = magnitude < smallest
+    else:
+        tiny = nearby_integer(magnitude / unbounded_spacing, value.negative, rules) * unbounded_spacing < smallest
+    flags = INEXACT if rounded != magnitude else 0
+    if tiny and flags:
+        flags |= UNDERFLOW
+    if tiny and rules.ftz:
+        rounded, flags = Fraction(0), UNDERFLOW | INEXACT
+    if not rounded and not fmt.zero:
+        rounded = smallest
+    return code_of(value.negative, rounded, fmt), flags
+
+
+def _overflow(negative: bool, fmt: Format, rules: Options) -> Result:
+    """A rounded result beyond the largest finite value: IEEE 754-2019 7.4, saturation, or NaN."""
+    flags = OVERFLOW | INEXACT
+    if rules.overflow is Overflow.SATURATE:
+        return largest_code(negative, fmt), flags
+    if rules.overflow is Overflow.NAN:
+        return default_nan(fmt, rules), flags | INVALID
+    inward = {
+        Rounding.TOWARD_ZERO: True,
+        Rounding.TO_ODD: True,
+        Rounding.TOWARD_POSITIVE: negative,
+        Rounding.TOWARD_NEGATIVE: not negative,
+    }
+    stays_finite = inward.get(as_rounding(rules.rounding), False)
+    return largest_code(negative, fmt) if stays_finite else infinity_code(negative, fmt, rules), flags
+
+
+def rules_for(fmt: Format, options: dict[str, Any]) -> Options:
+    """The settings of an operation that rounds to `fmt`."""
+    rules = Options(**options)
+    check_random_bits(rules)
+    if rules.overflow is Overflow.NAN and not fmt.has_nan:
+        raise ValueError(f"overflow='nan' needs a NaN, {fmt.name} has none; accepted: 'infinity', 'saturate'")
+    return rules
+
+
+def check_random_bits(rules: Options) -> None:
+    if rules.rounding is Rounding.STOCHASTIC and rules.random_bits is None:
+        raise ValueError(f"random_bits must be 0 to 2^{rules.random_width} - 1 for stochastic rounding, got None")
+
+
+def round_exact(value: Value | Fraction | int, fmt: FormatOrName, **options: Any) -> Result:
+    """The code of an exact value, rounded once. An infinite value is taken for the result of arithmetic.
+
+    Flags: INEXACT, UNDERFLOW, OVERFLOW; INVALID for an overflow under `overflow="nan"`, for a negative value in an
+    unsigned format, for zero in a format without zero, for NaN in a format without NaN. Rule: IEEE 754-2019 4.3, 7.4,
+    7.5.
+
+    With y = |value| / spacing, stochastic rounding goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >=
+    2^sr_bits.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting: `overflow="nan"` in a format without NaN, `random_bits` missing.
+    """
+    rules = rules_for(fmt, options)
+    if not isinstance(value, Value):
+        value = Value(Kind.FINITE, value < 0, abs(Fraction(value)))
+    return propagated([value], fmt, rules) if value.is_nan else round_once(value, fmt, rules)

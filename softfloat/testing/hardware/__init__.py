@@ -1,0 +1,3 @@
+"""This machine's own instructions against the model."""
+
+__all__ = []

@@ -1,0 +1,3 @@
+"""The accumulator of an unknown dot-product unit."""
+
+__all__ = []

@@ -1,0 +1,3 @@
+"""Test vectors: operations, distributions of operands, files."""
+
+__all__ = []

@@ -1,0 +1,3 @@
+"""PyTorch's low-precision operators: what each does here."""
+
+__all__ = []
