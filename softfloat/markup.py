@@ -63,6 +63,11 @@ def table_html(rows: Iterable[Sequence[str]], headings: Sequence[str] = (), capt
     return "".join(parts)
 
 
+def grouped(number: int) -> str:
+    """A count, its digits in groups of three."""
+    return f"{number:_}".replace("_", " ")
+
+
 def plain_table(header: bool = False) -> Table:
     """A rich table without lines."""
     from rich.table import Table

@@ -10,7 +10,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-import tallies as conformance
+import tallies
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
 
@@ -51,8 +51,8 @@ def vectors() -> Path:
 
 # -- conformance -----------------------------------------------------------------------------------------------------
 
-COUNTS = pytest.StashKey[conformance.Counts]()
-FROM_WORKERS = pytest.StashKey[list[conformance.Counts]]()
+COUNTS = pytest.StashKey[tallies.Counts]()
+FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,14 +61,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def tally(request: pytest.FixtureRequest) -> Iterator[conformance.Tally]:
+def tally(request: pytest.FixtureRequest) -> Iterator[tallies.Tally]:
     """tally(operation, format, rounding, cases, mismatches): counted under the test's marker `conformance(source)`."""
     (source,) = request.node.get_closest_marker("conformance").args
     counts, seen = request.config.stash[COUNTS], []
 
     def record(operation: str, fmt: object, rounding: object, cases: int, wrong: int = 0) -> None:
         seen.append(cases)
-        conformance.add(counts, (source, operation, str(fmt), str(rounding)), int(cases), int(wrong))
+        tallies.add(counts, (source, operation, str(fmt), str(rounding)), int(cases), int(wrong))
 
     yield record
     assert sum(seen), "a conformance test compared nothing"
@@ -95,12 +95,11 @@ def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    counts = conformance.merge([config.stash[COUNTS], *config.stash[FROM_WORKERS]])
+    counts = tallies.merge([config.stash[COUNTS], *config.stash[FROM_WORKERS]])
     path = config.getoption("--conformance-table")
     if path:
-        lines = [*conformance.summary(counts), "", *conformance.details(counts)]
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        Path(path).write_text(tallies.page(counts), encoding="utf-8")
     if counts and (path or "conformance" in (config.getoption("-m") or "")):
         terminalreporter.section("conformance")
-        for line in conformance.summary(counts):
+        for line in tallies.summary(counts):
             terminalreporter.write_line(line)

@@ -1,50 +1,61 @@
-"""Each file imports from lower floors only, kernels never from the package, and importing is light."""
+"""Folders are floors: what may import what, as ARCHITECTURE.md draws it; and importing is light."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import softfloat.kernels
 
 import softfloat
 
 PACKAGE = Path(softfloat.__file__).parent
-STANDARD = set(sys.stdlib_module_names)
+KERNELS = Path(softfloat.kernels.__file__).parent
+CHECKOUT = Path(__file__).parent.parent
 
-FLOORS = [
-    {"kernels.spec", "kernels.compile_cache"},
-    {"kernels.jit"},
-    {"kernels.carrier", "kernels.prng"},
-    {"kernels.rounding"},
-    {"kernels.arith"},
-    {"kernels.fast"},
-    {"kernels.accumulate"},
-    {"kernels.lanes"},
-    {"kernels.loops", "kernels.dots", "kernels.tiles"},
-]
-"""Kernels from the bottom up; a file there need not exist, but one that exists has its floor."""
+FLOORS = """
+kernels
+status markup files
+formats
+environments
+accumulators reference
+engine
+bits
+arrays display
+experiments testing torch
+commands
+examples
+"""
+"""Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
-ALLOWED = {
-    "_markup": {"rich"},
-    "formats": {"_markup", "kernels.spec", "numpy", "ml_dtypes"},
-    "status": {"kernels.spec", "numpy"},
-    "environment": {"kernels.spec", "status", "formats", "numpy"},
-    "reference": {"formats", "environment", "status", "kernels.spec", "mpmath"},
-    "reference_dot": {"formats", "reference", "kernels.spec"},
-    "functions": {"_call", "_engine", "formats", "environment", "kernels.spec", "numpy", "mpmath"},
-    "accumulators": {"formats", "environment", "kernels.spec", "numpy"},
-    "_measures": {"bits", "formats", "environment", "status", "numpy", "mpmath"},
+INSIDE = {
+    "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate | lanes | loops dots tiles",
+    "accumulators": "accumulator | presets tensor_cores ipu",
+    "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
+    "engine": "arguments threads | parameters results | draws programs | elementwise | options tiling | products",
+    "bits": "arithmetic functions sums | comparisons convolutions numbers | codes",
+    "arrays": "views | softarray | functions | sums | ufuncs",
+    "display": "drawing measures numbers | figures inspection | tables",
+    "experiments": "accumulation exact overflow scaling squares training underflow | swamping | claims random_bits | figures",
+    "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
+    "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
+    "identification.identify",
+    "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
+    "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
+    "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | main",
+    "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }
-"""All that these modules import, the standard library aside."""
+"""The same inside each folder; a folder's front door, __init__, stands above its files."""
 
-TOP = ["figures", "display", "cli", "__main__", "examples", "experiments", "testing", "torch"]
-OTHERS = {"torch": "pytorch"}
-"""What to call packages that share their name with one below softfloat."""
-HEAVY = [
+LATE = {("display", "experiments"): "one door to every figure; those of experiments are looked up when asked for"}
+"""Names that a folder offers although they are made on a floor above: (folder, where) -> why."""
+
+HEAVY = {
     "numba",
     "llvmlite",
     "mpmath",
@@ -56,15 +67,24 @@ HEAVY = [
     "hypothesis",
     "pytest",
     "sklearn",
-]
+}
+
+
+def levels(floors: list[str]) -> dict[str, int]:
+    return {name: level for level, line in enumerate(floors) for name in line.split()}
+
+
+LEVEL = levels(FLOORS.strip().split("\n"))
+INNER_LEVEL = {name: levels(floors.split("|")) for name, floors in INSIDE.items()}
 
 
 def modules() -> dict[str, Path]:
     """Dotted name below softfloat -> file."""
     found = {}
-    for path in sorted(PACKAGE.rglob("*.py")) + sorted((PACKAGE / "kernels").glob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for root, prefix in ((PACKAGE, ()), (KERNELS, ("kernels",))):
+        for path in sorted(root.rglob("*.py")):
+            parts = (*prefix, *path.relative_to(root).with_suffix("").parts)
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -72,94 +92,138 @@ MODULES = modules()
 
 
 def statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Import statements, those inside functions too, those for type checkers not."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield node
-        yield from statements(node)
+    """Import statements, those inside functions and those for type checkers too."""
+    return (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
 
 
 def resolved(name: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    """What a statement in module `name` imports: names below softfloat, "softfloat" itself, or other packages."""
+    """What a statement in module `name` imports, in full."""
     if isinstance(node, ast.Import):
-        for alias in node.names:
-            top, _, rest = alias.name.partition(".")
-            yield (rest or "softfloat") if top == "softfloat" else OTHERS.get(top, top)
+        yield from (alias.name for alias in node.names)
         return
-    package = f"softfloat.{name}".split(".")
-    if MODULES[name].name != "__init__.py":
-        package = package[:-1]
+    package = f"softfloat.{name}".split(".")[: None if MODULES[name].name == "__init__.py" else -1]
     base = (
-        ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
-        if node.level
-        else str(node.module)
+        [*package[: len(package) - node.level + 1], *filter(None, [node.module])] if node.level else [node.module or ""]
     )
-    top, _, rest = base.partition(".")
-    if top != "softfloat":
-        yield OTHERS.get(top, top)
-        return
     for alias in node.names:
-        member = f"{rest}.{alias.name}".lstrip(".")
-        yield member if member in MODULES else rest or "softfloat"
+        member = ".".join([*base, alias.name])
+        yield member if member.partition(".")[2] in MODULES else ".".join(base)
 
 
 IMPORTS = {
-    name: {x for node in statements(ast.parse(path.read_text(encoding="utf-8"))) for x in resolved(name, node)} - {name}
+    name: {x for node in statements(ast.parse(path.read_text(encoding="utf-8"))) for x in resolved(name, node)}
     for name, path in MODULES.items()
 }
+INNER = {
+    name: {x.partition(".")[2] for x in found if x.partition(".")[0] == "softfloat"} - {name}
+    for name, found in IMPORTS.items()
+}
+"""Imports from softfloat, by names below it; "" is its front door."""
 
 
-def floor(name: str) -> int:
-    return next(level for level, names in enumerate(FLOORS) if name in names)
-
-
-def inside(name: str, tops: list[str]) -> bool:
-    return name.split(".")[0] in tops
+def folder(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def test_the_parser_sees_imports() -> None:
-    assert {"kernels.spec", "kernels.jit", "kernels.loops", "bits", "_engine", "formats", "reference"} <= set(MODULES)
-    assert {"kernels.rounding", "kernels.arith", "kernels.prng", "numpy"} <= IMPORTS["kernels.loops"]
-    assert {"_engine", "formats", "environment", "kernels.spec"} <= IMPORTS["bits"]
-    assert "kernels.loops" in IMPORTS["_engine"]
+    assert {"kernels.spec", "kernels.jit", "engine.elementwise", "bits.sums", "formats", "reference.rounding"} <= set(
+        MODULES
+    )
+    assert {"kernels.rounding", "kernels.arith", "kernels.prng"} <= INNER["kernels.loops"]
+    assert {"engine", "formats", "environments"} <= INNER["bits.numbers"]
     assert "numba" in IMPORTS["kernels.jit"]
-    assert "types" not in IMPORTS["_engine"]
+    assert any("kernels.loops" in found for name, found in INNER.items() if folder(name) == "engine")
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernels.")])
-def test_kernels(name: str) -> None:
-    imported = IMPORTS[name]
-    kernels = {x for x in imported if x.startswith("kernels.")}
-    assert all(floor(x) < floor(name) for x in kernels)
-    others = imported - kernels - STANDARD
-    assert others <= (set() if name == "kernels.spec" else {"numpy", "numba", "llvmlite"})
-    assert not imported & {"softfloat", "kernels"}
+def test_every_folder_has_its_floor() -> None:
+    assert {folder(name) for name in MODULES} - {"", "__main__"} == set(LEVEL)
+    files = {name for name, path in MODULES.items() if "." in name and path.name != "__init__.py"}
+    assert files == {f"{name}.{inner}" for name, order in INNER_LEVEL.items() for inner in order}
 
 
-@pytest.mark.parametrize("name", ALLOWED)
-def test_lower_modules_import_no_more_than_they_may(name: str) -> None:
-    assert IMPORTS[name] - STANDARD <= ALLOWED[name]
+@pytest.mark.parametrize("name", sorted(set(MODULES) - {"", "__main__"}))
+def test_imports_go_down(name: str) -> None:
+    """The front door is for the outside, and for the applications, which stand beside it."""
+    own = LEVEL[folder(name)]
+    for imported in INNER[name]:
+        if imported == "":
+            assert own >= LEVEL["commands"], f"{name} imports the package it is part of"
+        elif folder(imported) != folder(name):
+            assert LEVEL[folder(imported)] < own, f"{name} imports {imported}, which is not below it"
 
 
-def test_upper_modules() -> None:
-    for name in set(MODULES) - {""}:
-        if name.startswith("kernels") or inside(name, TOP):
-            continue
-        assert not any(inside(x, TOP) for x in IMPORTS[name]), f"{name} imports from the top floor"
-        assert "softfloat" not in IMPORTS[name], f"{name} imports the package it is part of"
-    for name in ("_engine", "formats", "environment", "status"):
-        assert "bits" not in IMPORTS[name]
-    assert "reference" not in IMPORTS["bits"] | IMPORTS["_engine"]
+@pytest.mark.parametrize("name", sorted(name for name in MODULES if "." in name))
+def test_imports_go_down_inside_a_folder(name: str) -> None:
+    """Files do not import their own folder's front door, either."""
+    order = INNER_LEVEL[folder(name)]
+    own = order.get(name.partition(".")[2], len(order))
+    for imported in INNER[name]:
+        if folder(imported) == folder(name) and MODULES[imported].name != "__init__.py":
+            assert order[imported.partition(".")[2]] < own, f"{name} imports {imported}, which does not stand before it"
+        assert imported != folder(name), f"{name} imports the folder that it is in"
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MODULES if name.startswith("kernels.")))
+def test_kernels_import_nothing_of_the_package(name: str) -> None:
+    assert {folder(x) for x in INNER[name]} <= {"kernels"}
+    outside = {x.partition(".")[0] for x in IMPORTS[name]} - set(sys.stdlib_module_names) - {"softfloat"}
+    assert outside <= (set() if name == "kernels.spec" else {"numpy", "numba", "llvmlite"})
+
+
+def test_only_the_engine_runs_kernels() -> None:
+    for name, found in INNER.items():
+        if folder(name) not in ("engine", "kernels"):
+            assert {x for x in found if folder(x) == "kernels"} <= {"kernels.spec"}, name
+
+
+def test_the_oracle_knows_descriptions_alone() -> None:
+    for name in MODULES:
+        if folder(name) == "reference":
+            assert {folder(x) for x in INNER[name]} <= {"reference", "formats", "environments", "status", "kernels"}
 
 
 def test_no_circles() -> None:
-    edges = {name: {x for x in imported if x in MODULES} for name, imported in IMPORTS.items() if name}
+    edges = {name: {x for x in found if x in MODULES} for name, found in INNER.items() if name}
     while edges:
-        leaves = {name for name, imported in edges.items() if not imported & set(edges)}
+        leaves = {name for name, found in edges.items() if not found & set(edges)}
         assert leaves, f"imports run in a circle among {sorted(edges)}"
-        edges = {name: imported for name, imported in edges.items() if name not in leaves}
+        edges = {name: found for name, found in edges.items() if name not in leaves}
+
+
+def test_names_looked_up_late_are_listed() -> None:
+    """An import hidden in a string is an arrow all the same."""
+    for name, path in MODULES.items():
+        for target in re.findall(r'import_module\(f?"softfloat\.(\w+)', path.read_text(encoding="utf-8")):
+            assert LEVEL[target] <= LEVEL[folder(name)] or (folder(name), target) in LATE, (name, target)
+
+
+def test_private_names_stay_in_their_folder() -> None:
+    assert not [name for name in MODULES if re.search(r"(^|\.)_[a-z]", name)]
+    for name, path in MODULES.items():
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("softfloat"):
+                private = [alias.name for alias in node.names if alias.name.startswith("_") and alias.asname is None]
+                assert not private or node.module == f"softfloat.{name.rpartition('.')[0]}", (name, private)
+
+
+def test_the_picture_is_the_list() -> None:
+    page = CHECKOUT / "ARCHITECTURE.md"
+    if not page.exists():
+        pytest.skip("not in a checkout")
+    drawn = re.search(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert drawn
+    lines = [" ".join(line[:32].split()) for line in drawn[1].strip("\n").split("\n")]
+    assert lines[::-1] == FLOORS.strip().split("\n")
+
+
+def test_every_package_is_shipped() -> None:
+    project = CHECKOUT / "pyproject.toml"
+    if not project.exists():
+        pytest.skip("not in a checkout")
+    listed = re.search(r"^packages = \[(.*?)\]", project.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert listed
+    packages = {f"softfloat.{name}".rstrip(".") for name, path in MODULES.items() if path.name == "__init__.py"}
+    assert set(re.findall(r'"([\w.]+)"', listed[1])) == packages
 
 
 # -- what importing loads --------------------------------------------------------------------------------------------
@@ -174,7 +238,7 @@ def python(script: str) -> str:
 def test_importing_is_light() -> None:
     loaded = python("import sys, softfloat; print(*sys.modules)").split()
     assert "softfloat.bits" in loaded
-    assert not {name.split(".")[0] for name in loaded} & set(HEAVY)
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
 
 
 def test_mpmath_comes_with_the_first_function() -> None:

@@ -122,9 +122,15 @@ def tensor_core(
         "note": "" if unpacked else row.note,
         "source": PRESETS["tensor_core"].source,
     }
-    cut = {"rounding": Rounding.TOWARD_ZERO, "overflow": Overflow.INFINITY, "daz": False, "ftz": False}
+    cut: dict[str, Any] = {
+        "rounding": Rounding.TOWARD_ZERO,
+        "overflow": Overflow.INFINITY,
+        "daz": False,
+        "ftz": False,
+        "always_infinite": True,
+    }
     nearest = Stage(out, Rounding.NEAREST_EVEN, Overflow.INFINITY, daz=False, ftz=False)
-    truncated = Stage(float32, always_infinite=True, **cut)  # type: ignore[arg-type]
+    truncated = Stage(float32, **cut)
     if unpacked:
         half = next(x for x in rows if x.input == "float16")
         return Accumulator(
@@ -141,7 +147,7 @@ def tensor_core(
     if out == float16:
         running = nearest
     elif row.sum_bits < float32.mantissa_bits:
-        running, store = Stage(E8M13, always_infinite=True, **cut), nearest  # type: ignore[arg-type]
+        running, store = Stage(E8M13, **cut), nearest
     else:
         running = truncated
     return Accumulator(

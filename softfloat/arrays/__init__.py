@@ -1,5 +1,6 @@
 """Arrays that compute in a format: SoftArray, and NumPy's ufuncs and functions on it."""
 
+from softfloat.arrays import ufuncs as ufuncs  # fills the tables in which SoftArrays look NumPy's functions up
 from softfloat.arrays.softarray import (
     FUNCTIONS,
     UFUNCS,

@@ -1,7 +1,4 @@
-"""Dot products, matrix products and sums of codes over an `Accumulator`: arguments to programs, programs to compiled loops.
-
-`softfloat.bits` offers these functions; `softfloat.bits.convolutions` builds on `contract`.
-"""
+"""Dot products, matrix products and sums of codes over an `Accumulator`."""
 
 from __future__ import annotations
 

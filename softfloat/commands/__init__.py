@@ -1,3 +1,5 @@
-"""The command line."""
+"""The command line, a file for each command."""
 
-__all__ = []
+from softfloat.commands.main import main
+
+__all__ = ["main"]

@@ -7,6 +7,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 import softfloat
+from softfloat.commands.arguments import preset
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import grid, measurements
 from softfloat.commands.output import print_json as _print_json
@@ -18,10 +19,20 @@ if TYPE_CHECKING:
     from softfloat.accumulators import Accumulator
 
 
-# -- softfloat accumulators ------------------------------------------------------------------------------------------
+def add_parsers(commands: Any) -> None:
+    """Add the command to the command line."""
+    accumulators = commands.add_parser(
+        "accumulators",
+        help="list how dot products can be summed, and where each rule comes from",
+        description="Lists the presets of softfloat.accumulators: how to call them, what they mean, and their sources. "
+        "With a name, what that one does, and for hardware its table.",
+    )
+    accumulators.add_argument("name", nargs="?", type=preset, metavar="NAME", help="one preset, such as tensor_core")
+    accumulators.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    accumulators.set_defaults(run=_run)
 
 
-def run_accumulators(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     from softfloat.accumulators import PRESETS
 
     names = list(PRESETS) if options.name is None else [options.name]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import softfloat
+from softfloat.commands.arguments import format_name
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import grid
 from softfloat.commands.output import print_json as _print_json
@@ -17,10 +18,22 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# -- softfloat formats -----------------------------------------------------------------------------------------------
+def add_parsers(commands: Any) -> None:
+    """Add the command to the command line."""
+    formats = commands.add_parser(
+        "formats",
+        help="compare formats: layout, range, precision, special values",
+        description="Compares formats: fields, precision, exponents, largest and smallest numbers, how infinities and "
+        "NaN are coded.",
+        epilog=f"formats: {', '.join(ROSTER)}",
+    )
+    names = "these alone (default: all named formats)"
+    formats.add_argument("--format", "-f", type=format_name, nargs="+", action="extend", metavar="NAME", help=names)
+    formats.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    formats.set_defaults(run=_run)
 
 
-def run_formats(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     formats = list(dict.fromkeys(options.format or ROSTER.values()))
     if options.json:
         _print_json({"version": softfloat.__version__, "formats": [_format_document(fmt) for fmt in formats]})

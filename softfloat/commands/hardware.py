@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, print_json
-from softfloat.commands.vectors import positive, seed
+from softfloat.commands.arguments import positive, seed
+from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, one_line, print_json
 from softfloat.formats import ROSTER, Format
+from softfloat.markup import grouped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -93,15 +94,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _line(text: str) -> str:
-    """A message as one line of printable characters."""
-    return "".join(x if x.isprintable() else "?" for x in " ".join(text.split()))
-
-
-def _grouped(number: int) -> str:
-    return f"{number:_}".replace("_", " ")
-
-
 def _grid(headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[int] = ()) -> Table:
     from rich import box
     from rich.table import Table
@@ -147,7 +139,7 @@ def _hardware(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         interrupted = True
     except ValueError as error:
-        raise CommandError(_line(str(error))) from None
+        raise CommandError(one_line(str(error))) from None
     if options.json:
         document = {"version": softfloat.__version__, "seed": options.seed, "interrupted": interrupted}
         passed = not any(x.status == "differs" for x in outcomes)
@@ -162,7 +154,7 @@ def _hardware(options: argparse.Namespace) -> int:
 def _instruction(name: str, known: list[str]) -> str:
     found = next((x for x in known if x.lower() == name.strip().lower()), None)
     if found is None:
-        raise CommandError(f"unknown instruction {_line(name)!r}; accepted: {', '.join(known)}")
+        raise CommandError(f"unknown instruction {one_line(name)!r}; accepted: {', '.join(known)}")
     return found
 
 
@@ -241,8 +233,8 @@ def render_outcomes(have: Features, outcomes: Sequence[Outcome], interrupted: bo
     cases = sum(x.cases for x in outcomes)
     wrong = sum(x.mismatches + x.flag_mismatches for x in outcomes)
     parts.append(Text())
-    line = Text(f"{_grouped(cases)} operands, ")
-    line.append(f"{_grouped(wrong)} mismatches", "bold red" if wrong else "green")
+    line = Text(f"{grouped(cases)} operands, ")
+    line.append(f"{grouped(wrong)} mismatches", "bold red" if wrong else "green")
     if interrupted:
         line.append("; interrupted", "bold yellow")
     elif not cases:
@@ -261,9 +253,9 @@ def _outcome_row(outcomes: Sequence[Outcome], mode: str) -> list[Any]:
     return [
         first.instruction,
         mode,
-        _grouped(cases) + everything,
-        _grouped(sum(x.mismatches for x in outcomes)),
-        _grouped(sum(x.flag_mismatches for x in outcomes)),
+        grouped(cases) + everything,
+        grouped(sum(x.mismatches for x in outcomes)),
+        grouped(sum(x.flag_mismatches for x in outcomes)),
         status,
         f"{cases / seconds / 1e6:.3g}" if seconds else "",
     ]
@@ -293,7 +285,7 @@ def _identify(options: argparse.Namespace) -> int:
                 progress=progress,
             )
     except (ValueError, TypeError) as error:
-        raise CommandError(_line(str(error))) from None
+        raise CommandError(one_line(str(error))) from None
     if options.json:
         print_json({"version": softfloat.__version__, **found.as_dict()})
     else:
@@ -320,7 +312,7 @@ def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], For
 
     names = None if options.format is None else [x.strip() for x in options.format.split(",")]
     if names is not None and len(names) > 2:
-        raise CommandError(f"--format takes one format or two, got {_line(options.format)!r}")
+        raise CommandError(f"--format takes one format or two, got {one_line(options.format)!r}")
     formats = None if names is None else (Format.from_name(names[0]), Format.from_name(names[-1]))
     partials = None if options.addend_format is None else Format.from_name(options.addend_format)
     output = None if options.output_format is None else Format.from_name(options.output_format)
@@ -347,7 +339,7 @@ def _imported(text: str) -> Unit:
     """The function that MODULE:FUNCTION names."""
     module, _, name = text.partition(":")
     if not module or not name:
-        raise CommandError(f"--python must be MODULE:FUNCTION, got {_line(text)!r}")
+        raise CommandError(f"--python must be MODULE:FUNCTION, got {one_line(text)!r}")
     folder = os.getcwd()
     sys.path.insert(0, folder)
     try:
@@ -355,14 +347,14 @@ def _imported(text: str) -> Unit:
         for part in name.split("."):
             found = getattr(found, part)
     except ImportError as error:
-        raise CommandError(_line(f"cannot import {module}: {error}")) from None
+        raise CommandError(one_line(f"cannot import {module}: {error}")) from None
     except AttributeError as error:
-        raise CommandError(_line(str(error))) from None
+        raise CommandError(one_line(str(error))) from None
     finally:
         with contextlib.suppress(ValueError):
             sys.path.remove(folder)
     if not callable(found):
-        raise CommandError(f"{_line(text)} is no function")
+        raise CommandError(f"{one_line(text)} is no function")
     unit: Unit = found
     return unit
 
@@ -407,10 +399,10 @@ def render_identification(found: Identification, width: int = 120) -> Renderable
     if len(found.fits) > FEW:
         parts.append(Padding(Text(f"and {len(found.fits) - FEW} more"), (0, 0, 0, 2)))
     if len(found.fits) > 1:
-        same = f"the same function for {found.length} products, as far as {_grouped(found.searched)} more rows tell"
+        same = f"the same function for {found.length} products, as far as {grouped(found.searched)} more rows tell"
         parts.append(Padding(Text(same, "dim"), (0, 0, 0, 2)))
     for near in found.nearest:
-        share = f"wrong on {_grouped(near.wrong)} of {_grouped(near.rows)} rows"
+        share = f"wrong on {grouped(near.wrong)} of {grouped(near.rows)} rows"
         if near.wrong and not near.wrong_values:
             share += ", all of them NaNs with another code"
         parts.append(
@@ -423,6 +415,6 @@ def render_identification(found: Identification, width: int = 120) -> Renderable
         text = f"{shown or 0}, c = {example['c']}: the unit gives {example['unit']}, that one {example['candidate']}"
         parts.append(Padding(Text(text, "dim"), (0, 0, 0, 2)))
     parts.append(Text())
-    summary = f"{found.calls} calls of the unit, {_grouped(found.rows)} rows; {found.candidates} candidates held against all of them"
+    summary = f"{found.calls} calls of the unit, {grouped(found.rows)} rows; {found.candidates} candidates held against all of them"
     parts.append(Text(summary, "dim"))
     return Group(*parts)

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import softfloat
+from softfloat.commands.arguments import SEED_HELP, format_name, rounding_mode, seed
 from softfloat.commands.output import CommandError
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import print_json as _print_json
+from softfloat.environments import Rounding
+from softfloat.formats import ROSTER
 
-# -- softfloat inspect -----------------------------------------------------------------------------------------------
+
+def add_parsers(commands: Any) -> None:
+    """Add the command to the command line."""
+    inspect = commands.add_parser(
+        "inspect",
+        help="show the fields, value and neighbours of a code or number",
+        description="Shows sign, exponent, fraction, value, class, neighbours and spacing of codes (0x3c00, 0b0011) "
+        "or of numbers (0.1, 1e-8, 1/3, -0.0, inf, nan, 0x1.8p-3) encoded in a format.",
+        epilog=f"formats: {', '.join(ROSTER)}",
+    )
+    inspect.add_argument("values", nargs="+", metavar="VALUE", help="a code or a number")
+    inspect.add_argument("--format", "-f", type=format_name, default="float16", metavar="NAME", help="default: float16")
+    rounding = f"of numbers: {', '.join(mode.name.lower() for mode in Rounding)} (default: nearest_even)"
+    inspect.add_argument("--rounding", "-r", type=rounding_mode, default="nearest_even", metavar="MODE", help=rounding)
+    inspect.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
+    inspect.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    inspect.set_defaults(run=_run)
 
 
-def run_inspect(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     from softfloat.display import inspect_code, inspect_number, parse_value, render_inspection
 
     found = []

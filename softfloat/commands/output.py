@@ -32,6 +32,7 @@ __all__ = [
     "exit_status",
     "grid",
     "measurements",
+    "one_line",
     "print_json",
 ]
 
@@ -184,7 +185,6 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(plain(document), indent=2, allow_nan=False))
 
 
-def figures_of() -> Any:
-    from softfloat.display import inspection
-
-    return inspection
+def one_line(text: str) -> str:
+    """A message as one line of printable characters."""
+    return "".join(x if x.isprintable() else "?" for x in " ".join(text.split()))

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat.commands.output import FAILED, CommandError, figures_of, grid, measurements
+from softfloat import display
+from softfloat.commands.arguments import SEED_HELP, seed
+from softfloat.commands.output import FAILED, CommandError, grid, measurements
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import print_json as _print_json
+from softfloat.experiments import figures
+from softfloat.markup import grouped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,21 +49,36 @@ def _progress(total: int) -> Iterator[Callable[[], None] | None]:
         yield lambda: bar.advance(task)
 
 
-# -- softfloat reproduce ---------------------------------------------------------------------------------------------
+def add_parsers(commands: Any) -> None:
+    """Add the command to the command line."""
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="check the numbers that tutorials publish about half precision",
+        description="Runs the numeric claims of public tutorials about half precision on the emulator and compares "
+        "published, exact and emulated values; then measures errors of long sums beside the bounds of error analysis. "
+        "Exit status 1 if the emulator disagrees with an exact value or a bound does not hold.",
+    )
+    seed_help = SEED_HELP.replace("rounding", "rounding and of random vectors")
+    reproduce.add_argument("--seed", type=seed, default=0, metavar="N", help=seed_help)
+    reproduce.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    plot_help = "draw the running sums; .png, .svg or .pdf (needs matplotlib)"
+    reproduce.add_argument("--plot", metavar="FILE.png", help=plot_help)
+    plots_help = "draw everything: the running sums and each measurement of long sums, as .png files in that folder"
+    reproduce.add_argument("--plots", metavar="FOLDER", help=plots_help)
+    reproduce.set_defaults(run=_run)
 
 
-def run_reproduce(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     if options.plot is not None:
-        _attempt(lambda: figures_of().check_plot_path(options.plot))
+        _attempt(lambda: display.check_plot_path(options.plot))
     if options.plots is not None:
-        _attempt(lambda: figures_of().check_plot_folder(options.plots))
+        _attempt(lambda: display.check_plot_folder(options.plots))
     from softfloat.experiments import claims
 
     with _progress(claims.STAGES) as advance:
         report = claims.reproduce(options.seed, advance)
     if options.plot is not None:
-        display = figures_of()
-        _attempt(lambda: display.save(display.running_sums(report.nearest, report.stochastic), options.plot))
+        _attempt(lambda: display.save(figures.running_sums(report.nearest, report.stochastic), options.plot))
     written = [] if options.plot is None else [options.plot]
     if options.plots is not None:
         written += _write_figures(report, options.plots)
@@ -71,10 +90,10 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
 
 def _write_figures(report: Report, folder: str) -> list[str]:
-    display, written = figures_of(), []
+    written: list[str] = []
 
     def write() -> None:
-        for name, figure in display.report_figures(report).items():
+        for name, figure in figures.report_figures(report).items():
             written.append(str(display.save(figure, Path(folder, name))))
 
     _attempt(write)
@@ -137,7 +156,7 @@ def _print_report(report: Report, written: Sequence[str]) -> None:
             source,
             _claims_table(claims, console.width) if console.width >= WIDE else _claims_list(claims, console.width),
         )
-    count = f"{report.nearest.count:_}".replace("_", " ")
+    count = grouped(report.nearest.count)
     section(
         f"{count} × {report.nearest.requested:g}, by format and rounding mode",
         _swamping_table(report.swamping, console.width),

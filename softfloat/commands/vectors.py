@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat.commands.output import CommandError, console, print_json
+from softfloat.commands.arguments import non_negative, positive, seed
+from softfloat.commands.output import CommandError, console, one_line, print_json
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
 from softfloat.files import replacing
 from softfloat.formats import ROSTER
 from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.markup import grouped
 from softfloat.testing.vectors.operations import OPERATIONS, Case, as_rounding_mode, resolve
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def add_parsers(commands: Any) -> None:
     check.add_argument("--flags", default="exact", metavar="HOW", help=f"how flags are compared: {flags}")
     nans = "any quiet one for another; canonical; payload: bit for bit (default: any; with --nan-policy, payload)"
     check.add_argument("--nan", metavar="HOW", help=f"how NaNs are compared: {nans}")
-    check.add_argument("--first", type=_count, default=10, metavar="N", help="mismatches to show (default: 10)")
+    check.add_argument("--first", type=non_negative, default=10, metavar="N", help="mismatches to show (default: 10)")
     check.add_argument("--no-causes", action="store_true", help="do not look for a cause")
     check.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     check.add_argument("--junit", metavar="FILE.xml", help="also write the verdict as JUnit XML")
@@ -100,30 +102,6 @@ def _names(kind: Any) -> str:
     return ", ".join(member.name.lower() for member in kind)
 
 
-def _integer(text: str, low: int, high: int, accepted: str) -> int:
-    try:
-        number = int(text, 0) if len(text) < 40 else low - 1
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        raise argparse.ArgumentTypeError(f"must be {accepted}, got {text.strip()[:40]!r}")
-    return number
-
-
-def positive(text: str) -> int:
-    """A positive integer, as argparse reads options."""
-    return _integer(text, 1, 2**63 - 1, "a positive integer")
-
-
-def _count(text: str) -> int:
-    return _integer(text, 0, 2**63 - 1, "a non-negative integer")
-
-
-def seed(text: str) -> int:
-    """The seed of random operands, as argparse reads options."""
-    return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
-
-
 def _case(operation: str, options: argparse.Namespace) -> Case:
     """The case that options describe."""
     try:
@@ -149,17 +127,12 @@ def _case(operation: str, options: argparse.Namespace) -> Case:
             addend=options.addend,
         )
     except (ValueError, TypeError) as error:
-        raise CommandError(_line(str(error))) from None
-
-
-def _line(text: str) -> str:
-    """A message as one line of printable characters."""
-    return "".join(x if x.isprintable() else "?" for x in " ".join(text.split()))
+        raise CommandError(one_line(str(error))) from None
 
 
 def _refused(file: str, doing: str, error: OSError | ValueError) -> CommandError:
     reason = getattr(error, "strerror", None) or str(error)
-    return CommandError(_line(f"cannot {doing} {file}: {reason}"))
+    return CommandError(one_line(f"cannot {doing} {file}: {reason}"))
 
 
 @contextlib.contextmanager
@@ -205,9 +178,9 @@ def _vectors(options: argparse.Namespace) -> int:
             raise
         raise _refused(options.output, "write", error) from None
     except ValueError as error:
-        raise CommandError(_line(str(error))) from None
+        raise CommandError(one_line(str(error))) from None
     if not quiet:
-        print(f"{_grouped(rows)} rows of {case.title}: {options.output}")
+        print(f"{grouped(rows)} rows of {case.title}: {options.output}")
     return 0
 
 
@@ -226,7 +199,7 @@ def _check(options: argparse.Namespace) -> int:
 
     case = _case(options.op, options)
     if options.junit is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
-        raise CommandError(_line(f"cannot write {options.junit}: its folder does not exist"))
+        raise CommandError(one_line(f"cannot write {options.junit}: its folder does not exist"))
     try:
         with _progress("checked", _size(options.file), count=False) as progress:
             report = check_vectors(
@@ -242,7 +215,7 @@ def _check(options: argparse.Namespace) -> int:
     except OSError as error:
         raise _refused(options.file, "read", error) from None
     except ValueError as error:
-        raise CommandError(_line(str(error))) from None
+        raise CommandError(one_line(str(error))) from None
     if options.junit is not None:
         try:
             with replacing(options.junit) as file:
@@ -267,17 +240,13 @@ def _size(file: str) -> int | None:
         return None
 
 
-def _grouped(number: int) -> str:
-    return f"{number:_}".replace("_", " ")
-
-
 def _share(share: float) -> str:
     text = f"{share:.2%}"
     return ">99.99%" if text == "100.00%" and share < 1 else text.replace(".00%", "%")
 
 
 def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {_grouped(count)}" for name, count in counts.items())
+    return ", ".join(f"{name} {grouped(count)}" for name, count in counts.items())
 
 
 def verdict(report: Report) -> str:
@@ -297,17 +266,15 @@ def render_report(report: Report, file: str = "") -> RenderableType:
     style = {"passed": "green", "FAILED": "bold red"}.get(verdict(report), "bold yellow")
     head = Text.assemble((verdict(report), style), f"  {report.title}")
     if file:
-        head.append(f": {_line(file)}", "dim")
+        head.append(f": {one_line(file)}", "dim")
     so_far = " so far" if report.interrupted else ""
     parts: list[RenderableType] = [
         head,
-        Text(f"{_grouped(report.rows)} rows{so_far}, {_grouped(report.mismatches)} mismatches"),
+        Text(f"{grouped(report.rows)} rows{so_far}, {grouped(report.mismatches)} mismatches"),
     ]
     compared = f"flags: {report.flags}, NaNs: {report.nan}"
     parts.append(
-        Text(
-            f"{_grouped(report.wrong_results)} results and {_grouped(report.wrong_flags)} flags are wrong ({compared})"
-        )
+        Text(f"{grouped(report.wrong_results)} results and {grouped(report.wrong_flags)} flags are wrong ({compared})")
     )
     if report.failure:
         parts.append(Text(f"not read to the end: {report.failure}" if report.rows else report.failure, "bold red"))
@@ -332,13 +299,13 @@ def _summary(report: Report) -> RenderableType:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", style="dim", no_wrap=True)
     for name, count in sorted(report.classes.items(), key=lambda item: -item[1]):
-        table.add_row(name, _grouped(count), _share(count / report.mismatches))
+        table.add_row(name, grouped(count), _share(count / report.mismatches))
     from rich.console import Group
     from rich.text import Text
 
     notes = []
     if report.ulps:
-        notes.append(f"distance in ulps: {_counts(report.ulps)}; at most {_grouped(report.largest_ulps)}")
+        notes.append(f"distance in ulps: {_counts(report.ulps)}; at most {grouped(report.largest_ulps)}")
     if report.missing_flags:
         notes.append(f"flags missing: {_counts(report.missing_flags)}")
     if report.extra_flags:
@@ -354,7 +321,7 @@ def _explanations(report: Report) -> list[RenderableType]:
     several = len(report.findings) > 1
     named = all(x.named for x in report.findings)
     lines: list[RenderableType] = []
-    sampled = "" if report.diagnosed == report.mismatches else f" (of {_grouped(report.diagnosed)} looked at)"
+    sampled = "" if report.diagnosed == report.mismatches else f" (of {grouped(report.diagnosed)} looked at)"
     if several and named and all(x.share >= 0.99 for x in report.findings):
         lines.append(Text("Any of these explains it; these rows do not tell them apart:"))
     elif several:
@@ -377,7 +344,7 @@ def _shown(report: Report) -> list[RenderableType]:
 
     parts: list[RenderableType] = []
     for found in report.first:
-        steps = "" if found.ulps is None else f", {_grouped(found.ulps)} apart"
+        steps = "" if found.ulps is None else f", {grouped(found.ulps)} apart"
         parts.append(Text(f"line {found.line}: {found.kind}{steps}", "bold"))
         table = _grid()
         for style in ("dim", "", "", ""):

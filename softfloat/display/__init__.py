@@ -1,5 +1,8 @@
 """Numbers, formats and arrays as text, tables and figures."""
 
+import importlib
+from typing import Any
+
 from softfloat.display.figures import (
     PLOT_SUFFIXES,
     check_plot_folder,
@@ -57,3 +60,24 @@ __all__ = [
     "value_table",
     "values_between",
 ]
+
+EXPERIMENTS = (
+    "PLOTS",
+    "block_fma",
+    "chunking",
+    "dot_swamping",
+    "report_figures",
+    "running_sums",
+    "stochastic_sums",
+)
+"""Figures of experiments. They are made on a higher floor, and looked up there when asked for: one door to every figure."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in EXPERIMENTS:
+        return getattr(importlib.import_module("softfloat.experiments.figures"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *EXPERIMENTS})

@@ -47,7 +47,6 @@ from softfloat.display.measures import (
     check_range,
     count_between,
     function_errors,
-    grouped,
     significant_bits,
     sorted_out,
     spacing_steps,
@@ -59,6 +58,7 @@ from softfloat.display.measures import (
 from softfloat.environments import Rounding, as_rounding
 from softfloat.files import replacing
 from softfloat.formats import Format, check_format
+from softfloat.markup import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,14 +1,10 @@
-"""What codes and formats look like: fields, values, neighbours, tables of values, and the pictures of `softfloat.display.figures`.
-
-Functions return data, which rich consoles and notebooks show as tables, or figures; nothing is shown by itself.
+"""What a code is: fields, value, neighbours.
 
 >>> found = inspect_code(0x3C00, "float16")
 >>> found.pattern, found.value, found.above.spacing
 ('0.01111.0000000000', Fraction(1, 1), Fraction(1, 1024))
 >>> inspect_number("0.1", "float16").error_ulps
 -0.4
->>> [row.value for row in value_table("float4_e2m1fn").rows][:8]
-[0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 """
 
 from __future__ import annotations

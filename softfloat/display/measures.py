@@ -18,6 +18,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format, check_format
+from softfloat.markup import grouped
 from softfloat.status import Flags
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "count_between",
     "exponent_shares",
     "function_errors",
-    "grouped",
     "significant_bits",
     "sorted_out",
     "spacing_steps",
@@ -52,11 +52,8 @@ FEW = 96  # values below a staircase; more steps than that cannot be seen
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
-def grouped(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
-
-
 def check_number(name: str, x: Any) -> float:
+    """A number that is neither infinite nor NaN, or an error that names the argument."""
     try:
         number = float(x)
     except (TypeError, ValueError):
@@ -135,6 +132,7 @@ def visible_values(fmt: Format, low: float, high: float, scale: str) -> np.ndarr
 
 
 def special_counts(fmt: Format) -> str:
+    """How many zeros, infinities and NaN codes a format has, in words."""
     signs = 1 + fmt.signed
     nans = {"ieee": signs * ((1 << fmt.mantissa_bits) - 1), "fn": signs, "fnuz": 1, "none": 0}[fmt.nan]
     words = [f"{'±' if fmt.signed else ''}inf"] if fmt.infinities else []
@@ -579,6 +577,7 @@ def exponent_shares(values: Any, fmt: Format | str, scale: float = 1.0) -> Expon
 
 
 def check_factor(scale: Any, name: str = "scale") -> float:
+    """A positive number, or an error that names the argument."""
     number = check_number(name, scale)
     if number <= 0:
         raise ValueError(f"{name} must be greater than 0, got {scale!r}")

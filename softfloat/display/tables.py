@@ -1,4 +1,8 @@
-"""Tables of a format's values."""
+"""Tables of a format's values.
+
+>>> [row.value for row in value_table("float4_e2m1fn").rows][:8]
+[0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From checked arguments to compiled loops: operands made flat, specs looked up, work shared among threads, outputs written whole.
-
-Numba is imported with the first loop, not with this module.
-"""
+"""One operation for each element: a job, checked and flat, and the ways to run it."""
 
 from __future__ import annotations
 

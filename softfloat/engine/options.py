@@ -45,12 +45,14 @@ def _made(settings: tuple[tuple[str, Any, type], ...]) -> Environment:
 
 
 def check_stream(stream: Any) -> int:
+    """The number of a stream of random numbers."""
     if isinstance(stream, bool) or not isinstance(stream, (int, np.integer)) or not 0 <= stream < 2**64:
         raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {stream!r}")
     return int(stream)
 
 
 def check_boolean(name: str, value: Any) -> bool:
+    """True or False, NumPy's too, and nothing else."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)

@@ -87,11 +87,12 @@ def rule_for(
         raise ValueError(
             f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'"
         )
+    members: Any = settings  # an environment's settings are members, whatever names they were given by
     return Rule(
-        rounding=settings.rounding,  # type: ignore[arg-type]
-        overflow=settings.overflow,  # type: ignore[arg-type]
-        tininess=settings.tininess,  # type: ignore[arg-type]
-        infinite_input=settings.infinite_input,  # type: ignore[arg-type]
+        rounding=members.rounding,
+        overflow=members.overflow,
+        tininess=members.tininess,
+        infinite_input=members.infinite_input,
         daz=settings.daz,
         ftz=settings.ftz,
         nan=settings.nan,

@@ -116,6 +116,7 @@ def _seedless(environment: Environment) -> Environment:
 
 
 def check_inputs(accumulator: Accumulator, fmt: Format) -> None:
+    """Refuse operands that the accumulator does not take."""
     if accumulator.inputs and fmt not in accumulator.inputs:
         names = ", ".join(repr(x.name) for x in accumulator.inputs)
         raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat.commands.arguments import positive, seed
 from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, Parser, console, exit_status, print_json
-from softfloat.commands.vectors import positive, seed
 from softfloat.environments import Environment
 from softfloat.examples import data, reports
 from softfloat.examples.device import Device, Learner, Step

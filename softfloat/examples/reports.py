@@ -12,9 +12,9 @@ import softfloat
 from softfloat import display
 from softfloat.commands.output import CommandError, measurements
 from softfloat.display import drawing
-from softfloat.display.measures import grouped
 from softfloat.environments import Rounding
 from softfloat.examples.device import Device, Step
+from softfloat.markup import grouped
 from softfloat.status import Flags
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from softfloat.display.drawing import (
     new_figure,
     plain_axes,
 )
-from softfloat.display.measures import grouped
+from softfloat.markup import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -60,7 +60,7 @@ from softfloat.reference.functions import (
     tanh,
 )
 from softfloat.reference.rounding import round_exact
-from softfloat.reference.values import Kind, Options, Value, decode
+from softfloat.reference.values import Kind, Options, Value, by_name, decode
 
 __all__ = [
     "Kind",
@@ -122,3 +122,5 @@ __all__ = [
     "tanh",
     "to_integer",
 ]
+
+globals().update({name: by_name(globals()[name]) for name in __all__ if name not in ("Kind", "Options", "Value")})

@@ -47,14 +47,14 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.verdicts.check import check_vectors as check_vectors
 
 _EXPORTS = {
-    "operations": ("OPERATIONS", "Case", "Column", "Number", "Operation", "parse_accumulator", "resolve"),
-    "distributions": ("DISTRIBUTIONS", "draw", "draw_operands", "edges"),
-    "vectors": ("Chunk", "VectorError", "read_vectors", "write_vectors"),
-    "causes": ("Cause", "Finding", "causes_of"),
+    "vectors.operations": ("OPERATIONS", "Case", "Column", "Number", "Operation", "parse_accumulator", "resolve"),
+    "vectors.distributions": ("DISTRIBUTIONS", "draw", "draw_operands", "edges"),
+    "vectors.files": ("Chunk", "VectorError", "read_vectors", "write_vectors"),
+    "verdicts.causes": ("Cause", "Finding", "causes_of"),
     "assertions": ("assert_bits_equal", "bits_differ", "ulp_distance"),
-    "check": ("Mismatch", "Report", "check_vectors"),
-    "hardware": ("check_hardware",),
-    "identification": ("Identification", "UnitError", "command_unit", "identify", "presets_for", "unit_of"),
+    "verdicts.check": ("Mismatch", "Report", "check_vectors"),
+    "hardware.model": ("check_hardware",),
+    "identification.identify": ("Identification", "UnitError", "command_unit", "identify", "presets_for", "unit_of"),
 }
 """Module -> what it offers here; imported when first asked for."""
 

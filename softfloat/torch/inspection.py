@@ -29,8 +29,9 @@ import torch
 
 from softfloat import bits, markup
 from softfloat.display import ExponentShares, exponent_histogram, exponent_shares
-from softfloat.display.measures import check_factor, grouped
+from softfloat.display.measures import check_factor
 from softfloat.formats import Format, check_format
+from softfloat.markup import grouped
 from softfloat.torch.operators.bridge import numbers_of
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from convolutions import PRODUCTS, Case
+from convolutions import Trial as ConvolutionTrial
 from direct_sums import Output
 from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
 from softfloat.kernels.spec import Overflow, Rounding
-from test_accumulators import FAMILIES, MODES, draw_addend, draw_vectors
-from test_conv import PRODUCTS, Case
-from test_conv import Trial as ConvolutionTrial
+from vectors import FAMILIES, MODES, draw_addend, draw_vectors
 
 from softfloat import ROSTER, Environment, Format, bits
 from softfloat.accumulators import Accumulator, Reduction, Stage, fma

@@ -11,9 +11,9 @@ import gmpy2
 import numpy as np
 import pytest
 from operands import CUSTOM, operands
+from oracle import MODES, agree, assert_rounds_up_where_the_oracle_does, drawn, options_of
 from softfloat.kernels.spec import CARRIER64, NAN_POLICIES
 from tallies import Tally
-from test_oracle import MODES, agree, assert_rounds_up_where_the_oracle_does, drawn, options_of
 
 import softfloat
 from softfloat import ROSTER, Format, bits

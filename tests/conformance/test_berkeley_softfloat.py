@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from operands import operands
-from test_reference import MPFR_MODES, MPFR_OPS, SETTINGS, mpfr, pack, softfloat, to_float, unpack
+from outside import MPFR_MODES, MPFR_OPS, SETTINGS, mpfr, pack, softfloat, to_float, unpack
 
 from softfloat import ROSTER, bits
 

@@ -20,7 +20,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from test_examples_data import cifar10, fashion_mnist  # noqa: E402 -- after the skip
+from data_files import cifar10, fashion_mnist  # noqa: E402 -- after the skip
 
 import softfloat  # noqa: E402
 from softfloat import Environment, accumulators, bits  # noqa: E402

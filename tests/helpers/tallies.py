@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from softfloat.markup import grouped
+
 Key: TypeAlias = tuple[str, str, str, str]
 """(source, operation, format, rounding)."""
 Counts: TypeAlias = dict[Key, tuple[int, int]]
@@ -17,7 +19,7 @@ Counts: TypeAlias = dict[Key, tuple[int, int]]
 Tally: TypeAlias = Callable[..., None]
 
 LIVE = "this machine's instructions"
-"""A source whose cases depend on the machine, and so are not in the README."""
+"""A source whose cases depend on the machine, and so are not in the page."""
 
 
 def add(counts: Counts, key: Key, cases: int, wrong: int) -> None:
@@ -35,10 +37,6 @@ def merge(parts: Iterable[Counts]) -> Counts:
     return whole
 
 
-def _grouped(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
-
-
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
 
@@ -53,14 +51,26 @@ def summary(counts: Counts) -> list[str]:
     for source, keys in sources.items():
         operations, formats, modes = (len({key[i] for key in keys}) for i in (1, 2, 3))
         cases, wrong = (sum(counts[key][i] for key in keys) for i in (0, 1))
-        rows.append((source, str(operations), str(formats), str(modes), _grouped(cases), _grouped(wrong)))
+        rows.append((source, str(operations), str(formats), str(modes), grouped(cases), grouped(wrong)))
     kept = [key for keys in sources.values() for key in keys]
     cases, wrong = (sum(counts[key][i] for key in kept) for i in (0, 1))
-    rows.append(("all", "", "", "", _grouped(cases), _grouped(wrong)))
+    rows.append(("all", "", "", "", grouped(cases), grouped(wrong)))
     return _table(("held against", "operations", "formats", "roundings", "cases", "mismatches"), rows)
 
 
 def details(counts: Counts) -> list[str]:
     """A line for each operation, format and rounding: Markdown."""
-    rows = [(*key, _grouped(cases), _grouped(wrong)) for key, (cases, wrong) in sorted(counts.items())]
+    rows = [(*key, grouped(cases), grouped(wrong)) for key, (cases, wrong) in sorted(counts.items()) if key[0] != LIVE]
     return _table(("held against", "operation", "format", "rounding", "cases", "mismatches"), rows)
+
+
+INTRODUCTION = """# Conformance
+
+What the tests hold against sources outside this project, and how many cases differ. `python -m pytest -m conformance --conformance-table
+docs/conformance.md` makes this page; `SOFTFLOAT_VECTORS` names the folder of outside data. `--exhaustive` and `softfloat hardware` add whole operand
+spaces and this machine's own instructions."""
+
+
+def page(counts: Counts) -> str:
+    """The whole page."""
+    return "\n".join([INTRODUCTION, "", *summary(counts), "", *details(counts)]) + "\n"

@@ -16,13 +16,29 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import gmpy2
 import ml_dtypes
 import numpy as np
 import pytest
 import softfloatpy as sf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outside import (
+    MPFR_MODES,
+    MPFR_OPS,
+    SETTINGS,
+    SF_MODES,
+    SF_TYPES,
+    I,
+    O,
+    U,
+    X,
+    Z,
+    mpfr,
+    pack,
+    softfloat,
+    to_float,
+    unpack,
+)
 from softfloat.kernels.spec import NAN_POLICIES, Rounding
 from tallies import Tally
 
@@ -31,18 +47,12 @@ from softfloat.formats import ROSTER, Format
 from softfloat.reference import arithmetic as ref
 
 F16, BF16, F32 = ROSTER["float16"], ROSTER["bfloat16"], ROSTER["float32"]
-X, U, O, Z, I = 1, 2, 4, 8, 16  # noqa: E741 -- the traps' letters for the flags
 
 
 def canonical(result: tuple[int, int], fmt: Format) -> tuple[int, int]:
     """Any NaN as the canonical one."""
     code, flags = result
     return (fmt.nan_code if reference.decode(code, fmt).is_nan else code), flags
-
-
-def to_float(code: int, fmt: Format) -> float:
-    value = reference.decode(code, fmt)
-    return math.nan if value.is_nan else math.copysign(float(abs(value.real)), -1 if value.negative else 1)
 
 
 def edges(fmt: Format) -> list[int]:
@@ -78,17 +88,6 @@ def operands(fmt: Format, arity: int, count: int, seed: int) -> list[tuple[int, 
     return rows
 
 
-# -- Berkeley SoftFloat ----------------------------------------------------------------------------------------------
-
-SF_MODES = {
-    "nearest_even": sf.RoundingMode.NEAR_EVEN,
-    "nearest_away": sf.RoundingMode.NEAR_MAX_MAG,
-    "toward_zero": sf.RoundingMode.MIN_MAG,
-    "toward_positive": sf.RoundingMode.MAX,
-    "toward_negative": sf.RoundingMode.MIN,
-}
-SF_TININESS = {"before": sf.TininessMode.BEFORE_ROUNDING, "after": sf.TininessMode.AFTER_ROUNDING}
-SF_TYPES = {"f16": sf.Float16, "f32": sf.Float32, "f64": sf.Float64, "bf16": sf.BFloat16}
 SF_TYPES |= {"i32": sf.Int32, "ui32": sf.UInt32, "i64": sf.Int64, "ui64": sf.UInt64}
 SF_FORMATS = {"f16": F16, "bf16": BF16, "f32": F32}
 SF_ARITHMETIC: dict[str, tuple[int, Callable[..., tuple[int, int]]]] = {
@@ -108,24 +107,6 @@ SF_RELATIONS: dict[str, Callable[..., tuple[bool, int]]] = {
     "le_quiet": reference.le,
     "le": reference.le_signalling,
 }
-SETTINGS = list(itertools.product(SF_MODES, SF_TININESS))
-
-
-def softfloat(name: str, rounding: str, tininess: str, *args: Any) -> tuple[Any, int]:
-    sf.set_rounding_mode(SF_MODES[rounding])
-    sf.set_tininess_mode(SF_TININESS[tininess])
-    sf.set_exception_flags(sf.ExceptionFlag(0))
-    result = getattr(sf, name)(*args)
-    return result, int(sf.get_exception_flags())
-
-
-def pack(code: int, kind: str) -> Any:
-    cls = SF_TYPES[kind]
-    return cls.from_bytes(code.to_bytes(cls.size() // 8, "big"))
-
-
-def unpack(value: Any) -> int:
-    return int.from_bytes(value.to_bytes(), "big")
 
 
 @pytest.mark.conformance("SoftFloat, through softfloatpy: the oracle")
@@ -219,38 +200,6 @@ def test_integer_sources_are_softfloats(target: str) -> None:
                 number,
                 rounding,
             )
-
-
-# -- MPFR ------------------------------------------------------------------------------------------------------------
-
-MPFR_MODES = {
-    "nearest_even": gmpy2.RoundToNearest,
-    "toward_zero": gmpy2.RoundToZero,
-    "toward_positive": gmpy2.RoundUp,
-    "toward_negative": gmpy2.RoundDown,
-}
-MPFR_OPS: dict[str, tuple[int, Callable[..., tuple[int, int]], Callable[..., Any]]] = {
-    "add": (2, reference.add, gmpy2.add),
-    "sub": (2, reference.sub, gmpy2.sub),
-    "mul": (2, reference.mul, gmpy2.mul),
-    "div": (2, reference.div, gmpy2.div),
-    "remainder": (2, reference.remainder, gmpy2.remainder),
-    "sqrt": (1, reference.sqrt, gmpy2.sqrt),
-    "fma": (3, reference.fma, gmpy2.fma),
-}
-
-
-def mpfr(fmt: Format, rounding: str, function: Callable[..., Any], row: tuple[int, ...]) -> tuple[float, int]:
-    """The value and the flags. MPFR's numbers are 0.1bbb * 2^e; its underflow is raised for exact subnormals too."""
-    settings = gmpy2.context(
-        precision=fmt.p, emax=fmt.emax + 1, emin=fmt.emin - fmt.p + 2, subnormalize=True, round=MPFR_MODES[rounding]
-    )
-    numbers = [gmpy2.mpfr(to_float(code, fmt)) for code in row]
-    with gmpy2.context(settings) as context:
-        context.clear_flags()
-        result = function(*numbers)
-        flags = X * context.inexact | O * context.overflow | Z * context.divzero | I * context.invalid
-        return float(result), flags | U * (context.underflow and context.inexact)
 
 
 @pytest.mark.conformance("MPFR, through gmpy2: the oracle")

@@ -90,6 +90,7 @@ class Asked:
         self.log: list[Answers] = []
 
     def __call__(self, a: Codes, b: Codes, c: Codes) -> Codes:
+        """The unit's results of some rows; RuntimeError after too many calls."""
         if self.calls >= MAXIMUM_CALLS:
             raise RuntimeError(f"more than {MAXIMUM_CALLS} calls")
         self.calls += 1
@@ -118,6 +119,7 @@ class Asked:
 
     @property
     def rows(self) -> int:
+        """How many rows were asked."""
         return sum(len(entry[3]) for entry in self.log)
 
     def everything(self) -> Answers:
@@ -258,6 +260,7 @@ class Measurement:
         self.structures: list[Structure] = []
 
     def rows(self) -> _Rows:
+        """An empty list of rows."""
         return _Rows(self.asked.formats, self.asked.partials, self.asked.length)
 
     def say(self, name: str, value: str, evidence: str, against: Refutation | None = None) -> None:
@@ -314,10 +317,12 @@ class Measurement:
         return self.values(self.asked(*rows.arrays())) if rows.c else []
 
     def values(self, codes: Codes) -> list[Fraction | None]:
+        """Exact values of results; None for infinities and NaNs."""
         decoded = np.atleast_1d(bits.decode(codes, self.asked.output))
         return [Fraction(x) if np.isfinite(x) else None for x in decoded.tolist()]
 
     def measure(self) -> None:
+        """Ask everything, each question after those that it needs."""
         self.range()
         self.sum_bits()
         self.rounding()

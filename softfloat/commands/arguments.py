@@ -1,0 +1,62 @@
+"""Arguments as argparse reads them, each refused in one line that says what is accepted."""
+
+from __future__ import annotations
+
+import argparse
+
+from softfloat.environments import Rounding, as_rounding
+from softfloat.formats import Format
+
+__all__ = ["SEED_HELP", "format_name", "non_negative", "positive", "preset", "rounding_mode", "seed"]
+
+SEED_HELP = "of stochastic rounding, 0 to 2^64 - 1 (default: 0)"
+
+
+def _integer(text: str, low: int, high: int, accepted: str) -> int:
+    try:
+        number = int(text, 0) if len(text) < 40 else low - 1
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"must be {accepted}, got {text.strip()[:40]!r}")
+    return number
+
+
+def positive(text: str) -> int:
+    """A positive integer."""
+    return _integer(text, 1, 2**63 - 1, "a positive integer")
+
+
+def non_negative(text: str) -> int:
+    """An integer from 0 on."""
+    return _integer(text, 0, 2**63 - 1, "a non-negative integer")
+
+
+def seed(text: str) -> int:
+    """A seed of random numbers."""
+    return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
+
+
+def format_name(name: str) -> Format:
+    """A format by one of its names."""
+    try:
+        return Format.from_name(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def rounding_mode(name: str) -> Rounding:
+    """A rounding mode by its name, or the field's abbreviation of it."""
+    try:
+        return as_rounding(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def preset(name: str) -> str:
+    """The name of a preset."""
+    from softfloat.accumulators import PRESETS
+
+    if name not in PRESETS:
+        raise argparse.ArgumentTypeError(f"unknown accumulator {name.strip()!r}; accepted: {', '.join(PRESETS)}")
+    return name
