@@ -27,8 +27,9 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 import softfloat
-from softfloat import bits, engine
+from softfloat import bits
 from softfloat.accumulators import Accumulator, amp, chunked, exact, fma, mul_add, pairwise, tensor_core, vdpbf16ps
+from softfloat.engine import elementwise
 
 STOCHASTIC = {"rounding": "stochastic", "seed": 1}
 CASES: tuple[tuple[str, Accumulator, str, dict[str, Any], float | None], ...] = (
@@ -157,7 +158,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
     softfloat.set_num_threads(1)
-    engine.FAST = not arguments.plain
+    elementwise.FAST = not arguments.plain
     rows = []
     for size in arguments.size:
         found = [x for x in cases(size, size <= 256) if arguments.only in x.name or x.name == "sgemm"]

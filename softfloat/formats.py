@@ -376,8 +376,12 @@ class Format:
     def one_code(self) -> int:
         """Code of 1."""
         code = self.bias << self.mantissa_bits
-        if not 0 <= code <= self.max_code:
-            raise AttributeError(f"{self.name} has no normal 1")
+        if (
+            self.emin > 0 and self.subnormals and self.emin <= self.mantissa_bits
+        ):  # 1 is below the smallest normal number
+            return 1 << (self.mantissa_bits - self.emin)
+        if not self.smallest_normal_code <= code <= self.max_code:
+            raise AttributeError(f"{self.name} has no 1")
         return code
 
     @property

@@ -409,3 +409,13 @@ def test_numpy_integers_describe_a_format() -> None:
     assert Format("a", exponent_bits=np.int64(5), mantissa_bits=np.uint8(3), bias=np.int32(15)) == Format(
         "a", exponent_bits=5, mantissa_bits=3, bias=15
     )
+
+
+def test_the_code_of_one_where_it_is_subnormal() -> None:
+    """With a bias of 0 the smallest normal number is 2, and exponent field 0 is +0's."""
+    fmt = Format("t", exponent_bits=4, mantissa_bits=3, bias=0)
+    assert bits.decode(fmt.one_code, fmt) == 1.0
+    assert fmt.one_code == 0x04
+    bare = Format("u", exponent_bits=4, mantissa_bits=3, bias=0, subnormals=False)
+    with pytest.raises(AttributeError, match="u has no 1"):
+        bare.one_code  # noqa: B018 -- the property raises

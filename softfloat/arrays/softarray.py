@@ -46,7 +46,7 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.arrays import views
-from softfloat.engine import Codes
+from softfloat.engine import Codes, elementwise
 from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.status import Flags, FloatingPointTrap, as_flags
@@ -279,19 +279,20 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
     else:
         return None
-    key = operation, fmt, engine.FAST
+    key = operation, fmt, elementwise.FAST
     ready = env._prepared.get(key, key)
     if ready is key:
         ready = env._prepared[key] = engine.prepared(operation, fmt, env.for_format(fmt.name))
     if ready is None:
         return None
+    in_place = out is not None
     if out is None:
         out = wrapped(np.empty(codes.shape, fmt.dtype), fmt)
     elif not codes.flags.writeable:
         return None
     if swapped:
         a, b = b, a
-    env._raise(ready(a, b, out._codes.reshape(-1), env.next_stream()))
+    env._raise(ready(a, b, out._codes.reshape(-1), env.next_stream(), in_place))
     return out
 
 

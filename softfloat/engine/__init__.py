@@ -15,7 +15,7 @@ from softfloat.engine.arguments import (
     refuse_mask,
 )
 from softfloat.engine.draws import Draw, bits_at, draw, poplar_state, refuse_random_bits
-from softfloat.engine.elementwise import FAST, Job, Work, drawn_more, fast_family, odd_float, prepared, run
+from softfloat.engine.elementwise import Job, Work, drawn_more, fast_family, odd_float, prepared, run
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
 from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers
 from softfloat.engine.products import Problem
@@ -25,7 +25,6 @@ from softfloat.engine.threads import Progress, get_num_threads, set_num_threads,
 from softfloat.engine.tiling import choose
 
 __all__ = [
-    "FAST",
     "Call",
     "Codes",
     "Draw",

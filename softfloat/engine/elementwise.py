@@ -227,8 +227,8 @@ def _fast_work(family: str, job: Job) -> Work:
     return _direct_work(_fast(family, job), job)
 
 
-Ready = Callable[[Codes, Codes, Codes, int], int]
-"""ready(a, b, codes, stream) -> flags OR-ed together, on flat arrays of one length."""
+Ready = Callable[[Codes, Codes, Codes, int, bool], int]
+"""ready(a, b, codes, stream, in_place) -> flags OR-ed together, on flat arrays of one length; `in_place`: codes are those of an operand."""
 
 
 def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None:
@@ -243,13 +243,17 @@ def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None
         known = 0.0, NOTHING_MORE, ALL_KNOWN, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
         source = draw(settings, None, 0, ())
 
-        def ready_drawn(a: Codes, b: Codes, codes: Codes, stream: int) -> int:
-            return loop(a, b, b, codes, NO_CODES, *known, source.key, np.uint64(stream), 0, NO_BITS, source.width)
+        def ready_drawn(a: Codes, b: Codes, codes: Codes, stream: int, in_place: bool) -> int:
+            results = np.empty_like(codes) if in_place else codes  # a tile that is done again reads its operands again
+            flags = loop(a, b, b, results, NO_CODES, *known, source.key, np.uint64(stream), 0, NO_BITS, source.width)
+            if in_place:
+                codes[:] = results
+            return flags
 
         return ready_drawn
     family = fast_family(operation, fmt.spec, fmt.spec, rule) if FAST else ""
     direct, settled, _ = _fast(family, job) if family else _plain(job)
-    return lambda a, b, codes, stream: direct(a, b, b, codes, NO_CODES, *settled)
+    return lambda a, b, codes, stream, in_place: direct(a, b, b, codes, NO_CODES, *settled)
 
 
 def _fast_drawn_work(family: str, job: Job) -> Work:

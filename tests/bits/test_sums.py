@@ -40,7 +40,7 @@ from softfloat.accumulators import (
     vdpbf16ps,
 )
 from softfloat.bits import sums
-from softfloat.engine import elementwise
+from softfloat.engine import threads as workers
 
 binding.initialize_native_asmparser()  # for the instruction written out below
 RANDOM = np.random.default_rng(11)
@@ -521,9 +521,9 @@ def test_threads_and_pieces_do_not_matter(
     softfloat.set_num_threads(1)
     expected = bits.matmul(a, b, fmt, how, **options)
     softfloat.set_num_threads(3)
-    monkeypatch.setattr(elementwise, "SMALLEST_SHARE", 1)
+    monkeypatch.setattr(workers, "SMALLEST_SHARE", 1)
     for piece in (1, 10_000, 1 << 40):
-        monkeypatch.setattr(elementwise, "PIECE", piece)
+        monkeypatch.setattr(workers, "PIECE", piece)
         found = bits.matmul(a, b, fmt, how, **options)
         np.testing.assert_array_equal(found[0], expected[0])
         np.testing.assert_array_equal(found[1], expected[1])
@@ -583,7 +583,7 @@ class Terminal(io.StringIO):
 
 def test_long_runs_show_their_progress(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     monkeypatch.setattr(engine.Progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(elementwise, "PIECE", 1)
+    monkeypatch.setattr(workers, "PIECE", 1)
     monkeypatch.setenv("TERM", "xterm")
     for count in (1, 2):
         softfloat.set_num_threads(count)
@@ -595,8 +595,8 @@ def test_long_runs_show_their_progress(monkeypatch: pytest.MonkeyPatch, threads:
 
 def test_an_interrupt_loses_nothing_and_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
     softfloat.set_num_threads(2)
-    monkeypatch.setattr(elementwise, "PIECE", 1)
-    monkeypatch.setattr(elementwise, "SMALLEST_SHARE", 1)
+    monkeypatch.setattr(workers, "PIECE", 1)
+    monkeypatch.setattr(workers, "SMALLEST_SHARE", 1)
     taken = []
     interrupted = threading.Event()
 

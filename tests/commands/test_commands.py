@@ -664,7 +664,7 @@ def test_accumulators_as_json():
         (["accumulators", "kulisch"], ["'kulisch'", "tensor_core", "exact"]),
         (["accumulators", "amp", "slic"], ["slic"]),
         (["reproduce", "extra"], ["extra"]),
-        (["formats", "--format", "e9m9"], ["'e9m9'", "float16", "float8_e4m3fn"]),
+        (["formats", "--format", "e9x9"], ["'e9x9'", "float16", "float8_e4m3fn"]),
         (["formats", "--format"], ["--format"]),
         (["formats", "half"], ["half"]),
         (["multiply"], ["multiply", "reproduce", "inspect", "formats", "accumulators"]),

@@ -437,7 +437,7 @@ def archive(**changes: object) -> bytes:
     columns = {name: np.array(x, np.uint8 if name == "flags" else np.uint16) for name, x in COLUMNS.items()}
     kept = {name: x for name, x in (columns | changes).items() if x is not None}
     data = io.BytesIO()
-    np.savez(data, allow_pickle=True, **kept)
+    np.savez(data, **kept)
     return data.getvalue()
 
 
