@@ -47,7 +47,7 @@ INSIDE = {
     "identification.identify",
     "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
-    "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | main",
+    "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | parser",
     "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

@@ -17,7 +17,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from softfloat.display import inspection
+from softfloat import display
 
 with warnings.catch_warnings():  # of what these import; what they do later stays an error
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -60,8 +60,8 @@ warnings.simplefilter("error")
 warnings.filterwarnings("ignore", module="ipykernel")"""
 FIGURES = {
     name
-    for name in inspection.__all__
-    if str(getattr(inspect.unwrap(getattr(inspection, name)), "__annotations__", {}).get("return")) == "Figure"
+    for name in (*display.__all__, *display.EXPERIMENTS)
+    if str(getattr(inspect.unwrap(getattr(display, name)), "__annotations__", {}).get("return")) == "Figure"
 }
 
 CLAIMS = {

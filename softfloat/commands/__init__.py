@@ -1,5 +1,5 @@
 """The command line, a file for each command."""
 
-from softfloat.commands.main import main
+from softfloat.commands.parser import main
 
 __all__ = ["main"]

@@ -12,7 +12,6 @@ from softfloat.kernels.spec import NAN_POLICIES
 from tallies import Tally
 
 from softfloat import ROSTER, Format, bits, reference
-from softfloat.reference import arithmetic
 
 FORMATS = [*ROSTER.values(), *CUSTOM]
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "div": 2, "remainder": 2, "sqrt": 1, "fma": 3, "round_to_integral": 1}
@@ -28,7 +27,7 @@ def test_arithmetic(tally: Tally, fmt: Format, mode: str) -> None:
         seed = 1000 * FORMATS.index(fmt) + 10 * MODES.index(mode) + case
         columns = operands(fmt, COUNT, arity, seed)
         options = options_of(seed, fmt, mode)
-        compiled, oracle = getattr(bits, name), getattr(arithmetic, name)
+        compiled, oracle = getattr(bits, name), getattr(reference, name)
         tally(name, fmt, mode, COUNT)
         agree(
             name,
@@ -148,7 +147,7 @@ def test_comparisons_and_selections(fmt: Format) -> None:
         columns = operands(fmt, COUNT, 2, 400_000 + 1000 * FORMATS.index(fmt) + case)
         options = {"nan": policy, "daz": daz}
         if name in SELECTIONS:
-            compiled, oracle = getattr(bits, name), getattr(arithmetic, name)
+            compiled, oracle = getattr(bits, name), getattr(reference, name)
             agree(
                 name,
                 lambda o, f=compiled, c=columns: f(*c, fmt, **o),
@@ -159,7 +158,7 @@ def test_comparisons_and_selections(fmt: Format) -> None:
             )
             continue
         for signalling in (False, True):
-            compiled, oracle = getattr(bits, name), getattr(arithmetic, name + "_signalling" * signalling)
+            compiled, oracle = getattr(bits, name), getattr(reference, name + "_signalling" * signalling)
             agree(
                 name,
                 lambda o, f=compiled, c=columns, s=signalling: f(*c, fmt, signalling=s, **o),

@@ -310,7 +310,7 @@ def test_a_bar_only_on_a_terminal(monkeypatch, full):
     monkeypatch.setenv("TERM", "xterm")
     out, err = io.StringIO(), Terminal()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        assert main.main(["reproduce", "--json"]) == 0
+        assert main(["reproduce", "--json"]) == 0
     assert "running sums" in err.getvalue()
     assert json.loads(out.getvalue())["passed"] is True
 
@@ -704,7 +704,7 @@ def test_output_that_nobody_reads(arguments):
 
     err = io.StringIO()
     with contextlib.redirect_stdout(Closed()), contextlib.redirect_stderr(err):
-        assert main.main(arguments) == 141
+        assert main(arguments) == 141
     assert err.getvalue() == ""
 
 
@@ -736,13 +736,13 @@ def test_a_terminal_without_the_multiplication_sign():
 
 def test_the_command_line_is_light_until_it_works():
     heavy = ["numba", "rich", "matplotlib", "mpmath"]
-    script = f"import sys, softfloat.commands.main; softfloat.commands.main.main(['--version']); print([x for x in {heavy} if x in sys.modules])"
+    script = f"import sys, softfloat.commands; softfloat.commands.main(['--version']); print([x for x in {heavy} if x in sys.modules])"
     assert python("-c", script).stdout.splitlines()[-1] == "[]"
 
 
 def test_the_installed_command_is_main():
     (entry,) = importlib.metadata.entry_points(group="console_scripts", name="softfloat")
-    assert entry.load() is main.main
+    assert entry.load() is main
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -39,7 +39,7 @@ class Run:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-            self.status = main.main(list(arguments))
+            self.status = main(list(arguments))
         self.out, self.err = out.getvalue(), without_compiling(err.getvalue())
 
     @property

@@ -545,14 +545,14 @@ def test_control_c_reports_what_is_known(monkeypatch: pytest.MonkeyPatch) -> Non
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdin", Standard())
     with contextlib.redirect_stdout(out):
-        status = main.main(["check", "-", "--op", "f16_add", "--json", "--no-causes"])
+        status = main(["check", "-", "--op", "f16_add", "--json", "--no-causes"])
     document = json.loads(out.getvalue())
     assert status == 130
     assert (document["interrupted"], document["rows"], document["mismatches"]) == (True, 3, 3)
     monkeypatch.setattr(sys, "stdin", Standard())
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        assert main.main(["check", "-", "--op", "f16_add", "--no-causes"]) == 130
+        assert main(["check", "-", "--op", "f16_add", "--no-causes"]) == 130
     assert out.getvalue().startswith("interrupted")
     assert "3 rows so far" in out.getvalue()
 
@@ -566,7 +566,7 @@ def test_a_bar_on_terminals_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for arguments in (["vectors", "f16_add", "-o", path], ["check", path, "--op", "f16_add"]):
         err = Terminal()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
-            assert main.main(arguments) == 0
+            assert main(arguments) == 0
         assert err.getvalue()
         run = Run(*arguments)
         assert run.err == ""
