@@ -2,7 +2,7 @@
 
 import sys
 
-from softfloat.commands.parser import main
+from softfloat.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

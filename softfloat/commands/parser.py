@@ -7,7 +7,6 @@ reads the output.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 import softfloat
@@ -49,7 +48,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(options.run(options))
 
     return exit_status("softfloat", run, argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -719,7 +719,7 @@ def test_as_a_module():
     done = python("-m", "softfloat", "inspect", "-1e-8", "0x3c00")
     assert done.returncode == 0
     assert without_compiling(done.stderr) == ""
-    assert python("-m", "softfloat.cli", "inspect", "-1e-8", "0x3c00").stdout == done.stdout
+    assert python("-m", "softfloat.commands", "inspect", "-1e-8", "0x3c00").stdout == done.stdout
     assert "positiveNormal" in done.stdout
     assert "negativeZero" in done.stdout
     done = python("-m", "softfloat", "inspect", "one", env={**os.environ, "PYTHONIOENCODING": "ascii"})

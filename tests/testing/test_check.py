@@ -212,7 +212,7 @@ def test_ml_dtypes_casts_of_float64_round_twice() -> None:
 
 
 def test_results_read_off_x86(vectors: Path) -> None:
-    with np.load(files / "x86_hw_small.npz") as archive:
+    with np.load(vectors / "x86_hw_small.npz") as archive:
         data = dict(archive)
     x, mxcsr = data["vcvtps2ph_x"], data["vcvtps2ph_RNE_mxcsr"]
     invalid, overflow, underflow, inexact = (mxcsr >> bit & 1 for bit in (0, 3, 4, 5))
@@ -240,7 +240,7 @@ def test_results_read_off_x86(vectors: Path) -> None:
 
 
 def test_results_read_off_tensor_cores(vectors: Path) -> None:
-    with np.load(files / "tensorcore_hw_400.npz") as archive:
+    with np.load(vectors / "tensorcore_hw_400.npz") as archive:
         data = dict(archive)
     key = next(key for key in data if key.startswith("H100_") and data[key].dtype == np.uint16 and key.endswith("__A"))
     stem = key.removesuffix("A")
@@ -262,7 +262,7 @@ MODES = {"near_even": "near_even", "minMag": "minMag", "min": "min", "max": "max
 @pytest.mark.parametrize("file", ["testfloat_f16_binary", "testfloat_f16_mulAdd", "testfloat_f32", "testfloat_unary"])
 def test_testfloats_own_vectors(vectors: Path, file: str, tmp_path: Path) -> None:
     """Written as the text TestFloat writes, and checked under its names."""
-    with np.load(files / f"{file}.npz") as archive:
+    with np.load(vectors / f"{file}.npz") as archive:
         data = dict(archive)
     functions = sorted({key.partition("__")[0] for key in data})
     assert len(functions) >= 1

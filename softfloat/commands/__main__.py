@@ -1,0 +1,8 @@
+"""`python -m softfloat.commands`: the command line."""
+
+import sys
+
+from softfloat.commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())
