@@ -37,7 +37,8 @@ def wide():
 @pytest.mark.parametrize(
     "name",
     [
-        "display",
+        "display.inspection",
+        "display.tables",
         "experiments.accumulation",
         "experiments.swamping",
         "experiments.overflow",

@@ -613,11 +613,11 @@ def test_a_python_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_command_line_shows_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [str(Path(__file__).parent), *sys.path])
-    run = Run("identify", "--python", "test_identify:broken_device", "--length", "20")
+    run = Run("identify", "--python", "test_identification:broken_device", "--length", "20")
     assert run.status == 1
     assert "none fits" in run.out
     assert "nearest: tensor_core('H100'" in run.out.replace("\n", " ").replace("  ", " ")
-    document = Run("identify", "--python", "test_identify:broken_device", "--length", "20", "--json").document
+    document = Run("identify", "--python", "test_identification:broken_device", "--length", "20", "--json").document
     assert document["verdict"] == "none fits"
     assert document["nearest"][0]["wrong"] > 0
 

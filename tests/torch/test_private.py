@@ -23,8 +23,8 @@ FOLDER = Path(package.__file__).parent
 
 
 def test_private_names_live_in_one_module() -> None:
-    for path in FOLDER.glob("*.py"):
-        if path.name == "_private.py":
+    for path in FOLDER.rglob("*.py"):
+        if path.name == "private.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
