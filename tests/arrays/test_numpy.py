@@ -637,6 +637,9 @@ def test_methods_of_ufuncs(data: st.DataObject) -> None:
         first = silently(lambda: x + np.float16(0)) if ufunc is np.add else x
         compare(ufunc.accumulate(a, axis=axis), silently(lambda u=ufunc, f=first: u.accumulate(f, axis=axis)))
         compare(ufunc.outer(a, a), silently(lambda u=ufunc: u.outer(x, x)))
+    powers = data.draw(npst.arrays(np.int32, 3, elements=st.integers(-30, 30)))
+    compare(np.ldexp.outer(a, powers), silently(lambda: np.ldexp.outer(x, powers)))
+    compare(np.multiply.outer(a, [0.5, 3.0]), silently(lambda: np.multiply.outer(x, np.array([0.5, 3.0], np.float16))))
     count = data.draw(st.integers(0, 8))
     places = data.draw(npst.arrays(np.int64, count, elements=st.integers(-len(x), len(x) - 1)))
     values = data.draw(halves((count, *x.shape[1:])))

@@ -156,3 +156,11 @@ def test_errors_name_the_argument() -> None:
 def test_edges_of_a_format_of_two_codes() -> None:
     fmt = Format("two", exponent_bits=1, mantissa_bits=0, bias=0, nan="fn", signed=False, zero=False, subnormals=False)
     assert distributions.edges(fmt).tolist() == [0, 1]
+
+
+def test_numbers_of_an_unsigned_format_and_of_a_signed_one() -> None:
+    """Drawn numbers are made positive for formats that have no others, and for them alone."""
+    (unsigned,) = distributions.draw("float8_e8m0fnu", "normal", 1000, 1)
+    assert not bits.isnan(unsigned, "float8_e8m0fnu").any()
+    (signed,) = distributions.draw("float16", "normal", 1000, 1)
+    assert 300 < bits.signbit(signed, "float16").sum() < 700
