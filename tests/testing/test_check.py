@@ -145,6 +145,20 @@ def test_devices_with_a_known_mistake_are_caught_and_told_its_name(name: str) ->
     assert unnoticed <= harmless
 
 
+def test_which_mistakes_are_known_of_an_addition() -> None:
+    """The tests of mistakes ask for the names that there are; one that is gone would not be missed."""
+    modes = ("toward_zero", "nearest_away", "toward_positive", "toward_negative", "to_odd")
+    wanted = {f"rounding {mode}" for mode in modes}
+    wanted |= {"daz", "ftz", "daz and ftz", "ftz without sign", "overflow saturate", "overflow nan", "tininess before"}
+    wanted |= {f"nan {policy}" for policy in ("riscv", "x86", "x86_fma3", "arm", "ipu", "nvidia")}
+    wanted |= {"no flags", *(f"no {flag.name}" for flag in Flags), "UNDERFLOW when exact", "OVERFLOW alone"}
+    wanted |= {f"double rounding through {wide}" for wide in ("tfloat32", "float32", "float64")}
+    wanted |= {"double rounding of subnormals", "no negative zero"}
+    wanted |= {"no sticky bit, 1 guard bit", "no sticky bit, 2 guard bits", "no sticky bit, 3 guard bits"}
+    wanted |= {"computes sub", "computes mul", "computes div", "operands swapped", "bytes reversed", "first operand"}
+    assert {cause.name for cause in causes_of(ADD)} == wanted
+
+
 def test_two_mistakes_at_once() -> None:
     operands, (_, flags) = right_rows(ADD)
     truncated, _ = ADD.under(rounding="toward_zero").run(operands)
