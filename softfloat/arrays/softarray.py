@@ -840,7 +840,12 @@ def _reader() -> tuple[str, str]:
             package = top
         elif top not in ("numpy", "numpy.ma"):  # which may stand between
             break
-        if not name.startswith("_") and name in frame.f_globals and "._lib." not in module:
+        if "._lib." in module:  # SciPy's decorators, which read for the function f that they wrap
+            wrapped = frame.f_locals.get("f")
+            module, name = getattr(wrapped, "__module__", module), getattr(wrapped, "__name__", "_")
+        elif name not in frame.f_globals:
+            name = "_"
+        if not name.startswith("_"):
             home = "numpy" if hasattr(np, name) and top == "numpy" else module
             function = ".".join([*(part for part in home.split(".") if not part.startswith("_")), name])
         frame = frame.f_back

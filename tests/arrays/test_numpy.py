@@ -177,6 +177,7 @@ def test_refusals_name_the_function() -> None:
     linalg, special = pytest.importorskip("scipy.linalg"), pytest.importorskip("scipy.special")
     for name, call in {
         "scipy.linalg.solve": lambda: linalg.solve(x, x),
+        "scipy.linalg.lu_factor": lambda: linalg.lu_factor(x),
         "scipy.special.logsumexp": lambda: special.logsumexp(x),
         "erf": lambda: special.erf(x),
         "numpy.fft.fft": lambda: np.fft.fft(x),
