@@ -20,6 +20,7 @@ CHECKOUT = Path(__file__).parent.parent
 
 FLOORS = """
 kernels
+progress
 status markup files
 formats
 environments

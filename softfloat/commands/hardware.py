@@ -15,6 +15,7 @@ from softfloat.commands.arguments import positive, seed
 from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, one_line, print_json
 from softfloat.formats import ROSTER, Format
 from softfloat.markup import grouped
+from softfloat.progress import bars, is_watched, status_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -166,27 +167,18 @@ def _listed(row: Any) -> dict[str, Any]:
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on standard error, if that is a terminal: one line for the instruction at work."""
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:<32}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with bars("{task.description:<32}", "bar", "{task.percentage:>3.0f}%", "remaining") as shown:
         tasks: dict[str, Any] = {}
 
         def update(what: str, done: int, total: int) -> None:
             for known in [x for x in tasks if x != what]:
-                bar.remove_task(tasks.pop(known))
+                shown.remove_task(tasks.pop(known))
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
+                tasks[what] = shown.add_task(what, total=total)
+            shown.update(tasks[what], completed=done)
 
         yield update
 
@@ -272,7 +264,7 @@ def _identify(options: argparse.Namespace) -> int:
         raise CommandError("one of COMMAND, --python and --preset must say what to identify")
     try:
         unit, formats, partials, output = _unit(options)
-        with _status() as progress:
+        with status_line() as progress:
             found = identify(
                 unit,
                 formats,
@@ -292,18 +284,6 @@ def _identify(options: argparse.Namespace) -> int:
         screen = console()
         screen.print(render_identification(found, screen.width))
     return 0 if found.fits else FAILED
-
-
-@contextlib.contextmanager
-def _status() -> Iterator[Callable[[str], None] | None]:
-    """The step at work on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-        yield status.update
 
 
 def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:

@@ -8,7 +8,6 @@ True
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from softfloat.environments import Environment, Overflow, as_member
 from softfloat.examples.data import load
 from softfloat.examples.models import TwoConvolutions
 from softfloat.formats import float16, float32
+from softfloat.progress import bars, is_watched
 from softfloat.torch import GradScaler, emulate
 
 if TYPE_CHECKING:
@@ -74,14 +74,13 @@ def _check_choice(name: str, value: Any, accepted: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
 
 
-def _shown(steps: Iterable[Any], total: int, title: str) -> Iterable[Any]:
+def _shown(steps: Iterable[Any], total: int, title: str) -> Iterator[Any]:
     """With a bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        return steps
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(steps, title, total, console=Console(stderr=True), transient=True)
+    if not is_watched():
+        yield from steps
+        return
+    with bars() as shown:
+        yield from shown.track(steps, total, description=title)
 
 
 # -- a network -------------------------------------------------------------------------------------------------------
