@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).parent.parent
 
 FLOORS = """
 kernels
-progress
+checks progress
 status markup files
 formats
 environments

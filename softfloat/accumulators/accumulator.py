@@ -46,8 +46,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
+from softfloat.checks import check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
@@ -96,7 +95,8 @@ class Stage:
             settle("overflow", as_member(Overflow, self.overflow, "overflow"))
         if self.tininess is not None:
             settle("tininess", as_member(Tininess, self.tininess, "tininess"))
-        _switches(self, "daz", "ftz")
+        check_switch("daz", self.daz, optional=True)
+        check_switch("ftz", self.ftz, optional=True)
         if not self.format.zero:
             raise ValueError(f"format must have a zero for sums to start from, and {self.format} has none")
 
@@ -229,7 +229,7 @@ class Accumulator:
         if self.unpacked is not None:
             settle("unpacked", check_format(self.unpacked, "unpacked"))
         check_kind("tree", self.tree, bool)
-        _switches(self, "daz")
+        check_switch("daz", self.daz, optional=True)
         settle("inputs", tuple(check_format(x, "inputs") for x in self.inputs))
         check_whole("block", self.block, 0)
         check_whole("store_every", self.store_every, 1)
@@ -352,27 +352,6 @@ class Accumulator:
             parts.append(f"their sums added to {level.running}{sections}{stored}")
         parts.append(f"c and partials {self.partials}")
         return f"{self.name}: {'; '.join(parts)}"
-
-
-def check_kind(name: str, value: Any, kind: Any, optional: bool = False) -> None:
-    if not isinstance(value, kind) and not (optional and value is None):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        accepted = " or ".join(x.__name__ for x in kinds) + (" or None" if optional else "")
-        raise TypeError(f"{name} must be {accepted}, got {value!r}")
-
-
-def _switches(owner: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if value is not None and not isinstance(value, bool):
-            raise TypeError(f"{name} must be True, False or None, got {value!r}")
-
-
-def check_whole(name: str, value: Any, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < low:
-        raise ValueError(f"{name} must be at least {low}, got {value}")
 
 
 # -- presets ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, check_kind, check_whole, preset
+from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.checks import check_choice, check_kind, check_switch, check_whole
 from softfloat.environments import as_rounding
 from softfloat.formats import ROSTER, Format, check_format, float16, float32
 from softfloat.kernels.spec import Overflow, Rounding
@@ -185,13 +186,11 @@ def _ipu(
         raise ValueError(
             f"partials must be {' or '.join(repr(x.name) for x in path.partials)} for {operand.name} inputs, got {memory.name!r}"
         )
-    if mode not in IPU_MODES:
-        raise ValueError(f"mode must be one of {', '.join(map(repr, IPU_MODES))}, got {mode!r}")
+    check_choice("mode", mode, IPU_MODES)
     direction = as_rounding(rounding)
     if direction not in (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO):
         raise ValueError(f"rounding must be 'nearest_even' or 'toward_zero', got {rounding!r}")
-    if not isinstance(stochastic, bool):
-        raise TypeError(f"stochastic must be True or False, got {stochastic!r}")
+    check_switch("stochastic", stochastic)
     group = path.group if unit == "amp" else path.block * window
     out = (
         check_format(out_format, "out_format")

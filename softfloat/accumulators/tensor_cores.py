@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.checks import check_choice
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding
 
@@ -92,8 +93,7 @@ def tensor_core(
     Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
     """
     known = sorted({row.architecture for row in TENSOR_CORES} | set(SAME_AS))
-    if arch not in known:
-        raise ValueError(f"arch must be one of {', '.join(map(repr, known))}, got {arch!r}")
+    check_choice("arch", arch, known)
     fmt, out = check_format(input, "input"), check_format(output, "output")
     family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name
     rows = [row for row in TENSOR_CORES if row.architecture == SAME_AS.get(arch, arch)]

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-import numpy as np
-
+from softfloat.checks import check_count
 from softfloat.progress import bars, is_watched
 
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
@@ -63,9 +62,7 @@ def set_num_threads(count: int) -> None:
     ValueError
         If `count` is not a positive integer.
     """
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise ValueError(f"count must be a positive integer, got {count!r}")
-    _workers.resize(int(count))
+    _workers.resize(check_count("count", count))
 
 
 def share(size: int, work: Callable[[int, int], int]) -> int:

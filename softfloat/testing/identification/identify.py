@@ -42,6 +42,7 @@ from softfloat.accumulators import (
 )
 from softfloat.accumulators.ipu import IPU_MODES
 from softfloat.accumulators.tensor_cores import SAME_AS
+from softfloat.checks import check_choice, check_count, check_integer, check_seed
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.testing.identification.probes import (
@@ -467,21 +468,16 @@ def identify(
         raise TypeError(f"unit must be callable as unit(a, b, c), got {unit!r}")
     pair, memory = pair_of(formats), check_format(partials, "partials")
     target = memory if output is None else check_format(output, "output")
-    if isinstance(length, bool) or not isinstance(length, (int, np.integer)):
-        raise TypeError(f"length must be an integer, got {length!r}")
+    length = check_integer("length", length)
     if not 2 <= length <= LONGEST:
         raise ValueError(f"length must be from 2 to {LONGEST}, got {length}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be an integer from 0 to 2^64 - 1, got {seed!r}")
-    if isinstance(random_rows, bool) or not isinstance(random_rows, (int, np.integer)) or random_rows < 1:
-        raise ValueError(f"random_rows must be a positive integer, got {random_rows!r}")
-    if nan not in NAN_MODES:
-        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_MODES))}, got {nan!r}")
+    seed, random_rows = check_seed("seed", seed), check_count("random_rows", random_rows)
+    check_choice("nan", nan, NAN_MODES)
     for name, fmt in (("formats", pair[0]), ("formats", pair[1]), ("partials", memory), ("output", target)):
         if not (fmt.zero and fmt.signed):
             raise ValueError(f"{name} must have a sign and a zero, and {fmt.name} has not")
     say = progress or (lambda _: None)
-    asked = Asked(unit, pair, memory, target, int(length))
+    asked = Asked(unit, pair, memory, target, length)
     found = Measurement(asked)
     say("probes")
     found.measure()
@@ -489,7 +485,7 @@ def identify(
     found.conclude()
     random = np.random.default_rng([seed, length])
     say("random rows")
-    each = -(-int(random_rows) // len(FAMILIES))
+    each = -(-random_rows // len(FAMILIES))
     drawn = [draw_rows(x, each, pair, memory, target, asked.length, random) for x in FAMILIES]
     a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
     answers = asked(a, b, c)
