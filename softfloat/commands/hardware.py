@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import softfloat
 from softfloat.commands.arguments import positive, seed
-from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, one_line, print_json
+from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, grid, one_line, print_json
 from softfloat.formats import ROSTER, Format
 from softfloat.markup import grouped
 from softfloat.progress import bars, is_watched, status_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+    from rich.text import Text
 
     from softfloat.testing.hardware.model import Features, Outcome
     from softfloat.testing.identification.identify import Identification, Unit
@@ -95,18 +95,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _grid(headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[int] = ()) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    for index, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=index in whole)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 # -- softfloat hardware ----------------------------------------------------------------------------------------------
 
 
@@ -122,7 +110,7 @@ def _hardware(options: argparse.Namespace) -> int:
             print_json({"version": softfloat.__version__, "features": have, "instructions": [_listed(x) for x in rows]})
         else:
             cells = [[x.name, ", ".join(x.extensions), x.model, x.source] for x in rows]
-            console().print(_grid(["instruction", "needs", "model", "source"], cells, whole=[0]))
+            console().print(grid(["instruction", "needs", "model", "source"], cells, whole=[0], gap=1))
         return 0
     outcomes: list[Outcome] = []
     interrupted = False
@@ -207,7 +195,7 @@ def render_outcomes(have: Features, outcomes: Sequence[Outcome], interrupted: bo
         rows += [_outcome_row([x], x.mode) for x in ours]
     if rows:
         headings = ["instruction", "rounding", "operands", "wrong", "flags", "", "M/s"]
-        parts += [_grid(headings, rows, whole=[0, 1, 2, 5]), Text()]
+        parts += [grid(headings, rows, whole=[0, 1, 2, 5], gap=1), Text()]
     others = [x for x in outcomes if x not in checked]
     for status, reason in dict.fromkeys((x.status, x.reason) for x in others):
         alike_names = ", ".join(x.instruction for x in others if (x.status, x.reason) == (status, reason))
@@ -346,8 +334,10 @@ def _properties(found: Identification, width: int) -> RenderableType:
     from rich.text import Text
 
     if width >= 110:
-        rows = [[x.name, Text(x.value, "bold"), Text(x.evidence, "dim")] for x in found.properties]
-        return _grid(["property", "value", "seen in"], rows, whole=[0])
+        rows: list[list[str | Text]] = [
+            [x.name, Text(x.value, "bold"), Text(x.evidence, "dim")] for x in found.properties
+        ]
+        return grid(["property", "value", "seen in"], rows, whole=[0], gap=1)
     lines: list[RenderableType] = []
     for x in found.properties:
         lines.append(Text.assemble(f"{x.name}: ", (x.value, "bold")))

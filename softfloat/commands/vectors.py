@@ -16,7 +16,7 @@ from softfloat.environments import Environment, InfiniteInput, Overflow, Roundin
 from softfloat.files import replacing
 from softfloat.formats import ROSTER
 from softfloat.kernels.spec import NAN_POLICIES
-from softfloat.markup import grouped
+from softfloat.markup import grouped, plain_table
 from softfloat.progress import bar
 from softfloat.testing.vectors.operations import OPERATIONS, Case, as_rounding_mode, resolve
 
@@ -270,14 +270,8 @@ def render_report(report: Report, file: str = "") -> RenderableType:
     return Group(*parts)
 
 
-def _grid() -> Table:
-    from rich.table import Table
-
-    return Table.grid(padding=(0, 2, 0, 0))
-
-
 def _summary(report: Report) -> RenderableType:
-    table = _grid()
+    table = plain_table()
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", style="dim", no_wrap=True)
@@ -329,7 +323,7 @@ def _shown(report: Report) -> list[RenderableType]:
     for found in report.first:
         steps = "" if found.ulps is None else f", {grouped(found.ulps)} apart"
         parts.append(Text(f"line {found.line}: {found.kind}{steps}", "bold"))
-        table = _grid()
+        table = plain_table()
         for style in ("dim", "", "", ""):
             table.add_column(style=style, overflow="fold")
 
