@@ -363,7 +363,7 @@ def _boxes(shape: tuple[int, ...], most: int) -> Iterator[tuple[slice, ...]]:
 
 
 def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
-    """A grid in pieces: windows as rows, or `swapped` as columns."""
+    """A grid in pieces, with windows as rows; as columns if `swapped`."""
     length, columns = grid.matrix.shape
     index = grid.first
     for box in _boxes(grid.windows.shape[:3], PIECE // max(length, 1)):
@@ -383,7 +383,7 @@ def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
 def _contract(
     contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], axes: str, wanted: str, operands: list[Operand]
 ) -> Any:
-    """All grids of a call; those that have few columns swapped, as the loops take many columns at a time.
+    """All grids of a call. The loops take many columns at a time: grids of few columns and more rows are transposed.
 
     Outputs are numbered in the order of the axes `wanted`; the array returned has a shape in the order `axes`.
     """

@@ -321,6 +321,8 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
     if add_up or saturate:
         high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
-    low = min(*lows, *(x.emax - x.mantissa_bits for x in formats))  # a sum may become the largest number
+    low = min(
+        *lows, *(x.emax - x.mantissa_bits for x in formats)
+    )  # an overflow may give the largest number: its last bit
     grids: Codes = floor.grids(low, high)
     return grids

@@ -239,7 +239,7 @@ def stochastic_sums(rows: Sequence[SumError]) -> Figure:
 
 
 PLOTS = ("running-sums.png", "dot-swamping.png", "chunking.png", "block-fma.png", "stochastic-sums.png")
-"""Names of the files that `report_figures` is for."""
+"""Names of files, one for each figure of `report_figures`."""
 
 
 def report_figures(report: Report) -> dict[str, Figure]:
