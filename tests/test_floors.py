@@ -39,7 +39,7 @@ INSIDE = {
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options tiling | products",
-    "bits": "arithmetic functions sums | comparisons convolutions numbers | codes",
+    "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training underflow | swamping | claims random_bits | figures",

@@ -1,5 +1,7 @@
 """NumPy's ufuncs on SoftArrays: one table from ufunc to what computes it on codes, and one way to call, reduce and accumulate.
 
+Ufuncs that are functions of `softfloat.bits` come from its table of operations, `bits.operations`; the others stand here.
+
 Results in the array's format are correctly rounded under the environment in force, flags go to its status, and a trap
 names the ufunc and the index.
 """
@@ -26,6 +28,7 @@ from softfloat.arrays.softarray import (
     straight,
     wrapped,
 )
+from softfloat.bits.operations import ELEMENTWISE, Operation
 from softfloat.engine import Codes
 from softfloat.environments import Rounding
 from softfloat.formats import Format
@@ -118,10 +121,6 @@ def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:
     if not np.any(nan):
         return np.asarray(result).astype(fmt.dtype)
     return np.where(nan, evaluated(name, bits.maximum, x, x, fmt), result).astype(fmt.dtype)
-
-
-def _absolute(x: Codes, fmt: Format) -> Any:
-    return bits.abs(x, fmt)
 
 
 def _positive(x: Codes, fmt: Format) -> Any:
@@ -220,72 +219,30 @@ def _vecmat(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
 
 TRUNC = integral(Rounding.TOWARD_ZERO, False)
 
+
+def _entry(row: Operation) -> Entry:
+    """How a ufunc runs that is a function of `softfloat.bits`."""
+    function = getattr(bits, row.name)
+    if not row.flags:
+        return on_codes(function, (CODES if row.result == "float" else OTHER,))
+    return compared(function) if row.result == "bool" else rounded(function)
+
+
+ENTRIES |= {getattr(np, name): _entry(row) for row in ELEMENTWISE.values() for name in row.numpy}
 ENTRIES |= {
-    np.add: rounded(bits.add),
-    np.subtract: rounded(bits.sub),
-    np.multiply: rounded(bits.mul),
-    np.divide: rounded(bits.div),
-    np.floor_divide: rounded(bits.floor_divide),
-    np.remainder: rounded(bits.modulo),
-    np.fmod: rounded(bits.fmod),
-    np.power: rounded(bits.pow),
-    np.hypot: rounded(bits.hypot),
-    np.arctan2: rounded(bits.atan2),
-    np.logaddexp: rounded(bits.logaddexp),
-    np.logaddexp2: rounded(bits.logaddexp2),
-    np.sqrt: rounded(bits.sqrt),
     np.square: Entry(_square, writes=True),
     np.reciprocal: Entry(_reciprocal, writes=True),
-    np.exp: rounded(bits.exp),
-    np.exp2: rounded(bits.exp2),
-    np.expm1: rounded(bits.expm1),
-    np.log: rounded(bits.log),
-    np.log2: rounded(bits.log2),
-    np.log10: rounded(bits.log10),
-    np.log1p: rounded(bits.log1p),
-    np.sin: rounded(bits.sin),
-    np.cos: rounded(bits.cos),
-    np.tan: rounded(bits.tan),
-    np.arcsin: rounded(bits.asin),
-    np.arccos: rounded(bits.acos),
-    np.arctan: rounded(bits.atan),
-    np.sinh: rounded(bits.sinh),
-    np.cosh: rounded(bits.cosh),
-    np.tanh: rounded(bits.tanh),
-    np.arcsinh: rounded(bits.asinh),
-    np.arccosh: rounded(bits.acosh),
-    np.arctanh: rounded(bits.atanh),
-    np.cbrt: rounded(bits.cbrt),
-    np.degrees: rounded(bits.degrees),
-    np.rad2deg: rounded(bits.degrees),
-    np.radians: rounded(bits.radians),
-    np.deg2rad: rounded(bits.radians),
     np.rint: integral(Rounding.NEAREST_EVEN, True),
     np.floor: integral(Rounding.TOWARD_NEGATIVE, False),
     np.ceil: integral(Rounding.TOWARD_POSITIVE, False),
     np.trunc: TRUNC,
-    np.maximum: rounded(bits.maximum),
-    np.minimum: rounded(bits.minimum),
-    np.fmax: rounded(bits.maximum_number),
-    np.fmin: rounded(bits.minimum_number),
-    np.negative: on_codes(bits.negative),
     np.positive: on_codes(_positive),
     np.conjugate: on_codes(_positive),
-    np.absolute: on_codes(_absolute),
-    np.fabs: on_codes(_absolute),
-    np.copysign: on_codes(bits.copysign),
     np.sign: Entry(_sign),
     np.heaviside: Entry(_heaviside),
     np.nextafter: Entry(_nextafter),
     np.spacing: Entry(_spacing),
-    np.isnan: on_codes(bits.isnan, (OTHER,)),
-    np.isinf: on_codes(bits.isinf, (OTHER,)),
-    np.isfinite: on_codes(bits.isfinite, (OTHER,)),
-    np.signbit: on_codes(bits.signbit, (OTHER,)),
-    np.equal: compared(bits.eq),
     np.not_equal: compared(bits.eq, negated=True),
-    np.less: compared(bits.lt),
-    np.less_equal: compared(bits.le),
     np.greater: compared(bits.lt, swapped=True),
     np.greater_equal: compared(bits.le, swapped=True),
     np.logical_and: logical(np.logical_and),
@@ -296,19 +253,16 @@ ENTRIES |= {
     np.modf: Entry(_modf, (CODES, CODES)),
     np.divmod: Entry(_divmod, (CODES, CODES)),
     np.ldexp: Entry(_ldexp, integers=frozenset({1})),
-    np.matmul: Entry(_product),
-    np.vecdot: Entry(_dots),
 }
+
+PRODUCTS: dict[np.ufunc, Entry] = {np.matmul: Entry(_product), np.vecdot: Entry(_dots)}
 for _name, _compute in (("matvec", _matvec), ("vecmat", _vecmat)):
     if hasattr(np, _name):  # NumPy 2.2
-        ENTRIES[getattr(np, _name)] = Entry(_compute)
+        PRODUCTS[getattr(np, _name)] = Entry(_compute)
+ENTRIES |= PRODUCTS
 
 STRAIGHT: dict[Any, str] = {np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div"}
 """Ufuncs that small arrays of one format do without the ways around."""
-
-ELEMENTWISE = (
-    frozenset(ENTRIES) - {np.matmul, np.vecdot} - {getattr(np, n) for n in ("matvec", "vecmat") if hasattr(np, n)}
-)
 
 
 # -- calling ---------------------------------------------------------------------------------------------------------
@@ -410,7 +364,7 @@ def _placed(entry: Entry, outs: Sequence[Any], fmt: Format, results: Sequence[An
 def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, fmt: Format) -> Any:
     """A call where a mask holds: nothing is computed, and no flag raised, elsewhere; without `out`, code 0 stands there."""
     entry, name = ENTRIES[ufunc], ufunc.__name__
-    if ufunc not in ELEMENTWISE:
+    if ufunc in PRODUCTS:
         raise TypeError(f"numpy.{name} takes no where=")
     mask = functions.truth(where)
     shapes = [np.shape(x) for x in [*codes, mask, *(x for x in outs if x is not None)]]
@@ -450,7 +404,7 @@ REDUCTIONS: dict[np.ufunc, Any] = {
 def _steps(ufunc: np.ufunc, array: Any, method: str) -> Callable[[Codes, Codes], Codes]:
     """What a ufunc makes of two numbers, for methods that apply it again and again."""
     entry = ENTRIES[ufunc]
-    if ufunc not in ELEMENTWISE or ufunc.nin != 2 or entry.results != (CODES,) or entry.integers:
+    if ufunc in PRODUCTS or ufunc.nin != 2 or entry.results != (CODES,) or entry.integers:
         raise TypeError(f"numpy.{ufunc.__name__}.{method} is not supported for SoftArray")
     if not isinstance(array, SoftArray):
         raise TypeError(f"numpy.{ufunc.__name__}.{method} of {type(array).__name__} takes no SoftArray")
@@ -514,7 +468,7 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
-    if ufunc not in ELEMENTWISE or ufunc.nin != 2:
+    if ufunc in PRODUCTS or ufunc.nin != 2:
         raise TypeError(f"numpy.{ufunc.__name__}.outer is not supported for SoftArray")
     fmt = common_format([a, b], f"{ufunc.__name__}.outer")
     x = wrapped(coerced(a, fmt, ufunc.__name__, 0), fmt)
@@ -529,7 +483,7 @@ def _unravelled(index: tuple[int, ...], places: Codes, shape: tuple[int, ...]) -
 def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
     """An operation in place at some elements, those named more than once in turn."""
     entry = ENTRIES[ufunc]
-    if ufunc not in ELEMENTWISE or entry.results != (CODES,) or entry.integers or not isinstance(array, SoftArray):
+    if ufunc in PRODUCTS or entry.results != (CODES,) or entry.integers or not isinstance(array, SoftArray):
         raise TypeError(f"numpy.{ufunc.__name__}.at is not supported for {type(array).__name__}")
     fmt, name = array.format, f"{ufunc.__name__}.at"
     places = np.arange(array.size).reshape(array.shape)[indices]

@@ -34,136 +34,20 @@ range.
 ('0x3c00', <Flags.INEXACT: 1>)
 """
 
-from softfloat.bits.arithmetic import add, div, fma, mul, remainder, round_to_integral, sqrt, sub
-from softfloat.bits.codes import (
-    CLASSES,
-    abs,
-    classify,
-    copysign,
-    isfinite,
-    isinf,
-    isnan,
-    isnormal,
-    issnan,
-    issubnormal,
-    iszero,
-    negative,
-    next_down,
-    next_up,
-    signbit,
-)
-from softfloat.bits.comparisons import eq, le, lt, maximum, maximum_number, minimum, minimum_number
-from softfloat.bits.convolutions import conv1d, conv2d, conv2d_input_gradient, conv2d_weight_gradient
-from softfloat.bits.functions import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cbrt,
-    cos,
-    cosh,
-    degrees,
-    exp,
-    exp2,
-    exp10,
-    expm1,
-    floor_divide,
-    fmod,
-    hypot,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logaddexp2,
-    modulo,
-    pow,
-    radians,
-    sin,
-    sinh,
-    tan,
-    tanh,
-)
-from softfloat.bits.numbers import convert, decode, encode, random_bits, to_integer
-from softfloat.bits.sums import Counts, cumsum, matmul, sum, vecdot
+from softfloat.bits import arithmetic, codes, comparisons, convolutions, functions, numbers, sums
+from softfloat.bits.arithmetic import *
+from softfloat.bits.codes import *
+from softfloat.bits.comparisons import *
+from softfloat.bits.convolutions import *
+from softfloat.bits.functions import *
+from softfloat.bits.numbers import *
+from softfloat.bits.sums import *
 
-__all__ = [
-    "CLASSES",
-    "Counts",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "classify",
-    "conv1d",
-    "conv2d",
-    "conv2d_input_gradient",
-    "conv2d_weight_gradient",
-    "convert",
-    "copysign",
-    "cos",
-    "cosh",
-    "cumsum",
-    "decode",
-    "degrees",
-    "div",
-    "encode",
-    "eq",
-    "exp",
-    "exp2",
-    "exp10",
-    "expm1",
-    "floor_divide",
-    "fma",
-    "fmod",
-    "hypot",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isnormal",
-    "issnan",
-    "issubnormal",
-    "iszero",
-    "le",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "lt",
-    "matmul",
-    "maximum",
-    "maximum_number",
-    "minimum",
-    "minimum_number",
-    "modulo",
-    "mul",
-    "negative",
-    "next_down",
-    "next_up",
-    "pow",
-    "radians",
-    "random_bits",
-    "remainder",
-    "round_to_integral",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "sub",
-    "sum",
-    "tan",
-    "tanh",
-    "to_integer",
-    "vecdot",
-]
+__all__: list[str] = []
+__all__ += arithmetic.__all__
+__all__ += codes.__all__
+__all__ += comparisons.__all__
+__all__ += convolutions.__all__
+__all__ += functions.__all__
+__all__ += numbers.__all__
+__all__ += sums.__all__

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.bits.operations import ELEMENTWISE
 from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.markup import grouped
@@ -306,6 +307,10 @@ def significant_bits(x: float) -> int:
 # -- errors of functions ---------------------------------------------------------------------------------------------
 
 
+NEVER_ONE = {"tanh", "expm1"}
+"""Operations whose results come as close to 1 or -1 as one likes."""
+
+
 def _references() -> dict[str, Callable[[Any], Any]]:
     """Exact functions of mpmath numbers by the names that NumPy and `softfloat.bits` have for them."""
     import mpmath as mp
@@ -319,22 +324,21 @@ def _references() -> dict[str, Callable[[Any], Any]]:
 
         return value
 
-    names = "exp log log1p sqrt sin cos tan asin acos atan sinh cosh asinh acosh atanh"
-    return {name: getattr(mp, name) for name in names.split()} | {
+    return {
         "exp2": lambda x: mp.power(2, x),
         "exp10": lambda x: mp.power(10, x),
         "log2": lambda x: mp.log(x, 2),
         "log10": lambda x: mp.log(x, 10),
         "rsqrt": lambda x: 1 / mp.sqrt(x),
         "reciprocal": lambda x: 1 / x,
-        "tanh": short(mp.tanh),
         "erf": short(mp.erf),
-        "expm1": short(mp.expm1),
         "sigmoid": short(lambda x: 1 / (1 + mp.exp(-x))),
         "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
-        "degrees": mp.degrees,
-        "radians": mp.radians,
         "square": lambda x: x * x,
+    } | {
+        row.name: short(getattr(mp, row.mpmath)) if row.name in NEVER_ONE else getattr(mp, row.mpmath)
+        for row in ELEMENTWISE.values()
+        if row.mpmath
     }
 
 

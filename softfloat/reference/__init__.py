@@ -14,113 +14,22 @@ invalid. Every function takes the settings of `Options` as keywords.
 ['0xfc00', '0x8']
 """
 
-from softfloat.reference.arithmetic import add, div, floor_divide, fma, fmod, modulo, mul, remainder, sqrt, sub
-from softfloat.reference.comparisons import (
-    classify,
-    eq,
-    eq_signalling,
-    le,
-    le_signalling,
-    lt,
-    lt_signalling,
-    maximum,
-    maximum_number,
-    minimum,
-    minimum_number,
-)
-from softfloat.reference.conversions import convert, encode, round_to_integral, to_integer
-from softfloat.reference.functions import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cbrt,
-    cos,
-    cosh,
-    degrees,
-    exp,
-    exp2,
-    exp10,
-    expm1,
-    hypot,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logaddexp2,
-    pow,
-    radians,
-    sin,
-    sinh,
-    tan,
-    tanh,
-)
-from softfloat.reference.rounding import round_exact
-from softfloat.reference.values import Kind, Options, Value, by_name, decode
+from softfloat.reference import arithmetic, comparisons, conversions, functions, rounding, values
+from softfloat.reference.arithmetic import *
+from softfloat.reference.comparisons import *
+from softfloat.reference.conversions import *
+from softfloat.reference.functions import *
+from softfloat.reference.rounding import *
+from softfloat.reference.values import *
 
-__all__ = [
-    "Kind",
-    "Options",
-    "Value",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "classify",
-    "convert",
-    "cos",
-    "cosh",
-    "decode",
-    "degrees",
-    "div",
-    "encode",
-    "eq",
-    "eq_signalling",
-    "exp",
-    "exp2",
-    "exp10",
-    "expm1",
-    "floor_divide",
-    "fma",
-    "fmod",
-    "hypot",
-    "le",
-    "le_signalling",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "lt",
-    "lt_signalling",
-    "maximum",
-    "maximum_number",
-    "minimum",
-    "minimum_number",
-    "modulo",
-    "mul",
-    "pow",
-    "radians",
-    "remainder",
-    "round_exact",
-    "round_to_integral",
-    "sin",
-    "sinh",
-    "sqrt",
-    "sub",
-    "tan",
-    "tanh",
-    "to_integer",
-]
+__all__: list[str] = []
+__all__ += arithmetic.__all__
+__all__ += comparisons.__all__
+__all__ += conversions.__all__
+__all__ += functions.__all__
+__all__ += rounding.__all__
+__all__ += values.__all__
 
-globals().update({name: by_name(globals()[name]) for name in __all__ if name not in ("Kind", "Options", "Value")})
+globals().update(
+    {name: values.by_name(globals()[name]) for name in __all__ if name not in ("Kind", "Options", "Value")}
+)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import mpmath
 
@@ -201,91 +201,84 @@ POLE_DOWN: Exact = (Value(Kind.INFINITE, True), DIVBYZERO)
 HALF_TURN = _settled(lambda: +mpmath.pi)
 
 
-class Analytic(NamedTuple):
-    """A function of one operand: its value, its values at infinities, its domain and poles, whether it keeps a zero's sign."""
-
-    summary: str
-    value: Callable[[Fraction], Fraction]
-    infinite: Special
-    low: float = -math.inf
-    high: float = math.inf
-    poles: dict[int, Exact] = {}  # noqa: RUF012 -- an empty one, never written
-    odd_zero: bool = False
-
-
+NO_POLES: dict[int, Exact] = {}
 ODD_POLES = {-1: POLE_DOWN, 1: POLE_UP}
 WHOLE = _at_infinity(DOWN, UP)
 NOWHERE = _at_infinity(UNDEFINED, UNDEFINED)
 EXPONENTIAL = _at_infinity(ZERO, UP)
 LOGARITHM = _at_infinity(UNDEFINED, UP)
 
-ANALYTIC = {
-    "exp": Analytic("e^a", _exp, EXPONENTIAL),
-    "exp2": Analytic("2^a", _exp2, EXPONENTIAL),
-    "exp10": Analytic("10^a", _exp10, EXPONENTIAL),
-    "expm1": Analytic("e^a - 1", _expm1, _at_infinity(exactly(-1), UP), odd_zero=True),
-    "log": Analytic("The natural logarithm", _irrational(mpmath.log, Fraction(1)), LOGARITHM, 0, poles={0: POLE_DOWN}),
-    "log2": Analytic("The binary logarithm", _log2, LOGARITHM, 0, poles={0: POLE_DOWN}),
-    "log10": Analytic("The decimal logarithm", _log10, LOGARITHM, 0, poles={0: POLE_DOWN}),
-    "log1p": Analytic("log(1 + a)", _irrational(mpmath.log1p), LOGARITHM, -1, poles={-1: POLE_DOWN}, odd_zero=True),
-    "sin": Analytic("The sine", _irrational(mpmath.sin), NOWHERE, odd_zero=True),
-    "cos": Analytic("The cosine", lambda x: _settled(mpmath.cos, x) if x else Fraction(1), NOWHERE),
-    "tan": Analytic("The tangent", _irrational(mpmath.tan), NOWHERE, odd_zero=True),
-    "asin": Analytic("The arcsine", _irrational(mpmath.asin), NOWHERE, -1, 1, odd_zero=True),
-    "acos": Analytic("The arccosine", _irrational(mpmath.acos, Fraction(1)), NOWHERE, -1, 1),
-    "atan": Analytic(
-        "The arctangent",
-        _irrational(mpmath.atan),
-        _at_infinity(exactly(-HALF_TURN / 2), exactly(HALF_TURN / 2)),
-        odd_zero=True,
-    ),
-    "sinh": Analytic("The hyperbolic sine", _hyperbolic(mpmath.sinh), WHOLE, odd_zero=True),
-    "cosh": Analytic("The hyperbolic cosine", _hyperbolic(mpmath.cosh), _at_infinity(UP, UP)),
-    "tanh": Analytic("The hyperbolic tangent", _hyperbolic(mpmath.tanh), _at_infinity(exactly(-1), ONE), odd_zero=True),
-    "asinh": Analytic("The inverse hyperbolic sine", _irrational(mpmath.asinh), WHOLE, odd_zero=True),
-    "acosh": Analytic("The inverse hyperbolic cosine", _irrational(mpmath.acosh, Fraction(1)), LOGARITHM, 1),
-    "atanh": Analytic(
-        "The inverse hyperbolic tangent", _irrational(mpmath.atanh), NOWHERE, -1, 1, ODD_POLES, odd_zero=True
-    ),
-    "cbrt": Analytic("The cube root", _cbrt, WHOLE, odd_zero=True),
-    "degrees": Analytic("a * 180 / pi", _irrational(mpmath.degrees), WHOLE, odd_zero=True),
-    "radians": Analytic("a * pi / 180", _irrational(mpmath.radians), WHOLE, odd_zero=True),
-}
 
-
-def _analytic(name: str) -> Callable[..., Result]:
-    how = ANALYTIC[name]
+def _analytic(
+    name: str,
+    summary: str,
+    value: Callable[[Fraction], Fraction],
+    infinite: Special,
+    low: float = -math.inf,
+    high: float = math.inf,
+    poles: dict[int, Exact] = NO_POLES,
+    odd_zero: bool = False,
+) -> Callable[..., Result]:
+    """A function of one operand: its value, its values at infinities, its domain and poles, whether it keeps a zero's sign."""
 
     def exact(x: Value, rules: Options) -> Exact:
         if x.is_infinite:
-            return how.infinite(x)
+            return infinite(x)
         real = Fraction(x.real)
-        if not how.low <= real <= how.high:
+        if not low <= real <= high:
             return UNDEFINED
-        if real in how.poles:
-            return how.poles[int(real)]
-        if x.is_zero and how.odd_zero:
+        if real in poles:
+            return poles[int(real)]
+        if x.is_zero and odd_zero:
             return x, 0
-        return exactly(how.value(real))
+        return exactly(value(real))
 
     def function(a: int, fmt: Format, **options: Any) -> Result:
         return evaluate(exact, (a,), fmt, options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"{how.summary} (IEEE 754-2019 9.2).\n\n    Flags: INVALID outside the domain and for signalling NaNs; DIVBYZERO at "
+        f"{summary} (IEEE 754-2019 9.2).\n\n    Flags: INVALID outside the domain and for signalling NaNs; DIVBYZERO at "
         "poles; those of `round_exact`.\n    Errors as `round_exact`.\n    "
     )
     return function
 
 
-exp, exp2, exp10, expm1 = map(_analytic, ("exp", "exp2", "exp10", "expm1"))
-log, log2, log10, log1p = map(_analytic, ("log", "log2", "log10", "log1p"))
-sin, cos, tan = map(_analytic, ("sin", "cos", "tan"))
-asin, acos, atan = map(_analytic, ("asin", "acos", "atan"))
-sinh, cosh, tanh = map(_analytic, ("sinh", "cosh", "tanh"))
-asinh, acosh, atanh = map(_analytic, ("asinh", "acosh", "atanh"))
-cbrt, degrees, radians = map(_analytic, ("cbrt", "degrees", "radians"))
+exp = _analytic("exp", "e^a", _exp, EXPONENTIAL)
+exp2 = _analytic("exp2", "2^a", _exp2, EXPONENTIAL)
+exp10 = _analytic("exp10", "10^a", _exp10, EXPONENTIAL)
+expm1 = _analytic("expm1", "e^a - 1", _expm1, _at_infinity(exactly(-1), UP), odd_zero=True)
+log = _analytic(
+    "log", "The natural logarithm", _irrational(mpmath.log, Fraction(1)), LOGARITHM, 0, poles={0: POLE_DOWN}
+)
+log2 = _analytic("log2", "The binary logarithm", _log2, LOGARITHM, 0, poles={0: POLE_DOWN})
+log10 = _analytic("log10", "The decimal logarithm", _log10, LOGARITHM, 0, poles={0: POLE_DOWN})
+log1p = _analytic("log1p", "log(1 + a)", _irrational(mpmath.log1p), LOGARITHM, -1, poles={-1: POLE_DOWN}, odd_zero=True)
+sin = _analytic("sin", "The sine", _irrational(mpmath.sin), NOWHERE, odd_zero=True)
+cos = _analytic("cos", "The cosine", lambda x: _settled(mpmath.cos, x) if x else Fraction(1), NOWHERE)
+tan = _analytic("tan", "The tangent", _irrational(mpmath.tan), NOWHERE, odd_zero=True)
+asin = _analytic("asin", "The arcsine", _irrational(mpmath.asin), NOWHERE, -1, 1, odd_zero=True)
+acos = _analytic("acos", "The arccosine", _irrational(mpmath.acos, Fraction(1)), NOWHERE, -1, 1)
+atan = _analytic(
+    "atan",
+    "The arctangent",
+    _irrational(mpmath.atan),
+    _at_infinity(exactly(-HALF_TURN / 2), exactly(HALF_TURN / 2)),
+    odd_zero=True,
+)
+sinh = _analytic("sinh", "The hyperbolic sine", _hyperbolic(mpmath.sinh), WHOLE, odd_zero=True)
+cosh = _analytic("cosh", "The hyperbolic cosine", _hyperbolic(mpmath.cosh), _at_infinity(UP, UP))
+tanh = _analytic(
+    "tanh", "The hyperbolic tangent", _hyperbolic(mpmath.tanh), _at_infinity(exactly(-1), ONE), odd_zero=True
+)
+asinh = _analytic("asinh", "The inverse hyperbolic sine", _irrational(mpmath.asinh), WHOLE, odd_zero=True)
+acosh = _analytic("acosh", "The inverse hyperbolic cosine", _irrational(mpmath.acosh, Fraction(1)), LOGARITHM, 1)
+atanh = _analytic(
+    "atanh", "The inverse hyperbolic tangent", _irrational(mpmath.atanh), NOWHERE, -1, 1, ODD_POLES, odd_zero=True
+)
+cbrt = _analytic("cbrt", "The cube root", _cbrt, WHOLE, odd_zero=True)
+degrees = _analytic("degrees", "a * 180 / pi", _irrational(mpmath.degrees), WHOLE, odd_zero=True)
+radians = _analytic("radians", "a * pi / 180", _irrational(mpmath.radians), WHOLE, odd_zero=True)
 
 
 def _exact_power(x: Fraction, y: Fraction) -> Fraction:

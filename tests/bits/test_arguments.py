@@ -16,6 +16,7 @@ import pytest
 import softfloat
 from softfloat import Format, bits, reference
 from softfloat.bits import convolutions, sums
+from softfloat.bits.operations import ELEMENTWISE, Operation
 
 HALF, TF32, FP6 = softfloat.float16, softfloat.tfloat32, softfloat.float6_e3m2fn
 SHAPE = (2, 3, 4)
@@ -33,30 +34,20 @@ class Function(NamedTuple):
         return (fmt, *self.tail)
 
 
-UNARY, BINARY, TERNARY = ("a",), ("a", "b"), ("a", "b", "c")
 CODES = ("codes",)
+RESULTS = {"float": None, "bool": np.bool_, "class": np.uint8}
+
+
+def in_the_table(row: Operation) -> Function:
+    """How to call an operation; what looks at one operand, or steps from it, calls it `codes`."""
+    return Function(row.operands if row.rounds or len(row.operands) > 1 else CODES, row.flags, (), RESULTS[row.result])
+
+
 FUNCTIONS = {
     "convert": Function(CODES, tail=(softfloat.bfloat16,), result=np.uint16),
-    **dict.fromkeys(["add", "sub", "mul", "div", "remainder"], Function(BINARY)),
-    **dict.fromkeys(["sqrt", "round_to_integral"], Function(UNARY)),
-    "fma": Function(TERNARY),
-    **dict.fromkeys(["exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p"], Function(UNARY)),
-    **dict.fromkeys(["sin", "cos", "tan", "asin", "acos", "atan"], Function(UNARY)),
-    **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "degrees", "radians"], Function(UNARY)),
-    **dict.fromkeys(["pow", "hypot", "atan2", "logaddexp", "logaddexp2"], Function(BINARY)),
-    **dict.fromkeys(["floor_divide", "fmod", "modulo"], Function(BINARY)),
     "to_integer": Function(CODES, tail=(np.int16,), result=np.int16),
-    **dict.fromkeys(["eq", "lt", "le"], Function(BINARY, result=np.bool_)),
-    **dict.fromkeys(["minimum", "maximum", "minimum_number", "maximum_number"], Function(BINARY)),
-    **dict.fromkeys(["next_up", "next_down"], Function(CODES)),
     "decode": Function(CODES, False, result=np.float64),
-    **dict.fromkeys(
-        ["isnan", "issnan", "isinf", "isfinite", "iszero", "issubnormal", "isnormal", "signbit"],
-        Function(CODES, False, result=np.bool_),
-    ),
-    "classify": Function(CODES, False, result=np.uint8),
-    **dict.fromkeys(["negative", "abs"], Function(CODES, False)),
-    "copysign": Function(BINARY, False),
+    **{row.name: in_the_table(row) for row in ELEMENTWISE.values()},
 }
 OPTIONED = [name for name, function in FUNCTIONS.items() if function.options]
 ROUNDING_ONES = ["convert", "add", "sub", "mul", "div", "remainder", "sqrt", "fma", "round_to_integral", "to_integer"]

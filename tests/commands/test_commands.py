@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import ml_dtypes
@@ -811,11 +812,18 @@ def test_a_signal_leaves_no_temporary_file(name: str, status: int, tmp_path: Pat
     path = tmp_path / "rows.txt"
     path.write_text("before", encoding="utf-8")
     command = [sys.executable, "-m", "softfloat", "vectors", "f16_add", "-n", "1_000_000_000", "-o", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and not any(x.stat().st_size for x in tmp_path.iterdir() if x != path):
-            time.sleep(0.05)
-        process.send_signal(getattr(signal, name))
-        out, err = process.communicate(timeout=120)
+    number = getattr(signal, name)
+    heeds = partial(signal.signal, number, signal.SIG_DFL)  # nohup's children ignore SIGHUP
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds
+    ) as process:
+        try:
+            while process.poll() is None and not any(x.stat().st_size for x in tmp_path.iterdir() if x != path):
+                time.sleep(0.05)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert (process.returncode, out, without_compiling(err)) == (status, "", "")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text(encoding="utf-8") == "before"

@@ -541,3 +541,14 @@ def test_the_swamping_table_fails_for_a_wrong_sum():
     assert [cell.verdict for cell in claims.swamping_table(broken)] == [Verdict.FAILED] * 2
     early = dataclasses.replace(results[0], stalled_after=999)
     assert claims.swamping_table((early,))[0].verdict is Verdict.FAILED
+
+
+def test_how_far_a_stochastic_sum_in_single_may_be_off() -> None:
+    """By eight times the largest standard error there can be: half the spacing from 2 on for each of 1000 additions, over 10 runs."""
+    right = swamping.running_sum("float32", increment=0.001, count=1000, rounding="stochastic", runs=10, keep=False)
+    most = 8 * 2.0**-23 * math.sqrt(1000 / 10)
+    expectation = 1000 * float(np.float32(0.001))
+    for off, verdict in ((0.9 * most, claims.Verdict.REPRODUCED), (1.1 * most, claims.Verdict.FAILED)):
+        shifted = bits.encode(np.full(10, expectation + off), "float32")[0]
+        (cell,) = claims.swamping_table((dataclasses.replace(right, final_codes=shifted),))
+        assert cell.verdict is verdict, off

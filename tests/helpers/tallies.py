@@ -59,9 +59,17 @@ def summary(counts: Counts) -> list[str]:
 
 
 def details(counts: Counts) -> list[str]:
-    """A line for each operation, format and rounding: Markdown."""
-    rows = [(*key, grouped(cases), grouped(wrong)) for key, (cases, wrong) in sorted(counts.items()) if key[0] != LIVE]
-    return _table(("held against", "operation", "format", "rounding", "cases", "mismatches"), rows)
+    """A line for each source and operation: Markdown."""
+    rows: dict[tuple[str, str], list[Key]] = defaultdict(list)
+    for key in sorted(counts):
+        if key[0] != LIVE:
+            rows[key[0], key[1]].append(key)
+    table = []
+    for (source, operation), keys in rows.items():
+        formats, modes = (", ".join(sorted({key[i] for key in keys})) for i in (2, 3))
+        cases, wrong = (grouped(sum(counts[key][i] for key in keys)) for i in (0, 1))
+        table.append((source, operation, formats, modes, cases, wrong))
+    return _table(("held against", "operation", "formats", "roundings", "cases", "mismatches"), table)
 
 
 INTRODUCTION = """# Conformance

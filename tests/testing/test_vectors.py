@@ -739,3 +739,13 @@ def test_many_mutated_files(seed: int) -> None:
     with not_hanging():
         fuzz_text(8_000, 100 + seed)
         fuzz_archives(2_000, 200 + seed)
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows.txt.gz", "rows.npz"])
+def test_progress_counts_rows(name: str, tmp_path: Path) -> None:
+    told: list[int] = []
+    count = files.CHUNK + 100
+    assert write_vectors(tmp_path / name, ADD, count, progress=told.append) == count
+    assert told == sorted(told)
+    assert told[-1] == count
+    assert len(told) > 1

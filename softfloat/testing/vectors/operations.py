@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import PRESETS, Accumulator
+from softfloat.bits.operations import ELEMENTWISE
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
@@ -202,46 +203,24 @@ def _vecdot(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
     )
 
 
-TESTFLOAT = {"remainder": "rem", "round_to_integral": "roundToInt", "fma": "mulAdd"} | {
-    name: name for name in ("add", "sub", "mul", "div", "sqrt")
-}
-UNARY = (
-    *("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
-    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "degrees", "radians"),
-)
-BINARY = (
-    *("add", "sub", "mul", "div", "remainder", "fmod", "modulo", "floor_divide", "hypot"),
-    *("atan2", "pow", "logaddexp", "logaddexp2"),
-)
-QUESTIONS = ("isnan", "issnan", "isinf", "isfinite", "isnormal", "issubnormal", "iszero", "signbit")
+OTHER_SIGNALLING = {"eq": ("eq_signaling", True), "lt": ("lt_quiet", False), "le": ("le_quiet", False)}
+"""Comparisons as TestFloat has them too: with the other rule for quiet NaNs."""
 
-OPERATIONS = {
-    row.name: row
-    for row in (
-        *(Operation(name, ("a", "b"), "float", _plain(name), True, TESTFLOAT.get(name, "")) for name in BINARY),
-        Operation("sqrt", ("a",), "float", _plain("sqrt"), True, "sqrt"),
-        Operation("fma", ("a", "b", "c"), "float", _plain("fma"), True, "mulAdd"),
-        Operation("round_to_integral", ("a",), "float", _round_to_integral, True, "roundToInt", exact=True),
-        *(Operation(name, ("a",), "float", _plain(name), True) for name in UNARY),
-        Operation("eq", ("a", "b"), "bool", _comparison("eq", False), False, "eq"),
-        Operation("eq_signaling", ("a", "b"), "bool", _comparison("eq", True), False, "eq_signaling"),
-        Operation("lt", ("a", "b"), "bool", _comparison("lt", True), False, "lt"),
-        Operation("lt_quiet", ("a", "b"), "bool", _comparison("lt", False), False, "lt_quiet"),
-        Operation("le", ("a", "b"), "bool", _comparison("le", True), False, "le"),
-        Operation("le_quiet", ("a", "b"), "bool", _comparison("le", False), False, "le_quiet"),
-        *(
-            Operation(name, ("a", "b"), "float", _plain(name), False)
-            for name in ("minimum", "maximum", "minimum_number", "maximum_number")
-        ),
-        *(Operation(name, ("a",), "float", _plain(name), False) for name in ("next_up", "next_down")),
-        *(Operation(name, ("a",), "float", _flagless(name), False) for name in ("negative", "abs")),
-        Operation("copysign", ("a", "b"), "float", _flagless("copysign"), False),
-        Operation("classify", ("a",), "class", _flagless("classify"), False),
-        *(Operation(name, ("a",), "bool", _flagless(name), False) for name in QUESTIONS),
-        Operation("convert", ("a",), "target", _convert, True, exact=True),
-        Operation("vecdot", ("a", "b"), "sum", _vecdot, True),
-    )
-}
+
+def _rows() -> Iterator[Operation]:
+    for row in ELEMENTWISE.values():
+        run = _plain(row.name) if row.flags else _flagless(row.name)
+        operation = Operation(row.name, row.operands, row.result, run, row.rounds, row.testfloat)
+        exact = row.name == "round_to_integral"
+        yield operation._replace(run=_round_to_integral, exact=True) if exact else operation
+        if row.name in OTHER_SIGNALLING:
+            name, signalling = OTHER_SIGNALLING[row.name]
+            yield Operation(name, row.operands, row.result, _comparison(row.name, signalling), False, name)
+    yield Operation("convert", ("a",), "target", _convert, True, exact=True)
+    yield Operation("vecdot", ("a", "b"), "sum", _vecdot, True)
+
+
+OPERATIONS = {row.name: row for row in _rows()}
 """Name -> operands, kind of result, how to run, whether results are rounded, TestFloat's name without its format."""
 
 OPERATION_ALIASES = {"dot": "vecdot"}

@@ -22,6 +22,7 @@ import numpy as np
 
 from softfloat import accumulators, bits
 from softfloat.accumulators import TENSOR_CORES, Accumulator
+from softfloat.bits.operations import ELEMENTWISE
 from softfloat.engine import Options
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_rounding
 from softfloat.formats import ROSTER, Format
@@ -191,9 +192,7 @@ def _exactness(case: Case) -> Iterator[Cause]:
         yield Cause("exactness", meaning, _ran(case.replace(exact=not case.exact)))
 
 
-FLAGLESS = {"negative", "abs", "copysign", "classify"} | {
-    row.name for row in OPERATIONS.values() if row.name.startswith("is") or row.name == "signbit"
-}
+FLAGLESS = {row.name for row in ELEMENTWISE.values() if not row.flags}
 
 
 # -- rounding more than once, or not enough --------------------------------------------------------------------------
@@ -298,26 +297,21 @@ def _unbounded(fmt: Format) -> Format | None:
 ARITHMETIC = {"add", "sub", "mul", "div", "sqrt", "fma"}
 
 
+HOSTS: dict[str, Callable[..., Any]] = {
+    "fma": lambda a, b, c: a * b + c,
+    "exp10": lambda a: np.power(a.dtype.type(10), a),
+}
+"""What a host computes where NumPy has no ufunc."""
+NOT_IN_ONE_ROUNDING = {"fmod", "modulo", "floor_divide"}
+"""NumPy's are exact, or several steps, each rounded."""
+
+
 def _numpy(name: str) -> Callable[..., Any] | None:
     """The host's function of an operation."""
-    named: dict[str, Callable[..., Any]] = {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div": np.divide,
-        "fma": lambda a, b, c: a * b + c,
-        "asin": np.arcsin,
-        "acos": np.arccos,
-        "atan": np.arctan,
-        "atan2": np.arctan2,
-        "asinh": np.arcsinh,
-        "acosh": np.arccosh,
-        "atanh": np.arctanh,
-        "pow": np.power,
-        "exp10": lambda a: np.power(a.dtype.type(10), a),
-    }
-    same = "sqrt hypot exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt degrees radians logaddexp logaddexp2"
-    return named.get(name, getattr(np, name) if name in same.split() else None)
+    if name in HOSTS:
+        return HOSTS[name]
+    row = ELEMENTWISE[name]
+    return getattr(np, row.numpy[0]) if row.numpy and name not in NOT_IN_ONE_ROUNDING else None
 
 
 def _by_numpy(case: Case, function: Callable[..., Any], dtype: Any) -> Predict:

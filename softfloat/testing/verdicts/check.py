@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from softfloat import bits, formats
+from softfloat.bits.operations import ELEMENTWISE
 from softfloat.checks import check_choice, check_count
 from softfloat.status import Flags
 from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
@@ -36,7 +37,7 @@ WRONG_ROWS = 20_000  # at most so many, of rows that are wrong and of rows that 
 RIGHT_ROWS = 16_384
 SAMPLED_CODES = 1 << 21  # of operands, for dot products
 FIRST = 10
-CODE_OPERATIONS = {"negative", "abs", "copysign"}
+CODE_OPERATIONS = {row.name for row in ELEMENTWISE.values() if row.result == "float" and not row.flags}
 """Operations on codes: their NaNs have the payloads of operands, and nothing else will do."""
 
 CLASSES = (

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from softfloat import bits
+from softfloat.bits.operations import ELEMENTWISE
 from softfloat.torch.operators.bridge import Codes
 
 __all__ = ["STEPS"]
@@ -31,36 +32,16 @@ def steps(name: str, operands: int) -> Callable[[Callable[..., Codes]], Callable
     return enter
 
 
-def _one_step(name: str, operands: int, function: Callable[..., Any]) -> None:
-    STEPS[name] = operands, lambda run, *x: run(function, *x)
+def _one_step(function: Callable[..., Any]) -> Callable[..., Codes]:
+    return lambda run, *x: run(function, *x)
 
 
-_SINGLE: dict[str, Callable[..., Any]] = {
-    x.__name__: x
-    for x in (
-        *(bits.sqrt, bits.exp, bits.exp2, bits.expm1, bits.log, bits.log2, bits.log10, bits.log1p),
-        *(bits.sin, bits.cos, bits.tan, bits.asin, bits.acos, bits.atan),
-        *(bits.sinh, bits.cosh, bits.tanh, bits.asinh, bits.acosh, bits.atanh),
-    )
-} | {"deg2rad": bits.radians, "rad2deg": bits.degrees}
-_PAIRED: dict[str, Callable[..., Any]] = {
-    "mul": bits.mul,
-    "pow": bits.pow,
-    "atan2": bits.atan2,
-    "hypot": bits.hypot,
-    "fmod": bits.fmod,
-    "remainder": bits.modulo,
-    "floor_divide": bits.floor_divide,
-    "logaddexp": bits.logaddexp,
-    "logaddexp2": bits.logaddexp2,
-    "maximum": bits.maximum,
-    "minimum": bits.minimum,
-    "fmax": bits.maximum_number,
-    "fmin": bits.minimum_number,
+STEPS |= {
+    row.torch: (len(row.operands), _one_step(getattr(bits, row.name))) for row in ELEMENTWISE.values() if row.torch
 }
-for _operands, _table in ((1, _SINGLE), (2, _PAIRED)):
-    for _name, _function in _table.items():
-        _one_step(_name, _operands, _function)
+
+
+# -- operators of several steps, or of more arguments than operands --------------------------------------------------
 
 
 @steps("add", 2)
