@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat.checks import check_switch
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
 from softfloat.markup import plain_table, spans, styled, table_html, titled
@@ -242,14 +243,12 @@ class Format:
             raise ValueError(f"nan must be 'ieee', 'fn', 'fnuz' or 'none', got {self.nan!r}")
         ieee, fnuz = self.nan == "ieee", self.nan == "fnuz"
         for name in ("signed", "zero", "subnormals"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_switch(name, getattr(self, name))
         _set_default(self, "infinities", ieee)
         _set_default(self, "signed_zero", self.signed and not fnuz)
         _set_default(self, "bias", 2 ** (self.exponent_bits - 1) - (0 if fnuz else 1))
         for name in ("infinities", "signed_zero"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_switch(name, getattr(self, name))
         if ieee and not (self.infinities and self.mantissa_bits):
             raise ValueError(
                 "nan='ieee' needs infinities=True and mantissa_bits >= 1; accepted otherwise: nan='fn', 'fnuz' or 'none'"

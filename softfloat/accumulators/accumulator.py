@@ -42,12 +42,11 @@ amp('float16'): blocks of 4, each to float32 nearest_even daz ftz; stored as flo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
+from softfloat.checks import check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
@@ -96,7 +95,8 @@ class Stage:
             settle("overflow", as_member(Overflow, self.overflow, "overflow"))
         if self.tininess is not None:
             settle("tininess", as_member(Tininess, self.tininess, "tininess"))
-        _switches(self, "daz", "ftz")
+        check_switch("daz", self.daz, optional=True)
+        check_switch("ftz", self.ftz, optional=True)
         if not self.format.zero:
             raise ValueError(f"format must have a zero for sums to start from, and {self.format} has none")
 
@@ -229,7 +229,7 @@ class Accumulator:
         if self.unpacked is not None:
             settle("unpacked", check_format(self.unpacked, "unpacked"))
         check_kind("tree", self.tree, bool)
-        _switches(self, "daz")
+        check_switch("daz", self.daz, optional=True)
         settle("inputs", tuple(check_format(x, "inputs") for x in self.inputs))
         check_whole("block", self.block, 0)
         check_whole("store_every", self.store_every, 1)
@@ -250,54 +250,51 @@ class Accumulator:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))} or None, got {self.nan!r}")
         if self.result not in ("partials", "inputs"):
             settle("result", check_format(self.result, "result"))
-        self._refuse_contradictions()
+        for broken in self._contradictions():
+            raise ValueError(f"{broken}; got {self.name!r}")
 
-    def _refuse_contradictions(self) -> None:
-        whole = self.block or 1
-        multiple = self.block if self.block > 1 else 1
-        segmented = self.segment is not None or self.segments is not None
-        rules = [
-            (self.store is None or self.store_every % whole == 0, "store_every must be a multiple of block"),
-            (self.store is not None or self.store_every == 1, "store_every needs a store"),
-            (self.block != ALL or self.store is None, "store must be None with block=0"),
-            (self.block != ALL or len(self.order) == 1, "order must be (0,) with block=0"),
-            (
-                self.block == 1 or self.product is None,
-                "product must be None unless block=1: a block's products are exact",
-            ),
-            (not (self.tree or self.chains > 1) or multiple == 1 == whole, "tree and chains need block=1"),
-            (
-                not (self.tree or self.chains > 1) or not (self.store or segmented),
-                "tree and chains have neither store nor segments",
-            ),
-            (not self.tree or self.chains == 1, "tree and chains exclude each other"),
-            (not self.tree or self.product is not None, "tree needs a product stage: a leaf is a rounded product"),
-            (not self.tree or self.fraction_bits is None, "tree has no fraction_bits: nothing is aligned in it"),
-            (
-                self.unpacked is None or (self.fraction_bits is not None and self.product is None),
-                "unpacked needs fraction_bits and no product stage: it says which exponents are compared",
-            ),
-            (self.block != ALL or not segmented, "segments need a block of a given length"),
-            (self.block != ALL or self.fraction_bits is None, "fraction_bits need a block of a given length"),
-            (
-                self.fraction_bits is None or (self.block + 1) << (self.fraction_bits + 2) <= 1 << 53,
-                "block and fraction_bits must leave the sum of a block 53 bits or fewer",
-            ),
-            (segmented == bool(self.reduction), "segment or segments come with a reduction, and it with them"),
-            (self.segment is None or self.segments is None, "segment and segments exclude each other"),
-            (len(self.reduction) <= MAXIMUM_REDUCTIONS, f"reduction has at most {MAXIMUM_REDUCTIONS} levels"),
-            (
-                all(x.sections for x in self.reduction[:-1]) and not any(x.sections for x in self.reduction[-1:]),
-                "all levels of a reduction but the last have sections",
-            ),
-            (
-                len(self.reduction) < 2 or not (self.segment or self.segments is None),
-                "a reduction of several levels needs segments: their number must be known",
-            ),
-        ]
-        for holds, rule in rules:
-            if not holds:
-                raise ValueError(f"{rule}; got {self.name!r}")
+    def _contradictions(self) -> Iterator[str]:
+        """The rules that these fields break."""
+        aligned, segmented = self.fraction_bits is not None, self.segment is not None or self.segments is not None
+        interleaved, levels = self.tree or self.chains > 1, len(self.reduction)
+        if self.store is not None and self.store_every % (self.block or 1):
+            yield "store_every must be a multiple of block"
+        if self.store is None and self.store_every != 1:
+            yield "store_every needs a store"
+        if self.block == ALL and self.store is not None:
+            yield "store must be None with block=0"
+        if self.block == ALL and len(self.order) != 1:
+            yield "order must be (0,) with block=0"
+        if self.block != 1 and self.product is not None:
+            yield "product must be None unless block=1: a block's products are exact"
+        if interleaved and self.block > 1:
+            yield "tree and chains need block=1"
+        if interleaved and (self.store is not None or segmented):
+            yield "tree and chains have neither store nor segments"
+        if self.tree and self.chains != 1:
+            yield "tree and chains exclude each other"
+        if self.tree and self.product is None:
+            yield "tree needs a product stage: a leaf is a rounded product"
+        if self.tree and aligned:
+            yield "tree has no fraction_bits: nothing is aligned in it"
+        if self.unpacked is not None and (not aligned or self.product is not None):
+            yield "unpacked needs fraction_bits and no product stage: it says which exponents are compared"
+        if self.block == ALL and segmented:
+            yield "segments need a block of a given length"
+        if self.block == ALL and aligned:
+            yield "fraction_bits need a block of a given length"
+        if self.fraction_bits is not None and (self.block + 1) << (self.fraction_bits + 2) > 1 << 53:
+            yield "block and fraction_bits must leave the sum of a block 53 bits or fewer"
+        if segmented != bool(self.reduction):
+            yield "segment or segments come with a reduction, and it with them"
+        if self.segment is not None and self.segments is not None:
+            yield "segment and segments exclude each other"
+        if levels > MAXIMUM_REDUCTIONS:
+            yield f"reduction has at most {MAXIMUM_REDUCTIONS} levels"
+        if not all(x.sections for x in self.reduction[:-1]) or any(x.sections for x in self.reduction[-1:]):
+            yield "all levels of a reduction but the last have sections"
+        if levels > 1 and (self.segment or self.segments is None):
+            yield "a reduction of several levels needs segments: their number must be known"
 
     @property
     def partials(self) -> Format:
@@ -352,27 +349,6 @@ class Accumulator:
             parts.append(f"their sums added to {level.running}{sections}{stored}")
         parts.append(f"c and partials {self.partials}")
         return f"{self.name}: {'; '.join(parts)}"
-
-
-def check_kind(name: str, value: Any, kind: Any, optional: bool = False) -> None:
-    if not isinstance(value, kind) and not (optional and value is None):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        accepted = " or ".join(x.__name__ for x in kinds) + (" or None" if optional else "")
-        raise TypeError(f"{name} must be {accepted}, got {value!r}")
-
-
-def _switches(owner: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if value is not None and not isinstance(value, bool):
-            raise TypeError(f"{name} must be True, False or None, got {value!r}")
-
-
-def check_whole(name: str, value: Any, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < low:
-        raise ValueError(f"{name} must be at least {low}, got {value}")
 
 
 # -- presets ---------------------------------------------------------------------------------------------------------

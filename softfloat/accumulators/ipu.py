@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, check_kind, check_whole, preset
+from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.checks import check_choice, check_kind, check_switch, check_whole
 from softfloat.environments import as_rounding
 from softfloat.formats import ROSTER, Format, check_format, float16, float32
 from softfloat.kernels.spec import Overflow, Rounding
@@ -174,24 +175,12 @@ def _ipu(
     rounding: Rounding | str,
     stochastic: bool,
 ) -> Accumulator:
-    names = {"half": "float16", "float": "float32"}
-    memory = check_format(names.get(partials, partials) if isinstance(partials, str) else partials, "partials")
-    operand = check_format(names.get(inputs, inputs) if isinstance(inputs, str) else inputs, "inputs")
-    path = next((x for x in IPU_DATAPATHS.values() if operand in x.inputs), None)
-    if path is None:
-        accepted = [x.name for path in IPU_DATAPATHS.values() for x in path.inputs]
-        raise ValueError(f"inputs must be one of {', '.join(map(repr, accepted))}, got {operand.name!r}")
-    if memory not in path.partials:
-        raise ValueError(
-            f"partials must be {' or '.join(repr(x.name) for x in path.partials)} for {operand.name} inputs, got {memory.name!r}"
-        )
-    if mode not in IPU_MODES:
-        raise ValueError(f"mode must be one of {', '.join(map(repr, IPU_MODES))}, got {mode!r}")
+    memory, operand, path = _datapath(partials, inputs)
+    check_choice("mode", mode, IPU_MODES)
     direction = as_rounding(rounding)
     if direction not in (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO):
         raise ValueError(f"rounding must be 'nearest_even' or 'toward_zero', got {rounding!r}")
-    if not isinstance(stochastic, bool):
-        raise TypeError(f"stochastic must be True or False, got {stochastic!r}")
+    check_switch("stochastic", stochastic)
     group = path.group if unit == "amp" else path.block * window
     out = (
         check_format(out_format, "out_format")
@@ -225,6 +214,22 @@ def _ipu(
         note=DOCUMENTED,
         source=PRESETS[unit].source,
     )
+
+
+def _datapath(partials: Format | str, inputs: Format | str) -> tuple[Format, Format, _Datapath]:
+    """Both formats, and the row that serves them."""
+    names = {"half": "float16", "float": "float32"}
+    memory = check_format(names.get(partials, partials) if isinstance(partials, str) else partials, "partials")
+    operand = check_format(names.get(inputs, inputs) if isinstance(inputs, str) else inputs, "inputs")
+    path = next((x for x in IPU_DATAPATHS.values() if operand in x.inputs), None)
+    if path is None:
+        accepted = [x.name for path in IPU_DATAPATHS.values() for x in path.inputs]
+        raise ValueError(f"inputs must be one of {', '.join(map(repr, accepted))}, got {operand.name!r}")
+    if memory not in path.partials:
+        raise ValueError(
+            f"partials must be {' or '.join(repr(x.name) for x in path.partials)} for {operand.name} inputs, got {memory.name!r}"
+        )
+    return memory, operand, path
 
 
 def from_poplar_options(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from softfloat.accumulators.accumulator import ALL, PRESETS, Accumulator, Reduction, Stage, check_whole, preset
+from softfloat.accumulators.accumulator import ALL, PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.checks import check_whole
 from softfloat.formats import Format, bfloat16, check_format, float32
 from softfloat.kernels.spec import Overflow, Rounding, Tininess
 

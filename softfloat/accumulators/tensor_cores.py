@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.checks import check_choice
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding
 
@@ -91,32 +92,11 @@ def tensor_core(
 
     Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
     """
-    known = sorted({row.architecture for row in TENSOR_CORES} | set(SAME_AS))
-    if arch not in known:
-        raise ValueError(f"arch must be one of {', '.join(map(repr, known))}, got {arch!r}")
-    fmt, out = check_format(input, "input"), check_format(output, "output")
-    family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name
-    rows = [row for row in TENSOR_CORES if row.architecture == SAME_AS.get(arch, arch)]
-    offered = [x for row in rows for x in _inputs(row, arch)]
-    row = next((row for row in rows if row.input == family), None)
-    if row is None or fmt not in offered:
-        raise ValueError(f"input must be one of {', '.join(repr(x.name) for x in offered)} on {arch}, got {fmt.name!r}")
-    instructions = dict.fromkeys((row.instruction, "mma.sync"))
-    if instruction is not None and instruction not in instructions:
-        raise ValueError(
-            f"instruction must be {' or '.join(map(repr, instructions))} on {arch}, or None, got {instruction!r}"
-        )
-    chosen = instruction or row.instruction
-    outputs = tuple(x for x in row.outputs if x != "float16" or fmt not in (bfloat16,))
-    unpacked = chosen == "mma.sync" and arch in UNPACKING and family == "float8"
-    if out.name not in outputs:
-        raise ValueError(
-            f"output must be {' or '.join(map(repr, outputs))} for {fmt.name} on {arch} by {chosen}, got {out.name!r}"
-        )
+    row, fmt, out, unpacked = _asked_for(arch, input, output, instruction)
     shown = f", instruction={instruction!r}" if instruction else ""
     common: dict[str, Any] = {
         "name": f"tensor_core({arch!r}, input={fmt.name!r}, output={out.name!r}{shown})",
-        "inputs": (E4M3, E5M2) if family == "float8" else (fmt,),
+        "inputs": (E4M3, E5M2) if row.input == "float8" else (fmt,),
         "daz": False,
         "nan": "nvidia",
         "note": "" if unpacked else row.note,
@@ -132,7 +112,7 @@ def tensor_core(
     nearest = Stage(out, Rounding.NEAREST_EVEN, Overflow.INFINITY, daz=False, ftz=False)
     truncated = Stage(float32, **cut)
     if unpacked:
-        half = next(x for x in rows if x.input == "float16")
+        half = next(x for x in TENSOR_CORES if (x.architecture, x.input) == (row.architecture, "float16"))
         return Accumulator(
             running=nearest if out == float16 else truncated,
             block=half.block,
@@ -158,6 +138,33 @@ def tensor_core(
         store_every=row.block if store else 1,
         **common,
     )
+
+
+def _asked_for(
+    arch: str, input: Format | str, output: Format | str, instruction: str | None
+) -> tuple[TensorCore, Format, Format, bool]:
+    """The row that answers, both formats, and whether fp8 goes through `mma.sync` as halves."""
+    known = sorted({row.architecture for row in TENSOR_CORES} | set(SAME_AS))
+    check_choice("arch", arch, known)
+    fmt, out = check_format(input, "input"), check_format(output, "output")
+    family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name
+    rows = [row for row in TENSOR_CORES if row.architecture == SAME_AS.get(arch, arch)]
+    offered = [x for row in rows for x in _inputs(row, arch)]
+    row = next((row for row in rows if row.input == family), None)
+    if row is None or fmt not in offered:
+        raise ValueError(f"input must be one of {', '.join(repr(x.name) for x in offered)} on {arch}, got {fmt.name!r}")
+    instructions = dict.fromkeys((row.instruction, "mma.sync"))
+    if instruction is not None and instruction not in instructions:
+        raise ValueError(
+            f"instruction must be {' or '.join(map(repr, instructions))} on {arch}, or None, got {instruction!r}"
+        )
+    chosen = instruction or row.instruction
+    outputs = tuple(x for x in row.outputs if x != "float16" or fmt not in (bfloat16,))
+    if out.name not in outputs:
+        raise ValueError(
+            f"output must be {' or '.join(map(repr, outputs))} for {fmt.name} on {arch} by {chosen}, got {out.name!r}"
+        )
+    return row, fmt, out, chosen == "mma.sync" and arch in UNPACKING and family == "float8"
 
 
 def _inputs(row: TensorCore, arch: str) -> tuple[Format, ...]:

@@ -27,6 +27,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from softfloat.accumulators import Accumulator
 from softfloat.bits.sums import Contraction, check_formats
+from softfloat.checks import is_integer
 from softfloat.engine import Codes, Options, Problem, check_codes, dots, is_nan
 from softfloat.formats import Format
 
@@ -103,18 +104,10 @@ def _layout(name: Any, dimensions: int) -> Layout:
     return LAYOUTS[name]
 
 
-def _is_integer(x: Any) -> bool:
-    return isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))
-
-
 def _steps(name: str, value: Any, axes: str) -> Two:
     """An integer for all axes, or one each, as (for rows, for columns)."""
-    each = [value] * len(axes) if _is_integer(value) else value
-    if (
-        not isinstance(each, (tuple, list))
-        or len(each) != len(axes)
-        or not all(_is_integer(x) and x >= 1 for x in each)
-    ):
+    each = [value] * len(axes) if is_integer(value) else value
+    if not isinstance(each, (tuple, list)) or len(each) != len(axes) or not all(is_integer(x) and x >= 1 for x in each):
         raise ValueError(
             f"{name} must be an integer of at least 1, or one for each of {', '.join(axes)}, got {value!r}"
         )
@@ -131,11 +124,11 @@ def _padding(padding: Any, axes: str, inputs: Two, dilated: Two, stride: Two) ->
             for size, window, step in zip(inputs, dilated, stride, strict=True)
         ]
         return [(total // 2, total - total // 2) for total in totals]
-    each = [padding] * len(axes) if _is_integer(padding) else padding
+    each = [padding] * len(axes) if is_integer(padding) else padding
     pairs = []
     for x in each if isinstance(each, (tuple, list)) else ():
-        pair = (x, x) if _is_integer(x) else x
-        if isinstance(pair, (tuple, list)) and len(pair) == 2 and all(_is_integer(y) and y >= 0 for y in pair):
+        pair = (x, x) if is_integer(x) else x
+        if isinstance(pair, (tuple, list)) and len(pair) == 2 and all(is_integer(y) and y >= 0 for y in pair):
             pairs.append((int(pair[0]), int(pair[1])))
     if not isinstance(each, (tuple, list)) or not len(each) == len(pairs) == len(axes):
         raise ValueError(
@@ -169,7 +162,7 @@ def _geometry(inputs: Two, kernel: Two, name: str, stride: Any, padding: Any, di
 def _shaped(name: str, shape: Any, axes: str) -> tuple[int, ...]:
     """A shape that has these axes."""
     fits = isinstance(shape, (tuple, list)) and len(shape) == len(axes)
-    if not fits or not all(_is_integer(x) and x >= 0 for x in shape):
+    if not fits or not all(is_integer(x) and x >= 0 for x in shape):
         raise ValueError(f"{name} must have the axes {', '.join(axes)}, got {shape!r}")
     return tuple(int(x) for x in shape)
 
@@ -182,7 +175,7 @@ def _array(codes: Any, fmt: Format, name: str, axes: str) -> Codes:
 
 
 def _check_groups(groups: Any, channels: int, weights: dict[str, int], name: str) -> int:
-    if not _is_integer(groups) or groups < 1:
+    if not is_integer(groups) or groups < 1:
         raise ValueError(f"groups must be an integer of at least 1, got {groups!r}")
     if channels % groups or weights["O"] % groups:
         raise ValueError(
@@ -370,7 +363,7 @@ def _boxes(shape: tuple[int, ...], most: int) -> Iterator[tuple[slice, ...]]:
 
 
 def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
-    """A grid in pieces: windows as rows, or `swapped` as columns."""
+    """A grid in pieces, with windows as rows; as columns if `swapped`."""
     length, columns = grid.matrix.shape
     index = grid.first
     for box in _boxes(grid.windows.shape[:3], PIECE // max(length, 1)):
@@ -390,7 +383,7 @@ def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
 def _contract(
     contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], axes: str, wanted: str, operands: list[Operand]
 ) -> Any:
-    """All grids of a call; those that have few columns swapped, as the loops take many columns at a time.
+    """All grids of a call. The loops take many columns at a time: grids of few columns and more rows are transposed.
 
     Outputs are numbered in the order of the axes `wanted`; the array returned has a shape in the order `axes`.
     """

@@ -73,16 +73,7 @@ def decode(codes: Any, fmt: Format | str) -> Any:
     """
     fmt = check_format(fmt)
     array = check_codes(codes, fmt, "codes")
-    values = np.empty(array.size, np.float64)
-    numbers = engine.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64)
-    flat = engine.flattened(array)
-
-    def work(start: int, stop: int) -> int:
-        engine.loops().decoding()(flat[start:stop], values[start:stop], *numbers)
-        return 0
-
-    engine.share(array.size, work)
-    return values.reshape(array.shape)[()]
+    return engine.decoded(array, fmt)[()]
 
 
 def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[Options]) -> Result:

@@ -11,6 +11,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.accumulators import Accumulator
+from softfloat.checks import is_integer
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes
 from softfloat.engine.products import Problem, Results, grid_view, run
 from softfloat.engine.programs import Program, check_inputs, program
@@ -302,7 +303,7 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
         return codes.reshape(-1, 1), (), 0
     if not codes.ndim:
         raise ValueError(f"axis must be None for a scalar, got {axis!r}")
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -codes.ndim <= axis < codes.ndim:
+    if not is_integer(axis) or not -codes.ndim <= axis < codes.ndim:
         raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
     moved = np.moveaxis(codes, axis, 0)
     return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim

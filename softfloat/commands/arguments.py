@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from softfloat.checks import SEEDS
 from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format
 
@@ -34,7 +35,7 @@ def non_negative(text: str) -> int:
 
 def seed(text: str) -> int:
     """A seed of random numbers."""
-    return _integer(text, 0, 2**64 - 1, "an integer from 0 to 2^64 - 1")
+    return _integer(text, 0, 2**64 - 1, SEEDS)
 
 
 def format_name(name: str) -> Format:

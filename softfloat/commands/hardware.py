@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import softfloat
 from softfloat.commands.arguments import positive, seed
-from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, one_line, print_json
+from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, grid, one_line, print_json
 from softfloat.formats import ROSTER, Format
 from softfloat.markup import grouped
+from softfloat.progress import bars, is_watched, status_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+    from rich.text import Text
 
     from softfloat.testing.hardware.model import Features, Outcome
     from softfloat.testing.identification.identify import Identification, Unit
@@ -94,18 +95,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _grid(headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[int] = ()) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    for index, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=index in whole)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 # -- softfloat hardware ----------------------------------------------------------------------------------------------
 
 
@@ -121,7 +110,7 @@ def _hardware(options: argparse.Namespace) -> int:
             print_json({"version": softfloat.__version__, "features": have, "instructions": [_listed(x) for x in rows]})
         else:
             cells = [[x.name, ", ".join(x.extensions), x.model, x.source] for x in rows]
-            console().print(_grid(["instruction", "needs", "model", "source"], cells, whole=[0]))
+            console().print(grid(["instruction", "needs", "model", "source"], cells, whole=[0], gap=1))
         return 0
     outcomes: list[Outcome] = []
     interrupted = False
@@ -166,27 +155,18 @@ def _listed(row: Any) -> dict[str, Any]:
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on standard error, if that is a terminal: one line for the instruction at work."""
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:<32}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with bars("{task.description:<32}", "bar", "{task.percentage:>3.0f}%", "remaining") as shown:
         tasks: dict[str, Any] = {}
 
         def update(what: str, done: int, total: int) -> None:
             for known in [x for x in tasks if x != what]:
-                bar.remove_task(tasks.pop(known))
+                shown.remove_task(tasks.pop(known))
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
+                tasks[what] = shown.add_task(what, total=total)
+            shown.update(tasks[what], completed=done)
 
         yield update
 
@@ -215,7 +195,7 @@ def render_outcomes(have: Features, outcomes: Sequence[Outcome], interrupted: bo
         rows += [_outcome_row([x], x.mode) for x in ours]
     if rows:
         headings = ["instruction", "rounding", "operands", "wrong", "flags", "", "M/s"]
-        parts += [_grid(headings, rows, whole=[0, 1, 2, 5]), Text()]
+        parts += [grid(headings, rows, whole=[0, 1, 2, 5], gap=1), Text()]
     others = [x for x in outcomes if x not in checked]
     for status, reason in dict.fromkeys((x.status, x.reason) for x in others):
         alike_names = ", ".join(x.instruction for x in others if (x.status, x.reason) == (status, reason))
@@ -272,7 +252,7 @@ def _identify(options: argparse.Namespace) -> int:
         raise CommandError("one of COMMAND, --python and --preset must say what to identify")
     try:
         unit, formats, partials, output = _unit(options)
-        with _status() as progress:
+        with status_line() as progress:
             found = identify(
                 unit,
                 formats,
@@ -292,18 +272,6 @@ def _identify(options: argparse.Namespace) -> int:
         screen = console()
         screen.print(render_identification(found, screen.width))
     return 0 if found.fits else FAILED
-
-
-@contextlib.contextmanager
-def _status() -> Iterator[Callable[[str], None] | None]:
-    """The step at work on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-        yield status.update
 
 
 def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:
@@ -366,8 +334,10 @@ def _properties(found: Identification, width: int) -> RenderableType:
     from rich.text import Text
 
     if width >= 110:
-        rows = [[x.name, Text(x.value, "bold"), Text(x.evidence, "dim")] for x in found.properties]
-        return _grid(["property", "value", "seen in"], rows, whole=[0])
+        rows: list[list[str | Text]] = [
+            [x.name, Text(x.value, "bold"), Text(x.evidence, "dim")] for x in found.properties
+        ]
+        return grid(["property", "value", "seen in"], rows, whole=[0], gap=1)
     lines: list[RenderableType] = []
     for x in found.properties:
         lines.append(Text.assemble(f"{x.name}: ", (x.value, "bold")))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import itertools
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from softfloat.commands.output import console as _console
 from softfloat.commands.output import print_json as _print_json
 from softfloat.experiments import figures
 from softfloat.markup import grouped
+from softfloat.progress import bar
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,21 +32,6 @@ VERDICT_STYLES = {"reproduced": "green", "typo": "yellow", "not numeric": "dim",
 
 
 # -- output ----------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None] | None]:
-    """A bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("running sums"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)
 
 
 def add_parsers(commands: Any) -> None:
@@ -75,8 +60,9 @@ def _run(options: argparse.Namespace) -> int:
         _attempt(lambda: display.check_plot_folder(options.plots))
     from softfloat.experiments import claims
 
-    with _progress(claims.STAGES) as advance:
-        report = claims.reproduce(options.seed, advance)
+    stages = itertools.count(1)
+    with bar(claims.STAGES, "running sums", "bar", "count", "elapsed") as show:
+        report = claims.reproduce(options.seed, show and (lambda: show(next(stages))))
     if options.plot is not None:
         _attempt(lambda: display.save(figures.running_sums(report.nearest, report.stochastic), options.plot))
     written = [] if options.plot is None else [options.plot]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import softfloat
@@ -18,7 +16,8 @@ from softfloat.environments import Environment, InfiniteInput, Overflow, Roundin
 from softfloat.files import replacing
 from softfloat.formats import ROSTER
 from softfloat.kernels.spec import NAN_POLICIES
-from softfloat.markup import grouped
+from softfloat.markup import grouped, plain_table
+from softfloat.progress import bar
 from softfloat.testing.vectors.operations import OPERATIONS, Case, as_rounding_mode, resolve
 
 if TYPE_CHECKING:
@@ -135,22 +134,6 @@ def _refused(file: str, doing: str, error: OSError | ValueError) -> CommandError
     return CommandError(one_line(f"cannot {doing} {file}: {reason}"))
 
 
-@contextlib.contextmanager
-def _progress(what: str, total: int | None, count: bool) -> Iterator[Callable[[int], None] | None]:
-    """A bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    amount = MofNCompleteColumn() if count else DownloadColumn()
-    columns = TextColumn(what), BarColumn(), amount, TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
 # -- softfloat vectors -----------------------------------------------------------------------------------------------
 
 
@@ -161,7 +144,7 @@ def _vectors(options: argparse.Namespace) -> int:
     quiet = options.output == "-" or _is_standard_output(options.output)
     try:
         total = count_exhaustive(case) if options.level == "exhaustive" else options.count or 10_000
-        with _progress("rows", total, count=True) as progress:
+        with bar(total, "rows", "bar", "count", "remaining") as progress:
             rows = write_vectors(
                 options.output,
                 case,
@@ -201,7 +184,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.junit is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
         raise CommandError(one_line(f"cannot write {options.junit}: its folder does not exist"))
     try:
-        with _progress("checked", _size(options.file), count=False) as progress:
+        with bar(_size(options.file), "checked", "bar", "bytes", "remaining") as progress:
             report = check_vectors(
                 options.file,
                 case,
@@ -287,14 +270,8 @@ def render_report(report: Report, file: str = "") -> RenderableType:
     return Group(*parts)
 
 
-def _grid() -> Table:
-    from rich.table import Table
-
-    return Table.grid(padding=(0, 2, 0, 0))
-
-
 def _summary(report: Report) -> RenderableType:
-    table = _grid()
+    table = plain_table()
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", style="dim", no_wrap=True)
@@ -346,7 +323,7 @@ def _shown(report: Report) -> list[RenderableType]:
     for found in report.first:
         steps = "" if found.ulps is None else f", {grouped(found.ulps)} apart"
         parts.append(Text(f"line {found.line}: {found.kind}{steps}", "bold"))
-        table = _grid()
+        table = plain_table()
         for style in ("dim", "", "", ""):
             table.add_column(style=style, overflow="fold")
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat.checks import check_choice
 from softfloat.display.drawing import (
     BLACK,
     BLUE,
@@ -153,8 +154,7 @@ def _formats(formats: Sequence[Format | str]) -> list[Format]:
 
 
 def _scale(scale: Any, accepted: Sequence[str] = ("linear", "log")) -> str:
-    if scale not in accepted:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, accepted))}, got {scale!r}")
+    check_choice("scale", scale, accepted)
     return str(scale)
 
 

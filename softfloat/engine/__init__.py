@@ -14,6 +14,7 @@ from softfloat.engine.arguments import (
     order,
     refuse_mask,
 )
+from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import Draw, bits_at, draw, poplar_state, refuse_random_bits
 from softfloat.engine.elementwise import Job, Work, drawn_more, fast_family, odd_float, prepared, run
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
@@ -41,6 +42,7 @@ __all__ = [
     "check_codes",
     "check_stream",
     "choose",
+    "decoded",
     "dots",
     "draw",
     "drawn_more",

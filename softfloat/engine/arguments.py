@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softfloat.checks import is_integer
 from softfloat.formats import Format
 
 Codes = np.ndarray[Any, np.dtype[Any]]
@@ -30,7 +31,7 @@ def _as_integers(codes: Any, wanted: str) -> Codes:
     except (OverflowError, ValueError) as error:
         raise TypeError(wanted) from error
     if array.dtype == object:
-        integers = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in array.flat)
+        integers = all(is_integer(x) for x in array.flat)
     else:
         integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
     if not integers:

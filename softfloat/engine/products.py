@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from softfloat.engine import arguments, elementwise, parameters, threads, tiling
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
@@ -59,20 +60,6 @@ def grid_view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[
     return as_strided(rest, (*whole.shape[:-1], *grid), (*whole.strides[:-1], distances[0] * step, distances[1] * step))
 
 
-def _values(codes: Codes, fmt: Format, rule: Rule) -> Codes:
-    """The values of codes as the stage under `rule` reads them."""
-    values = np.empty(codes.size, np.float64)
-    numbers = parameters.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
-    flat = arguments.flattened(codes)
-
-    def work(start: int, stop: int) -> int:
-        parameters.loops().decoding()(flat[start:stop], values[start:stop], *numbers)
-        return 0
-
-    threads.share(codes.size, work)
-    return values.reshape(codes.shape)
-
-
 def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
     """Operands along k in the order of the sum, filled up with zeros."""
     if planned.index is None:
@@ -97,7 +84,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     """Do one grid of outputs: by the faster loops where they serve it, else by the plain one."""
     first, second = planned.formats
     read = Rule(daz=planned.daz)
-    a, b = _values(problem.a, first, read), _values(problem.b, second, read)
+    a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
         signals = signals | _signals(problem.a, a, first, 0, cumulative)
@@ -107,7 +94,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     entry: Codes = np.zeros((0, 0), np.uint32)
     if problem.c is not None:
         entry = np.array(problem.c, np.uint32, order="C")
-        values = _values(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+        values = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         signalling = arguments.is_signalling(entry, planned.partials)
         signals = signals | np.where(signalling, np.uint8(spec.INVALID), np.uint8(0))
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
@@ -334,6 +321,8 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
     if add_up or saturate:
         high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
-    low = min(*lows, *(x.emax - x.mantissa_bits for x in formats))  # a sum may become the largest number
+    low = min(
+        *lows, *(x.emax - x.mantissa_bits for x in formats)
+    )  # an overflow may give the largest number: its last bit
     grids: Codes = floor.grids(low, high)
     return grids

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-import numpy as np
+from softfloat.checks import check_count
+from softfloat.progress import bars, is_watched
 
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
 SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
@@ -62,9 +62,7 @@ def set_num_threads(count: int) -> None:
     ValueError
         If `count` is not a positive integer.
     """
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise ValueError(f"count must be a positive integer, got {count!r}")
-    _workers.resize(int(count))
+    _workers.resize(check_count("count", count))
 
 
 def share(size: int, work: Callable[[int, int], int]) -> int:
@@ -159,16 +157,13 @@ class Progress:
         with self._lock:
             self.done += 1
             overdue = time.monotonic() - self._began > self.PATIENCE
-            if self._bar is None and overdue and sys.stderr is not None and sys.stderr.isatty():
+            if self._bar is None and overdue and is_watched():
                 self._open()
             if self._bar is not None:
                 self._bar.update(self._task, completed=self.done)
 
     def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        self._bar = Bar(console=Console(stderr=True), transient=True)
+        self._bar = bars()
         self._task = self._bar.add_task("softfloat", total=self.total)
         self._bar.start()
 

@@ -316,7 +316,7 @@ def run(
         if not start.empty:
             lows.append(start.low)
             highs.append(start.high)
-    if way.kind == "exact" and way.options[2]:  # a stored sum may become the largest number, whose last bit it has
+    if way.kind == "exact" and way.options[2]:  # an overflow may store the largest number: its last bit
         lows.append(way.site.format.emax - way.site.format.mantissa_bits)
     if not all(x.finite for x in spans):
         return None

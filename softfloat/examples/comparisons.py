@@ -8,7 +8,6 @@ True
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +18,13 @@ import torch
 from torch.nn import functional
 
 from softfloat import accumulators, bits
+from softfloat.checks import check_choice, check_count, is_integer
 from softfloat.display import drawing
 from softfloat.environments import Environment, Overflow, as_member
 from softfloat.examples.data import load
 from softfloat.examples.models import TwoConvolutions
 from softfloat.formats import float16, float32
+from softfloat.progress import bars, is_watched
 from softfloat.torch import GradScaler, emulate
 
 if TYPE_CHECKING:
@@ -64,24 +65,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-
-
-def _check_choice(name: str, value: Any, accepted: Iterable[str]) -> None:
-    if value not in accepted:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
-
-
-def _shown(steps: Iterable[Any], total: int, title: str) -> Iterable[Any]:
+def _shown(steps: Iterable[Any], total: int, title: str) -> Iterator[Any]:
     """With a bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        return steps
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(steps, title, total, console=Console(stderr=True), transient=True)
+    if not is_watched():
+        yield from steps
+        return
+    with bars() as shown:
+        yield from shown.track(steps, total, description=title)
 
 
 # -- a network -------------------------------------------------------------------------------------------------------
@@ -128,7 +118,7 @@ def trained(
     ImportError
         If scikit-learn is missing.
     """
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 0:
+    if not is_integer(epochs) or epochs < 0:
         raise ValueError(f"epochs must be 0 or a positive integer, got {epochs!r}")
     found = load("digits", limit=limit, seed=seed)
     if len(found.train_images) < BATCH:
@@ -250,12 +240,12 @@ def methods(
     ------
     Graphcore, "Training a model using half- and mixed-precision", Methods 1 and 2.
     """
-    _check_count("epochs", epochs)
+    check_count("epochs", epochs)
     if isinstance(ways, str):
         raise TypeError(f"ways must be a sequence of str, got {ways!r}")
     for way in ways:
-        _check_choice("ways", way, WAYS)
-    _check_choice("partials", partials, ("float", "half"))
+        check_choice("ways", way, WAYS)
+    check_choice("partials", partials, ("float", "half"))
     how = accumulators.amp(partials)
     warm = trained(warm_epochs, limit=limit, seed=seed)
     start = copy.deepcopy(warm.model).half()
@@ -356,8 +346,8 @@ def scaling(
         Naming the argument.
     """
     kind = as_member(Overflow, overflow, "overflow")
-    _check_choice("watch", watch, WATCHES)
-    _check_count("steps", steps)
+    check_choice("watch", watch, WATCHES)
+    check_count("steps", steps)
     device = Environment.ipu()
     environment = device.replace(overflow=kind, overrides=device.overrides)  # sums in float32 overflow as ever
     net = trained(0, limit=limit, seed=seed)
@@ -445,9 +435,9 @@ def long_sums(lengths: Sequence[int] = LENGTHS, outputs: int = 32, seed: int = 0
     ValueError
         Naming the argument.
     """
-    _check_count("outputs", outputs)
+    check_count("outputs", outputs)
     for length in lengths:
-        _check_count("lengths", length)
+        check_count("lengths", length)
     rng = np.random.default_rng(seed)
     results = []
     for length in lengths:

@@ -24,6 +24,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from softfloat.checks import check_choice, is_integer
+
 __all__ = ["DATASETS", "Dataset", "load", "read_cifar10", "read_idx"]
 
 DATASETS = ("digits", "fashion-mnist", "cifar10")
@@ -84,9 +86,8 @@ def load(
     ImportError
         If scikit-learn is missing, naming how to install it.
     """
-    if dataset not in DATASETS:
-        raise ValueError(f"dataset must be one of {', '.join(map(repr, DATASETS))}, got {dataset!r}")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+    check_choice("dataset", dataset, DATASETS)
+    if limit is not None and (not is_integer(limit) or limit < 1):
         raise ValueError(f"limit must be a positive integer or None, got {limit!r}")
     if dataset == "digits":
         if data_dir is not None:

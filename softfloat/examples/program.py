@@ -18,6 +18,7 @@ from softfloat.environments import Environment
 from softfloat.examples import data, reports
 from softfloat.examples.device import Device, Learner, Step
 from softfloat.examples.reports import Report
+from softfloat.progress import bars, is_watched
 from softfloat.status import FloatingPointTrap
 
 if TYPE_CHECKING:
@@ -278,18 +279,8 @@ class _Bars:
 
 @contextlib.contextmanager
 def _progress(report: Report, period: int) -> Iterator[_Lines | _Bars]:
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield _Lines(report)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield _Bars(report, bars, period)
+    with bars("{task.description}", "bar", "count", "{task.fields[loss]}", "elapsed") as shown:
+        yield _Bars(report, shown, period)

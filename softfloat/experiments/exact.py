@@ -1,12 +1,14 @@
 """Exact values to hold the emulator against: Python integers and fractions, nothing compiled.
 
 Every finite value of a format is an integer number of its smallest quantum, 2^(emin - p + 1). In that unit a sum of two
-values is a sum of two integers, and rounding drops bits of an integer.
+values is a sum of two integers, and rounding drops bits of an integer, as `softfloat.reference` rounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from softfloat.environments import Rounding
 from softfloat.formats import Format
@@ -25,22 +27,18 @@ def round_units(numerator: int, denominator: int, precision: int, rounding: Roun
     Any rounding mode but stochastic. The range has no upper end.
     """
     dropped = max((numerator // denominator).bit_length() - precision, 0)
-    step = denominator << dropped
-    kept, rest = divmod(numerator, step)
-    match rounding:
-        case Rounding.NEAREST_EVEN:
-            up = 2 * rest + (kept & 1) > step
-        case Rounding.NEAREST_AWAY:
-            up = 2 * rest >= step
-        case Rounding.TOWARD_POSITIVE:
-            up = rest > 0
-        case Rounding.TO_ODD:
-            up = rest > 0 and kept & 1 == 0
-        case Rounding.TOWARD_ZERO | Rounding.TOWARD_NEGATIVE:
-            up = False
-        case _:
-            raise ValueError(f"rounding must be deterministic, got {rounding.name.lower()!r}")
-    return (kept + up) << dropped
+    return _to_integer(rounding)(Fraction(numerator, denominator << dropped)) << dropped
+
+
+@lru_cache
+def _to_integer(rounding: Rounding) -> Callable[[Fraction], int]:
+    from softfloat.reference.rounding import nearby_integer  # late: the oracle brings mpmath
+    from softfloat.reference.values import Options
+
+    if rounding is Rounding.STOCHASTIC:
+        raise ValueError("rounding must be deterministic, got 'stochastic'")
+    rules = Options(rounding=rounding)
+    return lambda x: nearby_integer(x, False, rules)
 
 
 def rounded(x: Fraction, fmt: Format, rounding: Rounding = Rounding.NEAREST_EVEN) -> Fraction:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat.accumulators import amp, fma, tensor_core
 from softfloat.display.drawing import (
     BLACK,
     BLUE,
@@ -113,18 +115,31 @@ def _guaranteed(axes: Any, points: Points, color: str, label: str) -> None:
     axes.plot(*zip(*points, strict=True), color=color, linewidth=1.1, linestyle=DASHED, label=label)
 
 
+def _told_apart(
+    names: Iterable[str], known: Mapping[str, tuple[str, str, str]]
+) -> Iterator[tuple[str, tuple[str, str, str]]]:
+    """Each name with its label, colour and marker; those that are not known are their own labels, in colours that are left."""
+    taken = {color for _, color, _ in known.values()}
+    left = itertools.cycle((color, marker) for color, _, marker in LINES if color not in taken)
+    for name in dict.fromkeys(names):
+        yield name, known[name] if name in known else (name, *next(left))
+
+
 def dot_swamping(rows: Sequence[DotError]) -> Figure:
     """Errors of squared norms against their length, and below how much of what was added was lost whole.
 
     Parameters
     ----------
     rows : sequence of DotError
-        Of `softfloat.experiments.dot_swamping`: three accumulators.
+        Of `softfloat.experiments.dot_swamping`.
     """
     figure, (errors, shares) = new_figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
-    names = list(dict.fromkeys(row.accumulator for row in rows))
-    labels = ("AMP, half partials", "AMP, float partials", "multiply-adds in half")
-    for name, label, color, marker in zip(names, labels, (ORANGE, BLUE, BLACK), "os^", strict=True):
+    known = {
+        repr(amp("half")): ("AMP, half partials", ORANGE, "o"),
+        repr(amp("float")): ("AMP, float partials", BLUE, "s"),
+        repr(fma("float16")): ("multiply-adds in half", BLACK, "^"),
+    }
+    for name, (label, color, marker) in _told_apart((row.accumulator for row in rows), known):
         found = [row for row in rows if row.accumulator == name]
         draw_measured(errors, [(row.length, row.error) for row in found], color, marker, label)
         draw_measured(shares, [(row.length, row.swamped) for row in found], color, marker, label)
@@ -169,19 +184,25 @@ def block_fma(rows: Sequence[BlockError]) -> Figure:
     Parameters
     ----------
     rows : sequence of BlockError
-        Of `softfloat.experiments.block_fma_bounds`: three pairs of accumulator and output.
+        Of `softfloat.experiments.block_fma_bounds`.
     """
     figure, axes = new_figure(5.6)
-    pairs = list(dict.fromkeys((row.accumulator, row.output) for row in rows))
-    labels = (
-        ("multiply-adds in half", "n·u16"),
-        ("V100, rounded to half at the end", "u16 + 2.5·n·u32"),
-        ("V100, result in single", "2.5·n·u32"),
-    )
-    for pair, (label, bound), color, marker in zip(pairs, labels, (BLACK, ORANGE, BLUE), "^os", strict=True):
-        found = [row for row in rows if (row.accumulator, row.output) == pair]
+    half, core = repr(fma("float16")), repr(tensor_core("V100"))
+    known = {
+        f"{half} to float16": ("multiply-adds in half", BLACK, "^"),
+        f"{core} to float16": ("V100, rounded to half at the end", ORANGE, "o"),
+        f"{core} to float32": ("V100, result in single", BLUE, "s"),
+    }
+    bounds = {
+        f"{half} to float16": ", n·u16",
+        f"{core} to float16": ", u16 + 2.5·n·u32",
+        f"{core} to float32": ", 2.5·n·u32",
+    }
+    way = lambda row: f"{row.accumulator} to {row.output}"  # noqa: E731
+    for name, (label, color, marker) in _told_apart(map(way, rows), known):
+        found = [row for row in rows if way(row) == name]
         draw_measured(axes, [(row.length, row.error) for row in found], color, marker, label)
-        _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound, {bound}")
+        _guaranteed(axes, [(row.length, row.bound) for row in found], color, f"its bound{bounds.get(name, '')}")
     axes_by_lengths(axes, [row.length for row in rows])
     axes.set_xlabel("products n")
     axes.set_ylabel("largest error / |a|·|b|")
@@ -218,7 +239,7 @@ def stochastic_sums(rows: Sequence[SumError]) -> Figure:
 
 
 PLOTS = ("running-sums.png", "dot-swamping.png", "chunking.png", "block-fma.png", "stochastic-sums.png")
-"""Names of the files that `report_figures` is for."""
+"""Names of files, one for each figure of `report_figures`."""
 
 
 def report_figures(report: Report) -> dict[str, Figure]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.checks import check_choice
 from softfloat.environments import Environment, Overflow, as_member
 from softfloat.formats import Format
 from softfloat.status import Flags
@@ -141,8 +142,7 @@ def train(
         raise ValueError(f"scale must be a positive number, got {scale!r}")
     if steps < 1 or growth < 1:
         raise ValueError(f"steps and growth must be at least 1, got steps={steps}, growth={growth}")
-    if watch not in WATCHES:
-        raise ValueError(f"watch must be one of {', '.join(map(repr, WATCHES))}, got {watch!r}")
+    check_choice("watch", watch, WATCHES)
     target = None if fmt is None else Format.from_name(fmt)
     environment = Environment(overflow=overflow)
     points, arm = spiral(seed)

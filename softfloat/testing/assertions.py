@@ -19,6 +19,7 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.arrays import SoftArray
+from softfloat.checks import check_choice
 from softfloat.formats import Format, bit_fields, check_format, code_text
 
 __all__ = ["assert_bits_equal", "bits_differ", "order", "ulp_distance"]
@@ -73,8 +74,7 @@ def bits_differ(actual: Any, expected: Any, fmt: Format | str, nan: str = "paylo
     -------
     array of bool
     """
-    if nan not in NAN_COMPARISONS:
-        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_COMPARISONS))}, got {nan!r}")
+    check_choice("nan", nan, NAN_COMPARISONS)
     fmt = check_format(fmt)
     found = engine.check_codes(actual, fmt, "actual")
     wanted = engine.check_codes(expected, fmt, "expected")

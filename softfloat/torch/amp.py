@@ -38,6 +38,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.utils import parametrize
 from torch.nn.utils.rnn import PackedSequence
 
+from softfloat.checks import check_switch
 from softfloat.environments import current_environment
 from softfloat.status import Flags, Status
 from softfloat.torch import private
@@ -498,8 +499,7 @@ def auto_mixed_precision(
     mindspore-ai/mindspore, train/amp.py: `_config_level`, `_auto_white_list`, `_do_keep_batchnorm_fp32`.
     """
     row = _row(level, device_target)
-    if keep_batchnorm_fp32 is not None and not isinstance(keep_batchnorm_fp32, bool):
-        raise TypeError(f"keep_batchnorm_fp32 must be True, False or None, got {keep_batchnorm_fp32!r}")
+    check_switch("keep_batchnorm_fp32", keep_batchnorm_fp32, optional=True)
     dtype = row.cast_model_type if cast_model_type is None else cast_model_type
     keep = row.keep_batchnorm_fp32 if keep_batchnorm_fp32 is None else keep_batchnorm_fp32
     _check(model, dtype, "model", "cast_model_type")

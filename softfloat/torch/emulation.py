@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ContextDecorator, ExitStack
 from typing import Any
 
 from softfloat.accumulators import Accumulator
+from softfloat.checks import check_switch
 from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
@@ -258,9 +259,8 @@ class emulate(ContextDecorator):
                 )
         if not isinstance(record, bool) and not callable(record):
             raise TypeError(f"record must be True, False, or a function of an Operation, got {record!r}")
-        for name, switch in (("use_stable_statistics", use_stable_statistics), ("count", count)):
-            if not isinstance(switch, bool):
-                raise TypeError(f"{name} must be True or False, got {switch!r}")
+        check_switch("use_stable_statistics", use_stable_statistics)
+        check_switch("count", count)
         self.trace: list[Operation] = []
         recorder = record if callable(record) else self.trace.append if record else None
         self._unit = Unit(environment, matmul, convolution, recorder, use_stable_statistics, count)

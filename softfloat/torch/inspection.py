@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from softfloat import bits, markup
+from softfloat.checks import is_integer
 from softfloat.display import ExponentShares, exponent_histogram, exponent_shares
 from softfloat.display.measures import check_factor
 from softfloat.formats import Format, check_format
@@ -103,7 +104,7 @@ def print_tensor(x: torch.Tensor, name: str = "", *, file: TextIO | None = None,
         raise TypeError(f"x must be a torch.Tensor, got {type(x).__name__}")
     if not isinstance(name, str):
         raise TypeError(f"name must be a str, got {type(name).__name__}")
-    if isinstance(summarize, bool) or not isinstance(summarize, int) or summarize < -1:
+    if not is_integer(summarize) or summarize < -1:
         raise ValueError(f"summarize must be an integer from -1 on, got {summarize!r}")
     print(_line(name, x, summarize), file=file)
     _on_gradient(x, lambda gradient: print(_line(name + GRADIENT, gradient, summarize), file=file))

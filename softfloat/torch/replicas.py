@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from softfloat.accumulators import Accumulator
+from softfloat.checks import check_count
 from softfloat.environments import Environment, Rounding, StochasticRounding
 from softfloat.formats import Format
 from softfloat.torch.emulation import emulate
@@ -104,8 +105,7 @@ class Replicas:
             raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
         if not callable(optimizer_factory):
             raise TypeError(f"optimizer_factory must be a function of parameters, got {optimizer_factory!r}")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"count must be a positive integer, got {count!r}")
+        count = check_count("count", count)
         if not isinstance(environment, Environment):
             raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
         if not isinstance(esr, StochasticRounding):

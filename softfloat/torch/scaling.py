@@ -28,6 +28,7 @@ from typing import Any
 
 import torch
 
+from softfloat.checks import check_count
 from softfloat.environments import Environment, current_environment
 from softfloat.status import Flags, as_flags
 from softfloat.torch import private
@@ -142,13 +143,11 @@ class DynamicLossScaleManager(GradScaler):
             raise ValueError(f"init_loss_scale must be at least 1, got {init_loss_scale}")
         if not scale_factor > 1:
             raise ValueError(f"scale_factor must be greater than 1, got {scale_factor}")
-        if isinstance(scale_window, bool) or not isinstance(scale_window, int) or scale_window < 1:
-            raise ValueError(f"scale_window must be a positive integer, got {scale_window!r}")
         super().__init__(
             init_scale=float(init_loss_scale),
             growth_factor=float(scale_factor),
             backoff_factor=1.0 / scale_factor,
-            growth_interval=scale_window,
+            growth_interval=check_count("scale_window", scale_window),
             environment=environment,
             flags=flags,
             minimum=1.0,

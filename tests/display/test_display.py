@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import ml_dtypes
@@ -156,6 +157,20 @@ def test_every_figure_can_be_read(name):
     assert (pixels[:, [0, -1]] == 255).all()
     assert (pixels[[0, -1]] == 255).all()
     assert len(np.unique(pixels @ (1 << 16, 1 << 8, 1))) > 10
+
+
+def test_labels_follow_their_accumulator_and_not_its_place():
+    rows = experiments.dot_swamping([16, 64], dots=2)[::-1]
+    rows += tuple(replace(row, accumulator="pairwise('float16')") for row in rows[:2])
+    labels = figures.dot_swamping(rows).axes[0].get_legend_handles_labels()[1]
+    known = ["multiply-adds in half", "AMP, float partials", "AMP, half partials"]
+    assert labels == [*known, "pairwise('float16')"]
+    rows = experiments.block_fma_bounds([16, 64], dots=2)[::-1]
+    rows += tuple(replace(row, output="bfloat16") for row in rows[:2])
+    labels = figures.block_fma(rows).axes[0].get_legend_handles_labels()[1]
+    known = ["V100, result in single", "V100, rounded to half at the end", "multiply-adds in half"]
+    assert labels[::2] == [*known, f"{rows[0].accumulator} to bfloat16"]
+    assert labels[1::2] == ["its bound, 2.5·n·u32", "its bound, u16 + 2.5·n·u32", "its bound, n·u16", "its bound"]
 
 
 def test_the_title_of_chunks_is_of_the_curve_it_fits():

@@ -125,11 +125,8 @@ class Watch(private.DispatchMode):
 
 
 def escaped(seen: set[str]) -> set[str]:
-    return {
-        name
-        for name in seen
-        if name not in tables.MOVES and name.removesuffix("_") not in {*tables.MOVES, *tables.FILLS}
-    }
+    moves = {*tables.MOVES, *tables.FILLS, *tables.JOINS}
+    return {name for name in seen if name not in moves and name.removesuffix("_") not in moves}
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -178,12 +180,18 @@ def test_dispatch_does_not_load_the_compiler() -> None:
     assert done.stdout == "False\n", done.stderr
 
 
+TABLES: list[Collection[str]] = [
+    STEPS,
+    PRODUCTS,
+    CONVOLUTIONS,
+    *(getattr(tables, name) for name in tables.__all__),
+]
+
+
 def test_every_operator_of_the_tables_exists() -> None:
     """In this version of PyTorch or in another: few names are missing in any."""
-    names = {*tables.INSIDE_DOUBLE, *tables.INSIDE_SINGLE, *tables.FILLS, *tables.FACTORIES, *tables.NORMS, *STEPS}
-    names |= {*PRODUCTS, *CONVOLUTIONS, *tables.MOVES, *tables.ADVICE}
     missing = set()
-    for name in names:
+    for name in set().union(*TABLES):
         namespace, _, plain = name.rpartition(".")
         there = getattr(torch.ops, namespace or "aten")
         if not hasattr(there, plain) and not hasattr(there, f"{plain}_"):
@@ -192,10 +200,8 @@ def test_every_operator_of_the_tables_exists() -> None:
 
 
 def test_no_operator_stands_in_two_tables() -> None:
-    computed = [STEPS, PRODUCTS, CONVOLUTIONS, tables.INSIDE_DOUBLE, tables.INSIDE_SINGLE, tables.NORMS]
-    for i, table in enumerate(computed):
-        for other in [*computed[i + 1 :], tables.MOVES, tables.FACTORIES]:
-            assert not set(table) & set(other)
+    counted = Counter(name for table in TABLES for name in table)
+    assert not [name for name, count in counted.items() if count > 1]
 
 
 def test_fills_say_where_numbers_stand() -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import vdpbf16ps
+from softfloat.checks import check_seed, check_whole
 from softfloat.formats import Format, bfloat16, float16, float32
 from softfloat.testing.vectors.distributions import edges
 
@@ -572,12 +573,7 @@ def check_hardware(
     table = {row.name: row for row in instructions()}
     if device not in DEVICES:
         raise ValueError(f"device must be {' or '.join(map(repr, DEVICES))}, got {device!r}")
-    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)):
-        raise TypeError(f"samples must be an integer, got {samples!r}")
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, got {samples}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be an integer from 0 to 2^64 - 1, got {seed!r}")
+    samples, seed = check_whole("samples", samples, 1), check_seed("seed", seed)
     if isinstance(names, str):
         names = [names]
     for name in names or ():
@@ -596,7 +592,7 @@ def check_hardware(
             if not row.is_checked:
                 outcome.status, outcome.reason = "not checked", row.model.removeprefix("not checked: ")
                 continue
-            _check(row, outcome, mode, int(samples), int(seed), exhaustive, progress)
+            _check(row, outcome, mode, samples, seed, exhaustive, progress)
     return results
 
 

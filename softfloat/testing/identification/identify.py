@@ -42,6 +42,7 @@ from softfloat.accumulators import (
 )
 from softfloat.accumulators.ipu import IPU_MODES
 from softfloat.accumulators.tensor_cores import SAME_AS
+from softfloat.checks import check_choice, check_count, check_integer, check_seed
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.testing.identification.probes import (
@@ -467,21 +468,16 @@ def identify(
         raise TypeError(f"unit must be callable as unit(a, b, c), got {unit!r}")
     pair, memory = pair_of(formats), check_format(partials, "partials")
     target = memory if output is None else check_format(output, "output")
-    if isinstance(length, bool) or not isinstance(length, (int, np.integer)):
-        raise TypeError(f"length must be an integer, got {length!r}")
+    length = check_integer("length", length)
     if not 2 <= length <= LONGEST:
         raise ValueError(f"length must be from 2 to {LONGEST}, got {length}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be an integer from 0 to 2^64 - 1, got {seed!r}")
-    if isinstance(random_rows, bool) or not isinstance(random_rows, (int, np.integer)) or random_rows < 1:
-        raise ValueError(f"random_rows must be a positive integer, got {random_rows!r}")
-    if nan not in NAN_MODES:
-        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_MODES))}, got {nan!r}")
+    seed, random_rows = check_seed("seed", seed), check_count("random_rows", random_rows)
+    check_choice("nan", nan, NAN_MODES)
     for name, fmt in (("formats", pair[0]), ("formats", pair[1]), ("partials", memory), ("output", target)):
         if not (fmt.zero and fmt.signed):
             raise ValueError(f"{name} must have a sign and a zero, and {fmt.name} has not")
     say = progress or (lambda _: None)
-    asked = Asked(unit, pair, memory, target, int(length))
+    asked = Asked(unit, pair, memory, target, length)
     found = Measurement(asked)
     say("probes")
     found.measure()
@@ -489,66 +485,129 @@ def identify(
     found.conclude()
     random = np.random.default_rng([seed, length])
     say("random rows")
-    each = -(-int(random_rows) // len(FAMILIES))
-    drawn = [draw_rows(x, each, pair, memory, target, asked.length, random) for x in FAMILIES]
-    a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
-    answers = asked(a, b, c)
-    found.withdraw((a, b, c, answers))
-    judge = _Judge(asked, nan)
+    rows = _drawn(asked, -(-random_rows // len(FAMILIES)), random)
+    answers = *rows, asked(*rows)
+    found.withdraw(answers)
+    search = _Search(found, nan, answers)
     say("presets")
-    defaults = {"rounding": "nearest_even", "overflow": "infinity", "daz": False, "ftz": False}
-    settings = {name: x for name, x in found.settings.items() if x != defaults[name]}
-    variants = [settings]
-    if "overflow" in settings:  # modes that stay finite, and sums in formats without infinity, look like other rules
-        variants.insert(0, {name: x for name, x in settings.items() if name != "overflow"})
-    accumulators = list(presets) if presets is not None else presets_for(pair, memory, asked.length)
-    tried = [Candidate(x, options) for x in accumulators for options in (variants if _is_open(x) else [{}])]
-    everything = asked.everything()
-    few = _every(everything, 300)
-    likely = [x for x in tried if not judge.wrong(x, few)[1].any()]
-    named = {(x.accumulator.name, x.accumulator): x for x in reversed(judge.fitting(likely, everything))}
-    fits = list(named.values())[::-1]
-    judged = len(tried)
-    if not fits:
+    search.try_presets(list(presets) if presets is not None else presets_for(pair, memory, length))
+    if not search.fits:
         say("a description")
-        made, count = _described(found, judge, everything)
-        tried, judged, likely = tried + made, judged + count, made
-        fits = judge.fitting(made, everything)
+        search.describe()
     say("telling candidates apart")
-    fits, searched = _told_apart(fits, judge, asked, random)
-    some = slice(None, None, max(1, len(c) // 200))
-    again = asked(a[some], b[some], c[some])
-    repeated = not judge.differ(answers[some], again).any()
-    found.say("repeatable", "yes" if repeated else "no", f"{len(again)} rows asked again, beside other rows")
-    everything = asked.everything()
-    fits = judge.fitting(fits, everything)
-    if not fits and judge.nan != nan:  # some gave the codes of NaNs, but not on the rows asked last
-        judge.nan = nan
-        fits = judge.fitting(likely, everything)
-    nans = np.unique(answers[np.asarray(bits.isnan(answers, target))])
-    if nans.size:
-        shown = ", ".join(f"{code:#x}" for code in nans[:4].tolist()) + (" ..." if nans.size > 4 else "")
-        unexplained = "; what fits gives other codes" if fits and judge.nan != "payload" else ""
-        found.say("NaN", shown, f"results of random rows with special operands{unexplained}")
-    nearest: list[Near] = []
-    if not fits:
-        judgements = (judge.near(x, everything) for x in tried)
-        nearest = sorted(judgements, key=lambda x: (x.wrong_values, x.wrong))[:3]
-    return Identification(
-        pair,
-        memory,
-        target,
-        asked.length,
-        tuple(found.properties),
-        tuple(fits),
-        tuple(nearest),
-        judged,
-        asked.rows,
-        searched,
-        asked.calls,
-        asked.rows,
-        judge.nan,
-    )
+    search.tell_apart(random)
+    search.ask_again()
+    search.confirm()
+    return search.result()
+
+
+def _drawn(asked: Asked, each: int, random: np.random.Generator) -> tuple[Codes, Codes, Codes]:
+    """Random rows of every family, so many of each."""
+    drawn = [draw_rows(x, each, asked.formats, asked.partials, asked.output, asked.length, random) for x in FAMILIES]
+    a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
+    return a, b, c
+
+
+class _Search:
+    """The phases of `identify` once the unit has answered random rows: each changes what fits."""
+
+    def __init__(self, found: Measurement, nan: str, answers: Answers) -> None:
+        self.found, self.asked, self.nan, self.answers = found, found.asked, nan, answers
+        self.judge = _Judge(self.asked, nan)
+        self.tried: list[Candidate] = []
+        self.likely: list[Candidate] = []
+        self.fits: list[Candidate] = []
+        self.judged = self.searched = 0
+
+    def try_presets(self, accumulators: Sequence[Accumulator]) -> None:
+        """Those that fit, each once, under the options that the probes show where they decide anything."""
+        defaults = {"rounding": "nearest_even", "overflow": "infinity", "daz": False, "ftz": False}
+        settings = {name: x for name, x in self.found.settings.items() if x != defaults[name]}
+        variants = [settings]
+        if (
+            "overflow" in settings
+        ):  # modes that stay finite, and sums in formats without infinity, look like other rules
+            variants.insert(0, {name: x for name, x in settings.items() if name != "overflow"})
+        self.tried = [Candidate(x, options) for x in accumulators for options in (variants if _is_open(x) else [{}])]
+        self.judged = len(self.tried)
+        everything = self.asked.everything()
+        few = _every(everything, 300)
+        self.likely = [x for x in self.tried if not self.judge.wrong(x, few)[1].any()]
+        fitting = self.judge.fitting(self.likely, everything)
+        named = {(x.accumulator.name, x.accumulator): x for x in reversed(fitting)}
+        self.fits = list(named.values())[::-1]
+
+    def describe(self) -> None:
+        """Accumulators made up from what the probes show."""
+        everything = self.asked.everything()
+        self.likely, count = _described(self.found, self.judge, everything)
+        self.tried, self.judged = self.tried + self.likely, self.judged + count
+        self.fits = self.judge.fitting(self.likely, everything)
+
+    def tell_apart(self, random: np.random.Generator) -> None:
+        """Ask rows on which those that fit differ, until one is left or random rows show no difference."""
+        self.searched = 0
+        for _ in range(4):
+            if len(self.fits) < 2 or self.asked.calls >= MAXIMUM_CALLS - 1:
+                break
+            each = max(1, FRESH // len(FAMILIES))
+            a, b, c = _drawn(self.asked, each, random)
+            predicted = [self.judge.predict(x, a, b, c) for x in self.fits]
+            differing = np.flatnonzero(np.any([self.judge.differ(predicted[0], x) for x in predicted[1:]], axis=0))
+            if not differing.size:
+                self.searched += len(c)
+                if self.searched >= 2 * each * len(FAMILIES):
+                    break
+                continue
+            chosen = random.permutation(differing)[:32]
+            answers = self.asked(a[chosen], b[chosen], c[chosen])
+            judged = zip(self.fits, predicted, strict=True)
+            self.fits = [x for x, codes in judged if not self.judge.differ(codes[chosen], answers).any()]
+            self.searched = 0
+
+    def ask_again(self) -> None:
+        """Whether the unit repeats itself."""
+        a, b, c, answers = _every(self.answers, 200)
+        again = self.asked(a, b, c)
+        repeated = not self.judge.differ(answers, again).any()
+        self.found.say("repeatable", "yes" if repeated else "no", f"{len(again)} rows asked again, beside other rows")
+
+    def confirm(self) -> None:
+        """Hold what is left against every answer, and say what NaNs came."""
+        everything = self.asked.everything()
+        self.fits = self.judge.fitting(self.fits, everything)
+        if not self.fits and self.judge.nan != self.nan:  # some gave the codes of NaNs, but not on the rows asked last
+            self.judge.nan = self.nan
+            self.fits = self.judge.fitting(self.likely, everything)
+        answers = self.answers[3]
+        nans = np.unique(answers[np.asarray(bits.isnan(answers, self.asked.output))])
+        if nans.size:
+            shown = ", ".join(f"{code:#x}" for code in nans[:4].tolist()) + (" ..." if nans.size > 4 else "")
+            unexplained = "; what fits gives other codes" if self.fits and self.judge.nan != "payload" else ""
+            self.found.say("NaN", shown, f"results of random rows with special operands{unexplained}")
+
+    def result(self) -> Identification:
+        """What was found; the nearest candidates if nothing fits."""
+        nearest: list[Near] = []
+        if not self.fits:
+            everything = self.asked.everything()
+            judgements = (self.judge.near(x, everything) for x in self.tried)
+            nearest = sorted(judgements, key=lambda x: (x.wrong_values, x.wrong))[:3]
+        return Identification(
+            self.asked.formats,
+            self.asked.partials,
+            self.asked.output,
+            self.asked.length,
+            tuple(self.found.properties),
+            tuple(self.fits),
+            tuple(nearest),
+            self.judged,
+            self.asked.rows,
+            self.searched,
+            self.asked.calls,
+            self.asked.rows,
+            self.judge.nan,
+        )
 
 
 def _every(answers: Answers, count: int) -> Answers:
@@ -583,30 +642,3 @@ def _described(found: Measurement, judge: _Judge, answers: Answers) -> tuple[lis
     fitting = [x for x in best if x[0] < 0]
     kept = [x[2] for x in (fitting or best)[:4]]
     return [Candidate(x.accumulator.replace(name=spelled(x.accumulator)), x.options, False) for x in kept], count
-
-
-def _told_apart(
-    fits: list[Candidate], judge: _Judge, asked: Asked, random: np.random.Generator
-) -> tuple[list[Candidate], int]:
-    """What is left after asking rows on which those that fit differ, and how many rows were compared in vain at last."""
-    searched = 0
-    for _ in range(4):
-        if len(fits) < 2 or asked.calls >= MAXIMUM_CALLS - 1:
-            break
-        each = max(1, FRESH // len(FAMILIES))
-        drawn = [
-            draw_rows(x, each, asked.formats, asked.partials, asked.output, asked.length, random) for x in FAMILIES
-        ]
-        a, b, c = (np.concatenate(x) for x in zip(*drawn, strict=True))
-        predicted = [judge.predict(x, a, b, c) for x in fits]
-        differing = np.flatnonzero(np.any([judge.differ(predicted[0], x) for x in predicted[1:]], axis=0))
-        if not differing.size:
-            searched += len(c)
-            if searched >= 2 * each * len(FAMILIES):
-                break
-            continue
-        chosen = random.permutation(differing)[:32]
-        answers = asked(a[chosen], b[chosen], c[chosen])
-        fits = [x for x, codes in zip(fits, predicted, strict=True) if not judge.differ(codes[chosen], answers).any()]
-        searched = 0
-    return fits, searched

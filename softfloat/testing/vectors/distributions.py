@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.checks import check_choice, check_count
 from softfloat.formats import Format
 from softfloat.testing.vectors.operations import Case, Number, as_number
 
@@ -118,10 +119,8 @@ def draw(
     ValueError
         Naming the argument and the accepted values.
     """
-    if name not in DISTRIBUTIONS:
-        raise ValueError(f"name must be one of {', '.join(map(repr, DISTRIBUTIONS))}, got {name!r}")
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
-        raise ValueError(f"count must be a non-negative integer, got {count!r}")
+    check_choice("name", name, DISTRIBUTIONS)
+    check_count("count", count, 0)
     if arity not in (1, 2, 3):
         raise ValueError(f"arity must be 1, 2 or 3, got {arity!r}")
     number = as_number(fmt)
@@ -404,8 +403,7 @@ def _drawn_for_dots(case: Case, name: str, count: int, seed: int | Sequence[int]
     """Operands of dot products: finite, but for a special one in few rows; sums that stay in range more often than not."""
     assert case.length is not None
     assert case.accumulator is not None
-    if name not in DISTRIBUTIONS:
-        raise ValueError(f"name must be one of {', '.join(map(repr, DISTRIBUTIONS))}, got {name!r}")
+    check_choice("name", name, DISTRIBUTIONS)
     random = np.random.default_rng(seed)
     k = case.length
     kind = np.full(count, name) if name != "mixed" else np.array(MIXED)[random.integers(0, len(MIXED), count)]

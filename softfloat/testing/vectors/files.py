@@ -34,6 +34,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
+from softfloat.checks import check_choice, check_count, check_seed
 from softfloat.files import replacing
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
 from softfloat.testing.vectors.operations import Case, Column
@@ -587,24 +588,17 @@ def write_vectors(
     OSError
         If the file cannot be written.
     """
-    if level not in LEVELS:
-        raise ValueError(f"level must be one of {', '.join(map(repr, LEVELS))}, got {level!r}")
-    if distribution not in DISTRIBUTIONS:
-        raise ValueError(f"distribution must be one of {', '.join(map(repr, DISTRIBUTIONS))}, got {distribution!r}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be an integer from 0 to 2^64 - 1, got {seed!r}")
+    check_choice("level", level, LEVELS)
+    check_choice("distribution", distribution, DISTRIBUTIONS)
+    seed = check_seed("seed", seed)
     if level == "exhaustive":
         if count is not None:
             raise ValueError("count is for level='random': level='exhaustive' writes every row")
         total = count_exhaustive(case)
         chunks = _exhaustive(case, total)
     else:
-        if count is None:
-            count = 10_000
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ValueError(f"count must be a positive integer, got {count!r}")
-        total = int(count)
-        chunks = _random(case, total, int(seed), distribution)
+        total = check_count("count", 10_000 if count is None else count)
+        chunks = _random(case, total, seed, distribution)
     name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     if name == "":
         raise ValueError("file must be a path, '-' or a binary stream, got ''")

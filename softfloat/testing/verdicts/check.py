@@ -20,6 +20,7 @@ import numpy as np
 
 from softfloat import bits, formats
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.checks import check_choice, check_count
 from softfloat.status import Flags
 from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
 from softfloat.testing.vectors.operations import Case, Column, Number
@@ -440,15 +441,11 @@ class Checker:
     """
 
     def __init__(self, case: Case, flags: str = "exact", nan: str | None = None, first: int = FIRST) -> None:
-        if flags not in FLAG_MODES:
-            raise ValueError(f"flags must be one of {', '.join(map(repr, FLAG_MODES))}, got {flags!r}")
+        check_choice("flags", flags, FLAG_MODES)
         if nan is None:
             nan = "any" if case.environment.nan == "canonical" else "payload"
-        if nan not in NAN_MODES:
-            raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_MODES))}, got {nan!r}")
-        if isinstance(first, bool) or not isinstance(first, int) or first < 0:
-            raise ValueError(f"first must be a non-negative integer, got {first!r}")
-        self.case, self.differ, self.shown = case, Comparison(case, flags, nan), first
+        check_choice("nan", nan, NAN_MODES)
+        self.case, self.differ, self.shown = case, Comparison(case, flags, nan), check_count("first", first, 0)
         wide = sum(column.length or 1 for column in case.operands)
         limit = max(64, SAMPLED_CODES // wide)
         self.wrong, self.right = Sample(min(WRONG_ROWS, limit), 1), Sample(min(RIGHT_ROWS, limit), 2)

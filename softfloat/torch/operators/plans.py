@@ -510,11 +510,11 @@ def _plan(operator: Any) -> Plan | None:
         present = single if hasattr(torch.ops.aten, single) else single.removesuffix("_")
         known = hasattr(torch.ops.aten, present) and planned(_overload(present, None)) is not None
         return partial(foreach, name=single) if known else None
-    if base in ("index_put", "_index_put_impl", "put", "_unsafe_index_put"):
+    if base in tables.PUTS:
         return accumulating
     if base == "scatter" and "reduce" in private.argument_names(operator):
         return partial(inside, wide=torch.float32)
-    if base in ("cat", "stack"):
+    if base in tables.JOINS:
         return joined
     if name == "_to_copy":
         return cast

@@ -1,4 +1,4 @@
-"""Which operator is computed how. What stands in no table is refused.
+"""Which operator is computed how: each stands in one table. What stands in none is refused.
 
 `MOVES` compute nothing that needs rounding: they move, select and compare elements, flip signs, round to integers. They
 run as they are, and raise no flags. `INSIDE` operators are computed by PyTorch, wide, and what comes out is rounded
@@ -7,7 +7,7 @@ once. `products` and `pointwise` define the others.
 
 from __future__ import annotations
 
-__all__ = ["ADVICE", "FACTORIES", "FILLS", "INSIDE_DOUBLE", "INSIDE_SINGLE", "MOVES", "NORMS"]
+__all__ = ["ADVICE", "FACTORIES", "FILLS", "INSIDE_DOUBLE", "INSIDE_SINGLE", "JOINS", "MOVES", "NORMS", "PUTS"]
 
 
 def names(text: str) -> frozenset[str]:
@@ -21,22 +21,21 @@ MOVES = names("""
     lift lift_fresh lift_fresh_copy movedim narrow_copy permute permute_copy pixel_shuffle pixel_unshuffle
     channel_shuffle repeat reshape resize resize_ resize_as_ roll rot90 select select_backward select_copy select_scatter
     set set_ slice slice_backward slice_copy slice_scatter split split_copy split_with_sizes split_with_sizes_copy
-    squeeze squeeze_ squeeze_copy stack t t_ t_copy transpose transpose_ transpose_copy tril triu unbind unbind_copy unfold
+    squeeze squeeze_ squeeze_copy t t_ t_copy transpose transpose_ transpose_copy tril triu unbind unbind_copy unfold
     unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ unsqueeze_copy view view_as_copy
-    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view cat block_diag _chunk_cat frexp masked_scatter_backward
+    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view block_diag _chunk_cat frexp
+    masked_scatter_backward
     new_empty new_empty_strided new_ones new_zeros ones ones_like zeros zeros_like zero zero_ empty empty_like
     empty_permuted empty_strided eye _efficientzerotensor _neg_view _conj resolve_neg resolve_conj
     _local_scalar_dense is_same_size is_set_to
 
-    embedding gather index index_copy index_select masked_scatter masked_select scatter take
+    embedding gather index index_copy index_select masked_scatter masked_select take
     _unsafe_index unique_dim _unique _unique2 unique_consecutive nonzero nonzero_static argwhere
-    constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
     replication_pad3d im2col _unsafe_masked_index
 
-    abs neg positive relu sign sgn signbit copysign nextafter heaviside floor ceil trunc round frac nan_to_num where
-    clamp clamp_min clamp_max hardtanh hardtanh_backward threshold threshold_backward hardshrink hardshrink_backward
-    relu6 masked_fill fill index_fill
-    eq ne lt le gt ge equal isnan isinf isposinf isneginf isfinite logical_and logical_not logical_or logical_xor
+    abs neg positive relu relu6 sign sgn signbit nextafter heaviside floor ceil trunc round frac
+    equal isnan isinf isposinf isneginf isfinite logical_and logical_not logical_or logical_xor
     all any count_nonzero argmax argmin argsort isin searchsorted bucketize is_nonzero
     max min amax amin aminmax cummax cummin max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d
     adaptive_max_pool3d fractional_max_pool2d max_unpool2d median nanmedian mode kthvalue sort topk
@@ -77,6 +76,12 @@ FILLS = {
 }
 """Moves that take numbers, which are rounded into the tensors' format first: where they stand, and their names."""
 
+JOINS = frozenset({"cat", "stack"})
+"""Moves of several tensors, which may differ in dtype."""
+
+PUTS = frozenset({"index_put", "_index_put_impl", "put", "_unsafe_index_put"})
+"""Moves, unless they are to add to what is there."""
+
 FACTORIES = frozenset({"arange", "linspace", "logspace", "range"})
 """Numbers made wide, and rounded once."""
 
@@ -100,8 +105,8 @@ INSIDE_SINGLE = names("""
     soft_margin_loss_backward nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward
     multi_margin_loss multi_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_loss_backward
     _ctc_loss _ctc_loss_backward
-    embedding_dense_backward embedding_renorm index_add index_put _index_put_impl scatter_add scatter_reduce index_reduce
-    put _unsafe_index_put _unsafe_masked_index_put_accumulate
+    embedding_dense_backward embedding_renorm index_add scatter_add scatter_reduce index_reduce
+    _unsafe_masked_index_put_accumulate
     avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool2d _adaptive_avg_pool2d_backward
     _adaptive_avg_pool3d _adaptive_avg_pool3d_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
     adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward

@@ -1,0 +1,64 @@
+"""Bars and lines on standard error while something runs, for people at a terminal; logs and pipes get none."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["bar", "bars", "is_watched", "status_line"]
+
+
+def is_watched() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def bars(*columns: str) -> Progress:
+    """Bars that leave nothing behind; rich's own columns, or those named.
+
+    Parameters
+    ----------
+    columns : str
+        "bar", "count" and "bytes" (done of all), "elapsed" and "remaining" (time); anything else is a text, in which
+        {task} is rich's task.
+    """
+    from rich import progress
+    from rich.console import Console
+
+    known: dict[str, Callable[[], progress.ProgressColumn]] = {
+        "bar": progress.BarColumn,
+        "count": progress.MofNCompleteColumn,
+        "bytes": progress.DownloadColumn,
+        "elapsed": progress.TimeElapsedColumn,
+        "remaining": progress.TimeRemainingColumn,
+    }
+    made = [known[x]() if x in known else progress.TextColumn(x) for x in columns]
+    return progress.Progress(*made, console=Console(stderr=True), transient=True)
+
+
+@contextlib.contextmanager
+def bar(total: int | None, *columns: str) -> Iterator[Callable[[int], None] | None]:
+    """One bar, and what to call with how much is done; None where nobody watches. `columns` as `bars` takes them."""
+    if not is_watched():
+        yield None
+        return
+    with bars(*columns) as shown:
+        task = shown.add_task("", total=total)
+        yield lambda done: shown.update(task, completed=done)
+
+
+@contextlib.contextmanager
+def status_line() -> Iterator[Callable[[str], None] | None]:
+    """A line that says what is under way, and what to call with it; None where nobody watches."""
+    if not is_watched():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as shown:
+        yield shown.update
