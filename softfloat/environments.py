@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
 from softfloat.status import Flags, FloatingPointTrap, Status, as_flags
 
@@ -172,16 +173,18 @@ class Environment:
     _prepared: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`, once
-        settle("rounding", as_rounding(self.rounding))
-        settle("overflow", as_member(Overflow, self.overflow, "overflow"))
-        settle("tininess", as_member(Tininess, self.tininess, "tininess"))
-        settle("infinite_input", as_member(InfiniteInput, self.infinite_input, "infinite_input"))
-        settle("traps", as_flags(self.traps, "traps"))
+        settle(
+            self,
+            rounding=as_rounding(self.rounding),
+            overflow=as_member(Overflow, self.overflow, "overflow"),
+            tininess=as_member(Tininess, self.tininess, "tininess"),
+            infinite_input=as_member(InfiniteInput, self.infinite_input, "infinite_input"),
+            traps=as_flags(self.traps, "traps"),
+        )
         for name in ("daz", "ftz", "replica_identical"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-            settle(name, bool(getattr(self, name)))
+            settle(self, **{name: bool(getattr(self, name))})
         if not isinstance(self.nan, str) or self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
         if self.generator not in GENERATORS:
@@ -196,10 +199,13 @@ class Environment:
             if not isinstance(name, str) or not isinstance(override, Environment):
                 raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
             _check_own_name(name)
-        settle("overrides", MappingProxyType(dict(self.overrides)))
-        settle("sr_bits", _integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True))
-        settle("seed", _integer("seed", self.seed, 0, 2**64 - 1, optional=True))
-        settle("replica", _integer("replica", self.replica, 0, 2**64 - 1))
+        settle(
+            self,
+            overrides=MappingProxyType(dict(self.overrides)),
+            sr_bits=_integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True),
+            seed=_integer("seed", self.seed, 0, 2**64 - 1, optional=True),
+            replica=_integer("replica", self.replica, 0, 2**64 - 1),
+        )
 
     def for_format(self, name: str) -> Environment:
         """The settings that govern results in the format of this name."""
@@ -428,7 +434,7 @@ def _block(
     outer = current_environment()
     inner = made.pop() if made and (base is not None or outer is around) else (base or outer).replace(**settings)
     if base is None and "seed" not in settings:
-        object.__setattr__(inner, "_operations", outer._operations)
+        settle(inner, _operations=outer._operations)
     token = _current.set(inner)
     try:
         yield inner
