@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
-from softfloat.status import Flags, FloatingPointTrap, Status, as_flags
+from softfloat.status import Flags, Status, as_flags, first_trap
 
 __all__ = [
     "Environment",
@@ -81,20 +81,25 @@ def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
     return as_member(Rounding, value, argument, ROUNDING_ALIASES)
 
 
-class _Numbers:
+class Streams:
     """0, 1, 2 ..., each given once; those handed back are given again first. Safe to share among threads."""
 
-    __slots__ = ("counted", "returned")
+    __slots__ = ("_counted", "_returned")
 
     def __init__(self) -> None:
-        self.counted = itertools.count()
-        self.returned: list[int] = []
+        self._counted = itertools.count()
+        self._returned: list[int] = []
 
-    def __next__(self) -> int:
-        if self.returned:
+    def take(self) -> int:
+        """The number of the operation that is about to run."""
+        if self._returned:
             with suppress(IndexError):  # another thread has just taken the last
-                return self.returned.pop()
-        return next(self.counted)
+                return self._returned.pop()
+        return next(self._counted)
+
+    def give_back(self, number: int) -> None:
+        """The number of an operation that was refused."""
+        self._returned.append(number)
 
 
 class StochasticRounding(Enum):
@@ -103,6 +108,58 @@ class StochasticRounding(Enum):
     OFF = 0
     ON = 1
     REPLICA_IDENTICAL_ONLY = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
+
+    Compiled programs and constants are kept under it. `overrides` are those for results in formats of these names.
+    """
+
+    rounding: Rounding = Rounding.NEAREST_EVEN
+    overflow: Overflow = Overflow.INFINITY
+    tininess: Tininess = Tininess.AFTER
+    infinite_input: InfiniteInput = InfiniteInput.DEFAULT
+    daz: bool = False
+    ftz: bool = False
+    nan: str = "canonical"
+    sr_bits: int | None = None
+    generator: str = "philox4x32"
+    seed: int | None = None
+    replica: int = 0
+    replica_identical: bool = False
+    overrides: Mapping[str, Settings] = field(default_factory=lambda: MappingProxyType({}))
+
+    @cached_property
+    def _hash(self) -> int:
+        overrides = frozenset(self.overrides.items())
+        return hash((overrides, *(value for name, value in vars(self).items() if name != "overrides")))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def for_format(self, name: str) -> Settings:
+        """Those that govern results in the format of this name."""
+        return self.overrides.get(name, self)
+
+    def replace(self, **settings: Any) -> Settings:
+        """The same with some changed, in every format."""
+        return one_of(replace(self, **reaching_overrides(self.overrides, settings)))
+
+
+@lru_cache(maxsize=4096)
+def one_of(settings: Settings) -> Settings:
+    """The same object for equal settings, so that what is kept under them is found without comparing them."""
+    return settings
+
+
+def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Changes of settings, and of the overrides that numeric ones among them hold for too."""
+    numeric = {name: value for name, value in settings.items() if name in NUMERIC_SETTINGS}
+    if not numeric or not overrides:
+        return settings
+    return {"overrides": {name: override.replace(**numeric) for name, override in overrides.items()}, **settings}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +226,8 @@ class Environment:
     accumulator: Any = None
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     status: Status = field(default_factory=Status, compare=False, repr=False)
-    _operations: _Numbers = field(default_factory=lambda: _Numbers(), init=False, compare=False, repr=False)
-    _prepared: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    streams: Streams = field(default_factory=Streams, init=False, compare=False, repr=False)
+    settings: Settings = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         settle(
@@ -206,6 +263,9 @@ class Environment:
             seed=_integer("seed", self.seed, 0, 2**64 - 1, optional=True),
             replica=_integer("replica", self.replica, 0, 2**64 - 1),
         )
+        chosen = {name: getattr(self, name) for name in OWN_SETTINGS}
+        overrides = {name: override.settings for name, override in self.overrides.items()}
+        settle(self, settings=one_of(Settings(**chosen, overrides=overrides)))
 
     def for_format(self, name: str) -> Environment:
         """The settings that govern results in the format of this name."""
@@ -213,8 +273,7 @@ class Environment:
 
     def next_stream(self) -> int:
         """Number of the operation that is about to run, counted since the environment was made or its seed named."""
-        numbers = self._operations
-        return next(numbers) if numbers.returned else next(numbers.counted)
+        return self.streams.take()
 
     def replace(self, **settings: Any) -> Environment:
         """A new environment with some settings changed, a clear status, and the operation count started again.
@@ -224,10 +283,7 @@ class Environment:
         unknown = set(settings) - SETTINGS
         if unknown:
             raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}")
-        numeric = {name: value for name, value in settings.items() if name in NUMERIC_SETTINGS}
-        if numeric and "overrides" not in settings:
-            settings["overrides"] = {name: override.replace(**numeric) for name, override in self.overrides.items()}
-        return replace(self, **{"status": Status(), **settings})
+        return replace(self, status=Status(), **reaching_overrides(self.overrides, settings))
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = {name: getattr(self, name) for name in SETTINGS}
@@ -302,47 +358,7 @@ class Environment:
         """
         for name in {"environment", "flags"} & options.keys():
             raise TypeError(f"{name} is not for evaluate, which sets it itself: flags go to the environment's status")
-        return self._evaluate(getattr(operation, "__name__", str(operation)), operation, operands, options)
-
-    def _evaluate(
-        self, name: str, operation: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
-    ) -> Any:
-        """`evaluate`, with the name that a trap reports."""
-        parameters = _parameters(operation)
-        number = self.next_stream()
-        options.setdefault("stream", number)
-        traps = as_flags(self.traps)
-        each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
-        try:
-            result, flags, *more = operation(*operands, environment=self, flags=each, **options)
-        except BaseException:
-            self._operations.returned.append(number)
-            raise
-        raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
-        self._raise(raised)
-        if raised & traps:
-            named = [options[parameter] for parameter in parameters if parameter in options]
-            if "accumulator" in parameters:
-                operands, named = (), []  # a row and a column, not an element of each
-            self._trap(name, (*operands, *named), np.asarray(flags), traps)
-        return (result, *more) if more else result
-
-    def _raise(self, raised: int) -> None:
-        """Flags into the status; most were there before."""
-        if raised & ~int(self.status.flags):
-            self.status.raise_flags(raised)
-
-    def _trap(self, name: str, operands: tuple[Any, ...], flags: np.ndarray[Any, Any], traps: Flags) -> None:
-        first = int(np.argmax((flags & int(traps)).ravel() != 0))
-        index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
-        values = []
-        for operand in operands:
-            if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
-                continue
-            array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
-            value = np.broadcast_to(array, flags.shape)[index]
-            values.append(value.item() if isinstance(value, np.generic) else value)
-        raise FloatingPointTrap(Flags(int(flags[index])) & traps, name, index, tuple(values))
+        return evaluate_as(getattr(operation, "__name__", str(operation)), self, operation, operands, options)
 
     def __enter__(self) -> Environment:
         _entered.set((*_entered.get(), _current.set(self)))
@@ -356,9 +372,34 @@ class Environment:
 
 NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
+OWN_SETTINGS = tuple(f.name for f in fields(Settings) if f.name != "overrides")
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
+
+
+def evaluate_as(
+    name: str, env: Environment, operation: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """`Environment.evaluate`, with the name that a trap reports."""
+    parameters = _parameters(operation)
+    number = env.streams.take()
+    options.setdefault("stream", number)
+    traps = as_flags(env.traps)
+    each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
+    try:
+        result, flags, *more = operation(*operands, environment=env, flags=each, **options)
+    except BaseException:
+        env.streams.give_back(number)
+        raise
+    raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
+    env.status.add(raised)
+    if raised & traps:
+        named = [options[parameter] for parameter in parameters if parameter in options]
+        if "accumulator" in parameters:
+            operands, named = (), []  # a row and a column, not an element of each
+        raise first_trap(name, (*operands, *named), np.asarray(flags), traps)
+    return (result, *more) if more else result
 
 
 @lru_cache(maxsize=256)
@@ -423,7 +464,15 @@ def environment(base: Environment | None = None, **settings: Any) -> AbstractCon
     around = current_environment()
     if base is not None and not isinstance(base, Environment):
         raise TypeError(f"base must be a softfloat.Environment, got {type(base).__name__}; settings go by name")
-    return _block(base, settings, around, [(base or around).replace(**settings)])
+    return _block(base, settings, around, [_within(around, base, settings)])
+
+
+def _within(outer: Environment, base: Environment | None, settings: dict[str, Any]) -> Environment:
+    """The environment of a block inside `outer`, whose count of streams goes on in it unless a seed is named."""
+    inner = (base or outer).replace(**settings)
+    if base is None and "seed" not in settings:
+        settle(inner, streams=outer.streams)
+    return inner
 
 
 @contextmanager
@@ -432,9 +481,7 @@ def _block(
 ) -> Iterator[Environment]:
     """The block of `environment`; `made` is the environment for one use of it within `around`."""
     outer = current_environment()
-    inner = made.pop() if made and (base is not None or outer is around) else (base or outer).replace(**settings)
-    if base is None and "seed" not in settings:
-        settle(inner, _operations=outer._operations)
+    inner = made.pop() if made and (base is not None or outer is around) else _within(outer, base, settings)
     token = _current.set(inner)
     try:
         yield inner

@@ -16,7 +16,7 @@ from softfloat.accumulators import Accumulator, Stage, fma
 from softfloat.arrays import constant
 from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.formats import Format, float32
-from softfloat.status import Flags, FloatingPointTrap
+from softfloat.status import Flags, FloatingPointTrap, first_trap
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import (
     FORMATS,
@@ -211,16 +211,14 @@ class Unit:
             )
         if not traps and self.recorder is None and self.tallies is None:
             if flags:
-                environment._raise(int(flags))
+                environment.status.add(int(flags))
             return result
         raised = int(np.bitwise_or.reduce(flags, axis=None))
-        environment._raise(raised)
+        environment.status.add(raised)
         if raised & traps:
             sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
-            try:
-                environment._trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
-            except FloatingPointTrap as trap:
-                raise OperatorTrap(trap, *self.where()) from None
+            trap = first_trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
+            raise OperatorTrap(trap, *self.where())
         if self.recorder is not None:
             operator, module, backward = self.where()
             name, kept_result = function.__name__, np.array(result)
@@ -308,8 +306,8 @@ class Unit:
         if isinstance(x, float) and math.isinf(x) and fmt.infinities:
             return np.asarray(fmt.inf_code | (fmt.sign_bit if x < 0 else 0), fmt.dtype)
         environment = self._environment or current_environment()
-        code, flags = constant(x, fmt, environment)
-        environment._raise(flags)
+        code, flags = constant(x, fmt, environment.settings)
+        environment.status.add(flags)
         return code
 
     def rounded_number(self, x: Any, fmt: Format) -> float:
