@@ -200,15 +200,21 @@ class Unit:
         """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
         environment = self._environment or current_environment()
         traps = int(environment.traps)  # type: ignore[arg-type]
-        stream = self._numbered(function.__name__, environment) if self._again else environment.next_stream()
+        streams = environment.streams
+        stream, taken = self._numbered(function.__name__, environment) if self._again else (streams.take(), True)
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
-        if self.tallies is not None:
-            result, flags = self._counted(function, operands, environment, stream, options)
-        else:
-            result, flags = function(
-                *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
-            )
+        try:
+            if self.tallies is not None:
+                result, flags = self._counted(function, operands, environment, stream, options)
+            else:
+                result, flags = function(
+                    *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
+                )
+        except BaseException:
+            if taken:
+                streams.give_back(stream)
+            raise
         if not traps and self.recorder is None and self.tallies is None:
             if flags:
                 environment.status.add(int(flags))
@@ -254,13 +260,15 @@ class Unit:
             region.complete = True
             self._again, self._recording, self._replayed = before
 
-    def _numbered(self, name: str, environment: Environment) -> int:
-        """The number of the operation that is about to run, in a checkpointed function."""
+    def _numbered(self, name: str, environment: Environment) -> tuple[int, bool]:
+        """The number of the operation that is about to run, in a checkpointed function, and whether it is taken now."""
+        taken = True
         if self._replayed is None:
             stream = environment.next_stream()
         else:
             first, stream = next(self._replayed, ("nothing", -1))
-            if first != name:
+            taken = first != name
+            if taken:
                 if environment.seed is not None:
                     raise UnsupportedArguments(
                         f"a checkpointed function computes {name} where its first run computed {first}, and would draw "
@@ -269,7 +277,7 @@ class Unit:
                 stream = environment.next_stream()
         for region in self._recording:
             region.taken.append((name, stream))
-        return stream
+        return stream, taken
 
     def _counted(
         self,
