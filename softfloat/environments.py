@@ -17,7 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -129,14 +130,12 @@ class Settings:
     seed: int | None = None
     replica: int = 0
     replica_identical: bool = False
-    overrides: Mapping[str, Settings] = field(default_factory=lambda: MappingProxyType({}))
-
-    @cached_property
-    def _hash(self) -> int:
-        overrides = frozenset(self.overrides.items())
-        return hash((overrides, *(value for name, value in vars(self).items() if name != "overrides")))
+    overrides: Mapping[str, Settings] = field(default_factory=dict)
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
+        if not self._hash:  # kept: caches ask for it at every call
+            settle(self, _hash=hash((frozenset(self.overrides.items()), *OWN_VALUES(self))))
         return self._hash
 
     def for_format(self, name: str) -> Settings:
@@ -230,22 +229,7 @@ class Environment:
     settings: Settings = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        settle(
-            self,
-            rounding=as_rounding(self.rounding),
-            overflow=as_member(Overflow, self.overflow, "overflow"),
-            tininess=as_member(Tininess, self.tininess, "tininess"),
-            infinite_input=as_member(InfiniteInput, self.infinite_input, "infinite_input"),
-            traps=as_flags(self.traps, "traps"),
-        )
-        for name in ("daz", "ftz", "replica_identical"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-            settle(self, **{name: bool(getattr(self, name))})
-        if not isinstance(self.nan, str) or self.nan not in NAN_POLICIES:
-            raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
-        if self.generator not in GENERATORS:
-            raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {self.generator!r}")
+        traps = as_flags(self.traps, "traps")
         if not (self.accumulator is None or callable(self.accumulator) or hasattr(self.accumulator, "partials")):
             raise TypeError(
                 f"accumulator must be a softfloat.Accumulator, a function from Format to one, or None, got {self.accumulator!r}"
@@ -256,16 +240,15 @@ class Environment:
             if not isinstance(name, str) or not isinstance(override, Environment):
                 raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
             _check_own_name(name)
-        settle(
-            self,
-            overrides=MappingProxyType(dict(self.overrides)),
-            sr_bits=_integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True),
-            seed=_integer("seed", self.seed, 0, 2**64 - 1, optional=True),
-            replica=_integer("replica", self.replica, 0, 2**64 - 1),
-        )
-        chosen = {name: getattr(self, name) for name in OWN_SETTINGS}
-        overrides = {name: override.settings for name, override in self.overrides.items()}
-        settle(self, settings=one_of(Settings(**chosen, overrides=overrides)))
+        overrides = MappingProxyType(dict(self.overrides))
+        given = tuple((name, override.settings) for name, override in overrides.items()), *OWN_VALUES(self)
+        try:
+            settings = _checked(*given)
+        except TypeError:
+            settings = None  # of no kind that is kept, or refused: then again, saying why
+        settings = settings or _checked.__wrapped__(*given)
+        own = zip(OWN_SETTINGS, OWN_VALUES(settings), strict=True)
+        settle(self, **dict(own), traps=traps, overrides=overrides, settings=settings)
 
     def for_format(self, name: str) -> Environment:
         """The settings that govern results in the format of this name."""
@@ -372,10 +355,52 @@ class Environment:
 
 NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
-OWN_SETTINGS = tuple(f.name for f in fields(Settings) if f.name != "overrides")
+OWN_SETTINGS = tuple(f.name for f in fields(Settings) if f.init and f.name != "overrides")
+OWN_VALUES = attrgetter(*OWN_SETTINGS)
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
+
+
+@lru_cache(maxsize=4096, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
+def _checked(
+    overrides: tuple[tuple[str, Settings], ...],
+    rounding: Any,
+    overflow: Any,
+    tininess: Any,
+    infinite_input: Any,
+    daz: Any,
+    ftz: Any,
+    nan: Any,
+    sr_bits: Any,
+    generator: Any,
+    seed: Any,
+    replica: Any,
+    replica_identical: Any,
+) -> Settings:
+    """The settings that arguments of `Environment` are, names turned into members."""
+    for name, value in (("daz", daz), ("ftz", ftz), ("replica_identical", replica_identical)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True or False, got {value!r}")
+    if not isinstance(nan, str) or nan not in NAN_POLICIES:
+        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {nan!r}")
+    if generator not in GENERATORS:
+        raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {generator!r}")
+    return Settings(
+        rounding=as_rounding(rounding),
+        overflow=as_member(Overflow, overflow, "overflow"),
+        tininess=as_member(Tininess, tininess, "tininess"),
+        infinite_input=as_member(InfiniteInput, infinite_input, "infinite_input"),
+        daz=bool(daz),
+        ftz=bool(ftz),
+        nan=nan,
+        sr_bits=_integer("sr_bits", sr_bits, 1, MAXIMUM_RANDOM_BITS) if sr_bits is not None else None,
+        generator=generator,
+        seed=_integer("seed", seed, 0, 2**64 - 1) if seed is not None else None,
+        replica=_integer("replica", replica, 0, 2**64 - 1),
+        replica_identical=bool(replica_identical),
+        overrides=dict(overrides),
+    )
 
 
 def evaluate_as(
@@ -425,9 +450,7 @@ def _check_own_name(name: str) -> None:
         raise ValueError(f"overrides has {name!r}, another name of {ALIASES[name]}; accepted: Format.name")
 
 
-def _integer(name: str, value: object, low: int, high: int, optional: bool = False) -> int | None:
-    if value is None and optional:
-        return None
+def _integer(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer from {low} to {high}, got {value!r}")
     if not low <= value <= high:

@@ -9,5 +9,4 @@ __all__ = ["settle"]
 
 def settle(made: object, /, **values: Any) -> None:
     """Give fields of a frozen dataclass their values, before anybody else has seen it."""
-    for name, value in values.items():
-        object.__setattr__(made, name, value)
+    vars(made).update(values)
