@@ -26,7 +26,7 @@ import numpy as np
 
 from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
-from softfloat.status import Flags, Status, as_flags, first_trap
+from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
 
 __all__ = [
     "Environment",
@@ -41,8 +41,6 @@ __all__ = [
 
 GENERATORS = ("philox4x32", "xoroshiro128aox")
 MAXIMUM_RANDOM_BITS = 52
-
-NO_FLAGS = Flags(0)
 
 E = TypeVar("E", bound=IntEnum)
 
@@ -147,7 +145,7 @@ class Settings:
         return one_of(replace(self, **reaching_overrides(self.overrides, settings)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def one_of(settings: Settings) -> Settings:
     """The same object for equal settings, so that what is kept under them is found without comparing them."""
     return settings
@@ -362,7 +360,7 @@ _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
 
 
-@lru_cache(maxsize=4096, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
+@lru_cache(maxsize=512, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
 def _checked(
     overrides: tuple[tuple[str, Settings], ...],
     rounding: Any,

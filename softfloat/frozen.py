@@ -9,4 +9,5 @@ __all__ = ["settle"]
 
 def settle(made: object, /, **values: Any) -> None:
     """Give fields of a frozen dataclass their values, before anybody else has seen it."""
-    vars(made).update(values)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)

@@ -44,7 +44,7 @@ class Flags(IntFlag):
         return "|".join(flag.name or "" for flag in reversed(Flags) if flag in self) or "none"
 
 
-ALL_FLAGS = Flags(31)
+NO_FLAGS, ALL_FLAGS = Flags(0), Flags(31)
 
 
 def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") -> Flags:
@@ -55,6 +55,8 @@ def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") 
     ValueError, TypeError
         Naming `argument` and the accepted names.
     """
+    if type(value) is Flags and 0 <= value <= ALL_FLAGS:
+        return value
     accepted = f"accepted: {', '.join(Flags.__members__)}"
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
@@ -76,7 +78,7 @@ def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") 
 class Status:
     """The sticky flags of an environment. Prints as the IPU prints `$FP_STS`; safe to raise into from several threads."""
 
-    def __init__(self, flags: Flags | int = 0) -> None:
+    def __init__(self, flags: Flags | int = NO_FLAGS) -> None:
         self._flags = as_flags(flags)
         self._lock = threading.Lock()
 

@@ -231,7 +231,7 @@ Ready = Callable[[Codes, Codes, Codes, int, bool], int]
 """ready(a, b, codes, stream, in_place) -> flags OR-ed together, on flat arrays of one length; `in_place`: codes are those of an operand."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def prepared(operation: str, fmt: Format, whole: Settings, fast: bool) -> Ready | None:
     """What `run` would do for two operands, everything but them settled; None where there is more to settle.
 

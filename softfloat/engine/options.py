@@ -84,14 +84,16 @@ class Call:
                 self.whole = _made(tuple((name, value, type(value)) for name, value in given.items()))
             except TypeError:
                 self.whole = Environment(**given).settings  # type: ignore[arg-type]
-        elif not isinstance(environment, (Environment, Settings)):
+        elif isinstance(environment, Environment):
+            self.whole = environment.settings
+        elif isinstance(environment, Settings):
+            self.whole = environment
+        else:
             raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
-        elif given:
+        if given and environment is not None:
             raise TypeError(
                 f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
             )
-        else:
-            self.whole = environment if isinstance(environment, Settings) else environment.settings
         self.settings = self.whole.for_format(fmt.name)
         self.out = options.get("out")
         self.flags = options.get("flags", "each")
