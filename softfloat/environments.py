@@ -33,6 +33,7 @@ __all__ = [
     "InfiniteInput",
     "Overflow",
     "Rounding",
+    "Settings",
     "StochasticRounding",
     "Tininess",
     "current_environment",
@@ -239,14 +240,16 @@ class Environment:
                 raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
             _check_own_name(name)
         overrides = MappingProxyType(dict(self.overrides))
-        given = tuple((name, override.settings) for name, override in overrides.items()), *OWN_VALUES(self)
+        given = tuple([(name, override.settings) for name, override in overrides.items()]), *OWN_VALUES(self)
         try:
             settings = _checked(*given)
         except TypeError:
             settings = None  # of no kind that is kept, or refused: then again, saying why
         settings = settings or _checked.__wrapped__(*given)
-        own = zip(OWN_SETTINGS, OWN_VALUES(settings), strict=True)
-        settle(self, **dict(own), traps=traps, overrides=overrides, settings=settings)
+        settle(self, traps=traps, overrides=overrides, settings=settings)
+        for name, value, before in zip(OWN_SETTINGS, OWN_VALUES(settings), given[1:], strict=True):
+            if value is not before:  # a name, or NumPy's number
+                settle(self, **{name: value})
 
     def for_format(self, name: str) -> Environment:
         """The settings that govern results in the format of this name."""
