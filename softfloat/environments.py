@@ -18,19 +18,22 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
-from softfloat.status import Flags, FloatingPointTrap, Status, as_flags
+from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
 
 __all__ = [
     "Environment",
     "InfiniteInput",
     "Overflow",
     "Rounding",
+    "Settings",
     "StochasticRounding",
     "Tininess",
     "current_environment",
@@ -39,8 +42,6 @@ __all__ = [
 
 GENERATORS = ("philox4x32", "xoroshiro128aox")
 MAXIMUM_RANDOM_BITS = 52
-
-NO_FLAGS = Flags(0)
 
 E = TypeVar("E", bound=IntEnum)
 
@@ -80,20 +81,25 @@ def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
     return as_member(Rounding, value, argument, ROUNDING_ALIASES)
 
 
-class _Numbers:
+class Streams:
     """0, 1, 2 ..., each given once; those handed back are given again first. Safe to share among threads."""
 
-    __slots__ = ("counted", "returned")
+    __slots__ = ("_counted", "_returned")
 
     def __init__(self) -> None:
-        self.counted = itertools.count()
-        self.returned: list[int] = []
+        self._counted = itertools.count()
+        self._returned: list[int] = []
 
-    def __next__(self) -> int:
-        if self.returned:
+    def take(self) -> int:
+        """The number of the operation that is about to run."""
+        if self._returned:
             with suppress(IndexError):  # another thread has just taken the last
-                return self.returned.pop()
-        return next(self.counted)
+                return self._returned.pop()
+        return next(self._counted)
+
+    def give_back(self, number: int) -> None:
+        """The number of an operation that was refused."""
+        self._returned.append(number)
 
 
 class StochasticRounding(Enum):
@@ -102,6 +108,56 @@ class StochasticRounding(Enum):
     OFF = 0
     ON = 1
     REPLICA_IDENTICAL_ONLY = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
+
+    Compiled programs and constants are kept under it. `overrides` are those for results in formats of these names.
+    """
+
+    rounding: Rounding = Rounding.NEAREST_EVEN
+    overflow: Overflow = Overflow.INFINITY
+    tininess: Tininess = Tininess.AFTER
+    infinite_input: InfiniteInput = InfiniteInput.DEFAULT
+    daz: bool = False
+    ftz: bool = False
+    nan: str = "canonical"
+    sr_bits: int | None = None
+    generator: str = "philox4x32"
+    seed: int | None = None
+    replica: int = 0
+    replica_identical: bool = False
+    overrides: Mapping[str, Settings] = field(default_factory=dict)
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        if not self._hash:  # kept: caches ask for it at every call
+            settle(self, _hash=hash((frozenset(self.overrides.items()), *OWN_VALUES(self))))
+        return self._hash
+
+    def for_format(self, name: str) -> Settings:
+        """Those that govern results in the format of this name."""
+        return self.overrides.get(name, self)
+
+    def replace(self, **settings: Any) -> Settings:
+        """The same with some changed, in every format."""
+        return one_of(replace(self, **reaching_overrides(self.overrides, settings)))
+
+
+@lru_cache(maxsize=512)
+def one_of(settings: Settings) -> Settings:
+    """The same object for equal settings, so that what is kept under them is found without comparing them."""
+    return settings
+
+
+def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Changes of settings, and of the overrides that numeric ones among them hold for too."""
+    numeric = {name: value for name, value in settings.items() if name in NUMERIC_SETTINGS}
+    if not numeric or not overrides:
+        return settings
+    return {"overrides": {name: override.replace(**numeric) for name, override in overrides.items()}, **settings}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,24 +224,11 @@ class Environment:
     accumulator: Any = None
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     status: Status = field(default_factory=Status, compare=False, repr=False)
-    _operations: _Numbers = field(default_factory=lambda: _Numbers(), init=False, compare=False, repr=False)
-    _prepared: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    streams: Streams = field(default_factory=Streams, init=False, compare=False, repr=False)
+    settings: Settings = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`, once
-        settle("rounding", as_rounding(self.rounding))
-        settle("overflow", as_member(Overflow, self.overflow, "overflow"))
-        settle("tininess", as_member(Tininess, self.tininess, "tininess"))
-        settle("infinite_input", as_member(InfiniteInput, self.infinite_input, "infinite_input"))
-        settle("traps", as_flags(self.traps, "traps"))
-        for name in ("daz", "ftz", "replica_identical"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-            settle(name, bool(getattr(self, name)))
-        if not isinstance(self.nan, str) or self.nan not in NAN_POLICIES:
-            raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
-        if self.generator not in GENERATORS:
-            raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {self.generator!r}")
+        traps = as_flags(self.traps, "traps")
         if not (self.accumulator is None or callable(self.accumulator) or hasattr(self.accumulator, "partials")):
             raise TypeError(
                 f"accumulator must be a softfloat.Accumulator, a function from Format to one, or None, got {self.accumulator!r}"
@@ -196,10 +239,17 @@ class Environment:
             if not isinstance(name, str) or not isinstance(override, Environment):
                 raise TypeError(f"overrides must map names of formats to Environments, got {name!r}: {override!r}")
             _check_own_name(name)
-        settle("overrides", MappingProxyType(dict(self.overrides)))
-        settle("sr_bits", _integer("sr_bits", self.sr_bits, 1, MAXIMUM_RANDOM_BITS, optional=True))
-        settle("seed", _integer("seed", self.seed, 0, 2**64 - 1, optional=True))
-        settle("replica", _integer("replica", self.replica, 0, 2**64 - 1))
+        overrides = MappingProxyType(dict(self.overrides))
+        given = tuple([(name, override.settings) for name, override in overrides.items()]), *OWN_VALUES(self)
+        try:
+            settings = _checked(*given)
+        except TypeError:
+            settings = None  # of no kind that is kept, or refused: then again, saying why
+        settings = settings or _checked.__wrapped__(*given)
+        settle(self, traps=traps, overrides=overrides, settings=settings)
+        for name, value, before in zip(OWN_SETTINGS, OWN_VALUES(settings), given[1:], strict=True):
+            if value is not before:  # a name, or NumPy's number
+                settle(self, **{name: value})
 
     def for_format(self, name: str) -> Environment:
         """The settings that govern results in the format of this name."""
@@ -207,8 +257,7 @@ class Environment:
 
     def next_stream(self) -> int:
         """Number of the operation that is about to run, counted since the environment was made or its seed named."""
-        numbers = self._operations
-        return next(numbers) if numbers.returned else next(numbers.counted)
+        return self.streams.take()
 
     def replace(self, **settings: Any) -> Environment:
         """A new environment with some settings changed, a clear status, and the operation count started again.
@@ -218,10 +267,7 @@ class Environment:
         unknown = set(settings) - SETTINGS
         if unknown:
             raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}")
-        numeric = {name: value for name, value in settings.items() if name in NUMERIC_SETTINGS}
-        if numeric and "overrides" not in settings:
-            settings["overrides"] = {name: override.replace(**numeric) for name, override in self.overrides.items()}
-        return replace(self, **{"status": Status(), **settings})
+        return replace(self, status=Status(), **reaching_overrides(self.overrides, settings))
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = {name: getattr(self, name) for name in SETTINGS}
@@ -296,47 +342,7 @@ class Environment:
         """
         for name in {"environment", "flags"} & options.keys():
             raise TypeError(f"{name} is not for evaluate, which sets it itself: flags go to the environment's status")
-        return self._evaluate(getattr(operation, "__name__", str(operation)), operation, operands, options)
-
-    def _evaluate(
-        self, name: str, operation: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
-    ) -> Any:
-        """`evaluate`, with the name that a trap reports."""
-        parameters = _parameters(operation)
-        number = self.next_stream()
-        options.setdefault("stream", number)
-        traps = as_flags(self.traps)
-        each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
-        try:
-            result, flags, *more = operation(*operands, environment=self, flags=each, **options)
-        except BaseException:
-            self._operations.returned.append(number)
-            raise
-        raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
-        self._raise(raised)
-        if raised & traps:
-            named = [options[parameter] for parameter in parameters if parameter in options]
-            if "accumulator" in parameters:
-                operands, named = (), []  # a row and a column, not an element of each
-            self._trap(name, (*operands, *named), np.asarray(flags), traps)
-        return (result, *more) if more else result
-
-    def _raise(self, raised: int) -> None:
-        """Flags into the status; most were there before."""
-        if raised & ~int(self.status.flags):
-            self.status.raise_flags(raised)
-
-    def _trap(self, name: str, operands: tuple[Any, ...], flags: np.ndarray[Any, Any], traps: Flags) -> None:
-        first = int(np.argmax((flags & int(traps)).ravel() != 0))
-        index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
-        values = []
-        for operand in operands:
-            if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
-                continue
-            array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
-            value = np.broadcast_to(array, flags.shape)[index]
-            values.append(value.item() if isinstance(value, np.generic) else value)
-        raise FloatingPointTrap(Flags(int(flags[index])) & traps, name, index, tuple(values))
+        return evaluate_as(getattr(operation, "__name__", str(operation)), self, operation, operands, options)
 
     def __enter__(self) -> Environment:
         _entered.set((*_entered.get(), _current.set(self)))
@@ -350,9 +356,76 @@ class Environment:
 
 NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
+OWN_SETTINGS = tuple(f.name for f in fields(Settings) if f.init and f.name != "overrides")
+OWN_VALUES = attrgetter(*OWN_SETTINGS)
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
+
+
+@lru_cache(maxsize=512, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
+def _checked(
+    overrides: tuple[tuple[str, Settings], ...],
+    rounding: Any,
+    overflow: Any,
+    tininess: Any,
+    infinite_input: Any,
+    daz: Any,
+    ftz: Any,
+    nan: Any,
+    sr_bits: Any,
+    generator: Any,
+    seed: Any,
+    replica: Any,
+    replica_identical: Any,
+) -> Settings:
+    """The settings that arguments of `Environment` are, names turned into members."""
+    for name, value in (("daz", daz), ("ftz", ftz), ("replica_identical", replica_identical)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True or False, got {value!r}")
+    if not isinstance(nan, str) or nan not in NAN_POLICIES:
+        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {nan!r}")
+    if generator not in GENERATORS:
+        raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {generator!r}")
+    return Settings(
+        rounding=as_rounding(rounding),
+        overflow=as_member(Overflow, overflow, "overflow"),
+        tininess=as_member(Tininess, tininess, "tininess"),
+        infinite_input=as_member(InfiniteInput, infinite_input, "infinite_input"),
+        daz=bool(daz),
+        ftz=bool(ftz),
+        nan=nan,
+        sr_bits=_integer("sr_bits", sr_bits, 1, MAXIMUM_RANDOM_BITS) if sr_bits is not None else None,
+        generator=generator,
+        seed=_integer("seed", seed, 0, 2**64 - 1) if seed is not None else None,
+        replica=_integer("replica", replica, 0, 2**64 - 1),
+        replica_identical=bool(replica_identical),
+        overrides=dict(overrides),
+    )
+
+
+def evaluate_as(
+    name: str, env: Environment, operation: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """`Environment.evaluate`, with the name that a trap reports."""
+    parameters = _parameters(operation)
+    number = env.streams.take()
+    options.setdefault("stream", number)
+    traps = as_flags(env.traps)
+    each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
+    try:
+        result, flags, *more = operation(*operands, environment=env, flags=each, **options)
+    except BaseException:
+        env.streams.give_back(number)
+        raise
+    raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
+    env.status.add(raised)
+    if raised & traps:
+        named = [options[parameter] for parameter in parameters if parameter in options]
+        if "accumulator" in parameters:
+            operands, named = (), []  # a row and a column, not an element of each
+        raise first_trap(name, (*operands, *named), np.asarray(flags), traps)
+    return (result, *more) if more else result
 
 
 @lru_cache(maxsize=256)
@@ -378,9 +451,7 @@ def _check_own_name(name: str) -> None:
         raise ValueError(f"overrides has {name!r}, another name of {ALIASES[name]}; accepted: Format.name")
 
 
-def _integer(name: str, value: object, low: int, high: int, optional: bool = False) -> int | None:
-    if value is None and optional:
-        return None
+def _integer(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer from {low} to {high}, got {value!r}")
     if not low <= value <= high:
@@ -417,7 +488,15 @@ def environment(base: Environment | None = None, **settings: Any) -> AbstractCon
     around = current_environment()
     if base is not None and not isinstance(base, Environment):
         raise TypeError(f"base must be a softfloat.Environment, got {type(base).__name__}; settings go by name")
-    return _block(base, settings, around, [(base or around).replace(**settings)])
+    return _block(base, settings, around, [_within(around, base, settings)])
+
+
+def _within(outer: Environment, base: Environment | None, settings: dict[str, Any]) -> Environment:
+    """The environment of a block inside `outer`, whose count of streams goes on in it unless a seed is named."""
+    inner = (base or outer).replace(**settings)
+    if base is None and "seed" not in settings:
+        settle(inner, streams=outer.streams)
+    return inner
 
 
 @contextmanager
@@ -426,9 +505,7 @@ def _block(
 ) -> Iterator[Environment]:
     """The block of `environment`; `made` is the environment for one use of it within `around`."""
     outer = current_environment()
-    inner = made.pop() if made and (base is not None or outer is around) else (base or outer).replace(**settings)
-    if base is None and "seed" not in settings:
-        object.__setattr__(inner, "_operations", outer._operations)
+    inner = made.pop() if made and (base is not None or outer is around) else _within(outer, base, settings)
     token = _current.set(inner)
     try:
         yield inner

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softfloat.checks import check_switch
+from softfloat.frozen import settle
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
 from softfloat.markup import plain_table, spans, styled, table_html, titled
@@ -231,7 +232,7 @@ class Format:
             raise TypeError(f"name must be a non-empty string, got {self.name!r}")
         for name in ("exponent_bits", "mantissa_bits", "bias"):
             if isinstance(getattr(self, name), np.integer):
-                object.__setattr__(self, name, int(getattr(self, name)))
+                settle(self, **{name: int(getattr(self, name))})
         _check_integer("exponent_bits", self.exponent_bits, 1, MAXIMUM_EXPONENT_BITS)
         if isinstance(self.mantissa_bits, int) and self.mantissa_bits >= MAXIMUM_PRECISION:
             raise ValueError(
@@ -592,7 +593,7 @@ def _check_integer(name: str, value: object, low: int, high: int) -> None:
 
 def _set_default(fmt: Format, name: str, value: object) -> None:
     if getattr(fmt, name) is None:
-        object.__setattr__(fmt, name, value)
+        settle(fmt, **{name: value})
 
 
 def check_format(fmt: Format | str, argument: str = "fmt") -> Format:

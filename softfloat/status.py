@@ -16,9 +16,11 @@ from enum import IntFlag
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from softfloat.kernels import spec
 
-__all__ = ["Flags", "FloatingPointTrap", "Status", "as_flags"]
+__all__ = ["Flags", "FloatingPointTrap", "Status", "as_flags", "first_trap"]
 
 
 class Flags(IntFlag):
@@ -42,7 +44,7 @@ class Flags(IntFlag):
         return "|".join(flag.name or "" for flag in reversed(Flags) if flag in self) or "none"
 
 
-ALL_FLAGS = Flags(31)
+NO_FLAGS, ALL_FLAGS = Flags(0), Flags(31)
 
 
 def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") -> Flags:
@@ -53,6 +55,8 @@ def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") 
     ValueError, TypeError
         Naming `argument` and the accepted names.
     """
+    if type(value) is Flags and 0 <= value <= ALL_FLAGS:
+        return value
     accepted = f"accepted: {', '.join(Flags.__members__)}"
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
@@ -74,7 +78,7 @@ def as_flags(value: Flags | int | str | Iterable[str], argument: str = "flags") 
 class Status:
     """The sticky flags of an environment. Prints as the IPU prints `$FP_STS`; safe to raise into from several threads."""
 
-    def __init__(self, flags: Flags | int = 0) -> None:
+    def __init__(self, flags: Flags | int = NO_FLAGS) -> None:
         self._flags = as_flags(flags)
         self._lock = threading.Lock()
 
@@ -88,6 +92,11 @@ class Status:
         flags = as_flags(flags)
         with self._lock:
             self._flags |= flags
+
+    def add(self, raised: int) -> None:
+        """Add the flags of an operation; most were there before."""
+        if raised & ~int(self._flags):
+            self.raise_flags(raised)
 
     def clear(self, flags: Flags | int | str | Iterable[str] = ALL_FLAGS) -> None:
         """Lower the named flags; all, if none are named."""
@@ -139,3 +148,17 @@ class FloatingPointTrap(FloatingPointError):
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.flags, self.operation, self.index, self.operands)
+
+
+def first_trap(operation: str, operands: Iterable[Any], flags: np.ndarray[Any, Any], traps: Flags) -> FloatingPointTrap:
+    """The trap of an operation's first result, in C order, that raised a trapped flag; `operands` as it took them."""
+    first = int(np.argmax((flags & int(traps)).ravel() != 0))
+    index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
+    values = []
+    for operand in operands:
+        if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
+            continue
+        array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
+        value = np.broadcast_to(array, flags.shape)[index]
+        values.append(value.item() if isinstance(value, np.generic) else value)
+    return FloatingPointTrap(Flags(int(flags[index])) & traps, operation, index, tuple(values))

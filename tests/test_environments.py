@@ -122,6 +122,35 @@ def test_replace() -> None:
         env.replace(status=Status(), sticky=True)
 
 
+def test_settings_are_a_value() -> None:
+    """However they were named; traps, accumulator and status are the environment's alone."""
+    by_name = Environment(rounding="RTZ", sr_bits=np.int64(8), daz=np.True_)
+    by_member = Environment(rounding=Rounding.TOWARD_ZERO, sr_bits=8, daz=True, traps="INV")
+    assert by_name.settings == by_member.settings
+    assert hash(by_name.settings) == hash(by_member.settings)
+    assert Environment(rounding="RTZ").settings is Environment(rounding="RTZ", traps="INV").settings
+    assert by_name.settings != Environment(rounding="RTZ", sr_bits=8).settings
+    assert type(by_name.sr_bits) is type(by_name.settings.sr_bits) is int
+    assert by_name.daz is by_name.settings.daz is True
+    ipu = Environment.ipu()
+    assert ipu.settings.for_format("float32") == ipu.for_format("float32").settings
+    assert ipu.settings.replace(rounding=Rounding.TO_ODD) == ipu.replace(rounding="to_odd").settings
+    for name in softfloat.environments.OWN_SETTINGS:
+        assert getattr(ipu, name) is getattr(ipu.settings, name)
+    codes = np.arange(0, 2**16, 7, dtype=np.uint16)
+    for mine, expected in zip(
+        bits.add(codes, ONE, HALF, environment=ipu.settings), bits.add(codes, ONE, HALF, environment=ipu), strict=True
+    ):
+        np.testing.assert_array_equal(mine, expected)
+
+
+@pytest.mark.parametrize("settings", [{"daz": []}, {"seed": {}}, {"rounding": [1]}, {"nan": ["x86"]}])
+def test_settings_that_nothing_is_kept_under_are_refused_by_name(settings: dict[str, Any]) -> None:
+    (name,) = settings
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
+        Environment(**settings)
+
+
 @pytest.mark.parametrize("setting", ["rounding", "overflow", "tininess", "daz", "ftz", "nan", "infinite_input"])
 def test_a_setting_and_an_option_are_the_same(setting: str) -> None:
     """An environment handed to a function does what its settings do as options, and nothing in it changes."""

@@ -49,6 +49,7 @@ from typing import Any, NamedTuple, TypeVar
 from softfloat.checks import check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
+from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
 __all__ = ["PRESETS", "Accumulator", "Preset", "Reduction", "Stage"]
@@ -87,14 +88,13 @@ class Stage:
     always_infinite: bool = False
 
     def __post_init__(self) -> None:
-        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`
-        settle("format", check_format(self.format, "format"))
+        settle(self, format=check_format(self.format, "format"))
         if self.rounding is not None:
-            settle("rounding", as_rounding(self.rounding))
+            settle(self, rounding=as_rounding(self.rounding))
         if self.overflow is not None:
-            settle("overflow", as_member(Overflow, self.overflow, "overflow"))
+            settle(self, overflow=as_member(Overflow, self.overflow, "overflow"))
         if self.tininess is not None:
-            settle("tininess", as_member(Tininess, self.tininess, "tininess"))
+            settle(self, tininess=as_member(Tininess, self.tininess, "tininess"))
         check_switch("daz", self.daz, optional=True)
         check_switch("ftz", self.ftz, optional=True)
         if not self.format.zero:
@@ -214,23 +214,22 @@ class Accumulator:
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 -- the one way past `frozen`
         check_kind("name", self.name, str)
         check_kind("running", self.running, Stage)
         for name in ("product", "store"):
             check_kind(name, getattr(self, name), Stage, optional=True)
         for name in ("inputs", "order", "reduction"):
             check_kind(name, getattr(self, name), (tuple, list))
-            settle(name, tuple(getattr(self, name)))
+            settle(self, **{name: tuple(getattr(self, name))})
         for level in self.reduction:
             check_kind("reduction", level, Reduction)
         if isinstance(self.segments, list):
-            settle("segments", tuple(self.segments))
+            settle(self, segments=tuple(self.segments))
         if self.unpacked is not None:
-            settle("unpacked", check_format(self.unpacked, "unpacked"))
+            settle(self, unpacked=check_format(self.unpacked, "unpacked"))
         check_kind("tree", self.tree, bool)
         check_switch("daz", self.daz, optional=True)
-        settle("inputs", tuple(check_format(x, "inputs") for x in self.inputs))
+        settle(self, inputs=tuple(check_format(x, "inputs") for x in self.inputs))
         check_whole("block", self.block, 0)
         check_whole("store_every", self.store_every, 1)
         check_whole("chains", self.chains, 1)
@@ -249,7 +248,7 @@ class Accumulator:
         if self.nan is not None and self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))} or None, got {self.nan!r}")
         if self.result not in ("partials", "inputs"):
-            settle("result", check_format(self.result, "result"))
+            settle(self, result=check_format(self.result, "result"))
         for broken in self._contradictions():
             raise ValueError(f"{broken}; got {self.name!r}")
 

@@ -47,7 +47,7 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.arrays import views
 from softfloat.engine import Codes, elementwise
-from softfloat.environments import Environment, Rounding, current_environment
+from softfloat.environments import Environment, Rounding, Settings, current_environment, evaluate_as
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.status import Flags, FloatingPointTrap, as_flags
 
@@ -188,35 +188,29 @@ def _listed(x: Any, fmt: Format, operation: str, position: int, quiet: bool) -> 
 def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
     """A Python number in a format; its flags go to the environment like any operation's."""
     env = current_environment()
-    code, raised = constant(x, fmt, env)
+    code, raised = constant(x, fmt, env.settings)
     if raised and not quiet:
-        env._raise(raised)
+        env.status.add(raised)
         if env.traps and raised & as_flags(env.traps):
             raise FloatingPointTrap(Flags(raised) & as_flags(env.traps), operation, (), (x,))
     return code
 
 
-def constants(env: Environment, fmt: Format) -> Environment:
+def constants(settings: Settings, fmt: Format) -> Settings:
     """The settings under which numbers become codes: stochastic rounding leaves them to the nearest."""
-    key = "constants", fmt
-    found = env._prepared.get(key)
-    if found is None:
-        found = env.for_format(fmt.name)
-        if found.rounding is Rounding.STOCHASTIC:
-            found = found.replace(rounding=Rounding.NEAREST_EVEN)
-        env._prepared[key] = found
-    return found
+    found = settings.for_format(fmt.name)
+    return found.replace(rounding=Rounding.NEAREST_EVEN) if found.rounding is Rounding.STOCHASTIC else found
 
 
-def constant(x: Any, fmt: Format, env: Environment) -> tuple[Codes, int]:
+def constant(x: Any, fmt: Format, settings: Settings) -> tuple[Codes, int]:
     """(code, flags) of a Python number, kept."""
     kind: Any = type(x)  # 1, 1.0 and True are equal, and so are 0.0 and -0.0
-    return _constant(kind, x, math.copysign(1, x) if isinstance(x, float) else 0, fmt, constants(env, fmt))
+    return _constant(kind, x, math.copysign(1, x) if isinstance(x, float) else 0, fmt, settings)
 
 
 @lru_cache(maxsize=4096)
-def _constant(kind: type, x: Any, sign: float, fmt: Format, settings: Environment) -> tuple[Codes, int]:
-    code, raised = bits.encode(x, fmt, environment=settings, flags="any")
+def _constant(kind: type, x: Any, sign: float, fmt: Format, settings: Settings) -> tuple[Codes, int]:
+    code, raised = bits.encode(x, fmt, environment=constants(settings, fmt), flags="any")
     found = np.array(code)
     found.flags.writeable = False
     return found, int(raised)
@@ -244,18 +238,19 @@ def directed(function: Callable[..., Any], mode: Rounding, **fixed: Any) -> Call
     """A function of `softfloat.bits` that rounds in its own direction, whatever the environment's."""
 
     def operation(*arguments: Any, environment: Environment, **options: Any) -> Any:
-        key = "directed", mode
-        settings = environment._prepared.get(key)
-        if settings is None:
-            settings = environment._prepared[key] = environment.replace(rounding=mode)
-        return function(*arguments, environment=settings, **fixed, **options)
+        return function(*arguments, environment=_toward(mode, environment.settings), **fixed, **options)
 
     return operation
 
 
+@lru_cache(maxsize=1024)
+def _toward(mode: Rounding, settings: Settings) -> Settings:
+    return settings.replace(rounding=mode)
+
+
 def evaluated(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Codes of a function of `softfloat.bits` under the environment in force; a trap names `name`."""
-    return current_environment()._evaluate(name, function, arguments, options)
+    return evaluate_as(name, current_environment(), function, arguments, options)
 
 
 def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftArray | None) -> SoftArray | None:
@@ -279,10 +274,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
     else:
         return None
-    key = operation, fmt, elementwise.FAST
-    ready = env._prepared.get(key, key)
-    if ready is key:
-        ready = env._prepared[key] = engine.prepared(operation, fmt, env.for_format(fmt.name))
+    ready = elementwise.prepared(operation, fmt, env.settings, elementwise.FAST)
     if ready is None:
         return None
     in_place = out is not None
@@ -292,7 +284,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         return None
     if swapped:
         a, b = b, a
-    env._raise(ready(a, b, out._codes.reshape(-1), env.next_stream(), in_place))
+    env.status.add(ready(a, b, out._codes.reshape(-1), env.streams.take(), in_place))
     return out
 
 

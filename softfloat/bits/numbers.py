@@ -265,7 +265,7 @@ def random_bits(
         raise ValueError(f"shape must be a non-negative integer or a tuple of them, got {shape!r}") from None
     if sr_bits is None:
         raise TypeError("sr_bits must be an integer from 1 to 52, got None")
-    settings = Environment(rounding=Rounding.STOCHASTIC, seed=seed, sr_bits=sr_bits, generator=generator)
+    settings = Environment(rounding=Rounding.STOCHASTIC, seed=seed, sr_bits=sr_bits, generator=generator).settings
     drawn = engine.draw(settings, None, check_stream(stream), shape)
     uniforms = _uniforms(drawn, int(np.prod(shape, dtype=np.int64)))
     return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)

@@ -104,7 +104,7 @@ class Contraction:
 
     def program(self, length: int) -> Program:
         """The program for this length of k."""
-        return program(self.accumulator, *self.formats, self.output, self.call.environment, length)
+        return program(self.accumulator, *self.formats, self.output, self.call.whole, length)
 
     def run(
         self,
@@ -153,7 +153,7 @@ class Contraction:
         return *finished, Counts(planned.stores.size + int(planned.stores.sum()), *arrays)
 
     def _check_addresses(self, size: int, length: int) -> None:
-        if self.call.settings.generator != "philox4x32" or self.call.environment.generator != "philox4x32":
+        if self.call.settings.generator != "philox4x32" or self.call.whole.generator != "philox4x32":
             raise ValueError(
                 "generator must be 'philox4x32' for dot products, whose random numbers have addresses; "
                 "'xoroshiro128aox' has only an order"

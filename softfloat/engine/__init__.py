@@ -16,7 +16,7 @@ from softfloat.engine.arguments import (
 )
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import Draw, bits_at, draw, poplar_state, refuse_random_bits
-from softfloat.engine.elementwise import Job, Work, drawn_more, fast_family, odd_float, prepared, run
+from softfloat.engine.elementwise import Job, Work, drawn_more, fast_family, odd_float, run
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
 from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers
 from softfloat.engine.products import Problem
@@ -61,7 +61,6 @@ __all__ = [
     "order",
     "outputs",
     "poplar_state",
-    "prepared",
     "program",
     "refuse_mask",
     "refuse_random_bits",

@@ -10,7 +10,7 @@ import numpy as np
 
 from softfloat.engine.arguments import Codes, flattened, refuse_mask
 from softfloat.engine.parameters import loops
-from softfloat.environments import Environment, as_rounding
+from softfloat.environments import Settings
 
 TILE = 128  # positions whose random bits are drawn together: `prng.TILE`, without importing it
 
@@ -92,10 +92,10 @@ def check_random_bits(random_bits: Any, sr_bits: int | None, shape: tuple[int, .
     return flattened(array.astype(np.uint64)), sr_bits
 
 
-def refuse_random_bits(settings: Environment, random_bits: Any) -> None:
+def refuse_random_bits(settings: Settings, random_bits: Any) -> None:
     """Random bits where nothing is drawn are a mistake."""
     if random_bits is not None:
-        mode = as_rounding(settings.rounding).name.lower()
+        mode = settings.rounding.name.lower()
         raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {mode!r}")
 
 
@@ -110,7 +110,7 @@ def poplar_state(seed: int, modifier: int, tile: int = 0, worker: int = 0) -> tu
     return int(state[0]), int(state[1])
 
 
-def draw(settings: Environment, random_bits: Any, stream: int, shape: tuple[int, ...]) -> Draw:
+def draw(settings: Settings, random_bits: Any, stream: int, shape: tuple[int, ...]) -> Draw:
     """Where a call's random bits come from.
 
     Raises

@@ -26,7 +26,7 @@ from softfloat.engine.parameters import (
 )
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
-from softfloat.environments import Environment, Rounding
+from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, InfiniteInput, Overflow, Rule
@@ -108,7 +108,7 @@ def run(
     names: Sequence[str],
     source_spec: FormatSpec,
     fmt: Format,
-    settings: Environment,
+    settings: Settings,
     *,
     out: Any,
     flags: str,
@@ -231,8 +231,13 @@ Ready = Callable[[Codes, Codes, Codes, int, bool], int]
 """ready(a, b, codes, stream, in_place) -> flags OR-ed together, on flat arrays of one length; `in_place`: codes are those of an operand."""
 
 
-def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None:
-    """What `run` would do for two operands, everything but them settled; None where there is more to settle."""
+@lru_cache(maxsize=512)
+def prepared(operation: str, fmt: Format, whole: Settings, fast: bool) -> Ready | None:
+    """What `run` would do for two operands, everything but them settled; None where there is more to settle.
+
+    `whole` are the settings with overrides; `fast`: whether faster loops may serve.
+    """
+    settings = whole.for_format(fmt.name)
     drawn = settings.rounding is Rounding.STOCHASTIC
     if drawn and (settings.generator != "philox4x32" or settings.seed is None):
         return None
@@ -251,7 +256,7 @@ def prepared(operation: str, fmt: Format, settings: Environment) -> Ready | None
             return flags
 
         return ready_drawn
-    family = fast_family(operation, fmt.spec, fmt.spec, rule) if FAST else ""
+    family = fast_family(operation, fmt.spec, fmt.spec, rule) if fast else ""
     direct, settled, _ = _fast(family, job) if family else _plain(job)
     return lambda a, b, codes, stream, in_place: direct(a, b, b, codes, NO_CODES, *settled)
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from softfloat.engine import elementwise
-from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.kernels import spec
 
@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
     sr_bits: int | None
     generator: str
     seed: int | None
-    environment: Environment | None
+    environment: Environment | Settings | None
     stream: int
     random_bits: Any
 
@@ -39,9 +39,9 @@ ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
 
 
 @lru_cache(maxsize=512)
-def _made(settings: tuple[tuple[str, Any, type], ...]) -> Environment:
-    """The environment of some options. Their types are part of the key: True, 1 and 1.0 are equal, and not all are accepted."""
-    return Environment(**{name: value for name, value, _ in settings})
+def _made(settings: tuple[tuple[str, Any, type], ...]) -> Settings:
+    """The settings that some options are. Their types are part of the key: True, 1 and 1.0 are equal, and not all are accepted."""
+    return Environment(**{name: value for name, value, _ in settings}).settings
 
 
 def check_stream(stream: Any) -> int:
@@ -59,7 +59,17 @@ def check_boolean(name: str, value: Any) -> bool:
 
 
 class Call:
-    """The options of one call, checked: `settings` for results in a format, and what concerns this call alone."""
+    """The options of one call, checked.
+
+    Attributes
+    ----------
+    whole : Settings
+        As they were given, with overrides.
+    settings : Settings
+        Those for results in the call's format.
+    out, flags, random_bits, stream
+        What concerns this call alone.
+    """
 
     def __init__(self, options: Options, fmt: Format) -> None:
         unknown = set(options) - set(Options.__annotations__)
@@ -71,17 +81,20 @@ class Call:
         environment = options.get("environment")
         if environment is None:
             try:
-                environment = _made(tuple((name, value, type(value)) for name, value in given.items()))
+                self.whole = _made(tuple((name, value, type(value)) for name, value in given.items()))
             except TypeError:
-                environment = Environment(**given)  # type: ignore[arg-type]
-        elif not isinstance(environment, Environment):
+                self.whole = Environment(**given).settings  # type: ignore[arg-type]
+        elif isinstance(environment, Environment):
+            self.whole = environment.settings
+        elif isinstance(environment, Settings):
+            self.whole = environment
+        else:
             raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
-        elif given:
+        if given and environment is not None:
             raise TypeError(
                 f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
             )
-        self.environment = environment
-        self.settings = environment.for_format(fmt.name)
+        self.settings = self.whole.for_format(fmt.name)
         self.out = options.get("out")
         self.flags = options.get("flags", "each")
         self.random_bits = options.get("random_bits")

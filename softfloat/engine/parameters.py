@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softfloat.engine.arguments import Codes
-from softfloat.environments import Environment
+from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rule
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-NEAREST = Environment()
+NEAREST = Settings()
 FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
 
 
@@ -79,20 +79,17 @@ def is_unusual(fmt: FormatSpec) -> bool:
     return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
 
 
-def rule_for(
-    settings: Environment, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False
-) -> Rule:
+def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False) -> Rule:
     """The rule under which results go into `fmt`."""
     if settings.overflow is Overflow.NAN and not fmt.has_nan:
         raise ValueError(
             f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'"
         )
-    members: Any = settings  # an environment's settings are members, whatever names they were given by
     return Rule(
-        rounding=members.rounding,
-        overflow=members.overflow,
-        tininess=members.tininess,
-        infinite_input=members.infinite_input,
+        rounding=settings.rounding,
+        overflow=settings.overflow,
+        tininess=settings.tininess,
+        infinite_input=settings.infinite_input,
         daz=settings.daz,
         ftz=settings.ftz,
         nan=settings.nan,

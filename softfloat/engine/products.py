@@ -18,7 +18,7 @@ from softfloat.engine.draws import replica_key
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, program, segment_bounds
-from softfloat.environments import Environment
+from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
@@ -100,7 +100,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
-    settings = call.environment
+    settings = call.whole
     key = replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
     if not (problem.paired or cumulative or counting):
         done = _quick(problem, planned, a, b, values, call, key)
@@ -115,7 +115,7 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
     """What an operation makes of NaNs in the partials format."""
     fmt = planned.partials
     quiet, _ = elementwise.run(
-        "convert", [codes.astype(fmt.dtype)], ["c"], fmt.spec, fmt, Environment(nan=planned.entry.nan),
+        "convert", [codes.astype(fmt.dtype)], ["c"], fmt.spec, fmt, Settings(nan=planned.entry.nan),
         out=None, flags="any", random_bits=None, stream=0,
     )  # fmt: skip
     return quiet
@@ -227,13 +227,13 @@ def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call
     if not _holds(site.format, inner.partials) or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
         return None
     first, second = planned.formats
-    exact = Environment(nan=planned.policy.name)
+    exact = Settings(nan=planned.policy.name)
     shape = problem.a.shape[0], problem.b.shape[1]
     total: Codes = np.zeros(shape, site.format.dtype) if problem.c is None else problem.c
     flags: Codes = np.zeros(shape, np.uint8)
     bounds = segment_bounds(accumulator, problem.b.shape[0])
     for start, stop in itertools.pairwise(bounds):
-        part = program(inner, first, second, inner.partials, call.environment, stop - start)
+        part = program(inner, first, second, inner.partials, call.whole, stop - start)
         way = tiling.choose(part)
         if way is None:
             return None
@@ -278,7 +278,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
 
 
 @lru_cache(maxsize=512)
-def _result_settings(settings: Environment, nan: str | None, width: int, daz: bool) -> Environment:
+def _result_settings(settings: Settings, nan: str | None, width: int, daz: bool) -> Settings:
     """Those of the conversion to the output's format, which takes so many random bits, 0: none; `daz` is that of partials."""
     if nan is None and not width and daz == settings.daz:
         return settings

@@ -13,7 +13,7 @@ from softfloat.accumulators import Accumulator, Stage
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import parameters
 from softfloat.engine.parameters import Numbers, dots
-from softfloat.environments import Environment
+from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
@@ -82,14 +82,14 @@ class Program:
         return self.output != self.partials
 
 
-def _site(stage: Stage, accumulator: Accumulator, environment: Environment, conversion: bool) -> Site:
+def _site(stage: Stage, accumulator: Accumulator, whole: Settings, conversion: bool) -> Site:
     """What a stage does under a call's options."""
-    settings = environment.for_format(stage.format.name)
+    settings = whole.for_format(stage.format.name)
     fixed: dict[str, Any] = {"nan": accumulator.nan, "rounding": stage.rounding, "overflow": stage.overflow}
     fixed |= {"daz": stage.daz, "ftz": stage.ftz, "tininess": stage.tininess}
     settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
     draws = settings.rounding is Rounding.STOCHASTIC
-    if draws and settings.seed is None and environment.seed is None:
+    if draws and settings.seed is None and whole.seed is None:
         raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1)")
     width = settings.sr_bits or 52
     rule = parameters.rule_for(settings, stage.format, conversion, width if draws else 52)
@@ -100,19 +100,17 @@ LONGEST_KEPT = 1 << 16  # programs for longer k are made anew
 
 
 def program(
-    accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
+    accumulator: Accumulator, first: Format, second: Format, output: Format, settings: Settings, length: int
 ) -> Program:
     """Everything about a call that depends neither on its operands' values nor on its seed."""
     make = _program if length <= LONGEST_KEPT else _program.__wrapped__
-    return make(accumulator, first, second, output, _seedless(environment), length)
+    return make(accumulator, first, second, output, _seedless(settings), length)
 
 
 @lru_cache(maxsize=512)
-def _seedless(environment: Environment) -> Environment:
+def _seedless(settings: Settings) -> Settings:
     """The same, with 0 for any seed and replica."""
-    if environment.seed in (None, 0) and environment.replica == 0:
-        return environment
-    return environment.replace(seed=None if environment.seed is None else 0, replica=0)
+    return settings.replace(seed=None if settings.seed is None else 0, replica=0)
 
 
 def check_inputs(accumulator: Accumulator, fmt: Format) -> None:
@@ -124,7 +122,7 @@ def check_inputs(accumulator: Accumulator, fmt: Format) -> None:
 
 @lru_cache(maxsize=512)
 def _program(
-    accumulator: Accumulator, first: Format, second: Format, output: Format, environment: Environment, length: int
+    accumulator: Accumulator, first: Format, second: Format, output: Format, settings: Settings, length: int
 ) -> Program:
     for fmt in (first, second):
         check_inputs(accumulator, fmt)
@@ -141,7 +139,7 @@ def _program(
     partials = accumulator.partials
     if output != partials:
         stages[numbers.RESULT] = _result_stage(output), True
-    sites = {site: _site(stage, accumulator, environment, conversion) for site, (stage, conversion) in stages.items()}
+    sites = {site: _site(stage, accumulator, settings, conversion) for site, (stage, conversion) in stages.items()}
     block = accumulator.block if accumulator.block != ALL else max(length, 1)
     index, stores, closes = _layout(accumulator, length, block)
     entered = numbers.STORE if accumulator.store else numbers.RUNNING

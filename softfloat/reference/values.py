@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
+from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, NanPolicy, Overflow, Rounding, Tininess
 from softfloat.status import Flags
 
@@ -69,10 +70,13 @@ class Options:
 
     def __post_init__(self) -> None:
         """Settle names and check ranges."""
-        object.__setattr__(self, "rounding", as_rounding(self.rounding))
-        object.__setattr__(self, "overflow", as_member(Overflow, self.overflow, "overflow"))
-        object.__setattr__(self, "tininess", as_member(Tininess, self.tininess, "tininess"))
-        object.__setattr__(self, "infinite_input", as_member(InfiniteInput, self.infinite_input, "infinite_input"))
+        settle(
+            self,
+            rounding=as_rounding(self.rounding),
+            overflow=as_member(Overflow, self.overflow, "overflow"),
+            tininess=as_member(Tininess, self.tininess, "tininess"),
+            infinite_input=as_member(InfiniteInput, self.infinite_input, "infinite_input"),
+        )
         if self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
         if self.sr_bits is not None and not 1 <= self.sr_bits <= MAXIMUM_RANDOM_BITS:

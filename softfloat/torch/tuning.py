@@ -316,7 +316,7 @@ def _setting(
     near_one = name in AVERAGES or name == "1 - lr*weight_decay"
     if value == 0 or (near_one and value == 1):
         return
-    code, raised = constant(value, fmt, env)
+    code, raised = constant(value, fmt, env.settings)
     becomes = float(bits.decode(code, fmt))
     if abs(becomes) < fmt.tiny and env.for_format(fmt.name).daz:
         becomes = 0.0
@@ -369,11 +369,11 @@ def _squares(
     if not g.size:
         return
     fmt = FORMATS[dtype].format
-    settings: Any = {"environment": constants(env, fmt), "flags": "each"}
+    settings: Any = {"environment": constants(env.settings, fmt), "flags": "each"}
     codes, raised = bits.encode(g, fmt, **settings)
     square = codes
     if weight != 1:
-        square, flags = bits.mul(square, constant(weight, fmt, env)[0], fmt, **settings)
+        square, flags = bits.mul(square, constant(weight, fmt, env.settings)[0], fmt, **settings)
         raised = raised | flags
     square, flags = bits.mul(square, codes, fmt, **settings)
     raised = raised | flags

@@ -184,7 +184,7 @@ def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, A
     if accumulator.reduction:
         accumulator = accumulator.replace(segment=None, segments=None, reduction=())
         output = accumulator.partials
-    planned = program(accumulator, fmt, fmt, output, environment, 64)
+    planned = program(accumulator, fmt, fmt, output, environment.settings, 64)
     assert engine.choose(planned) is not None
 
 

@@ -463,6 +463,29 @@ def test_emulations_within_checkpoints_draw_the_same_numbers_again(reentrant: bo
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
+def test_a_refused_operation_in_a_checkpointed_function_takes_no_number(reentrant: bool) -> None:
+    """Nor does it when the function runs again: the operations around it draw what they drew."""
+    seen: list[Any] = []
+
+    def function(x: Any) -> Any:
+        with pytest.raises(ValueError, match="needs a seed"):
+            x.detach().bfloat16()
+        y = x * x
+        seen.append((y * 0.3).detach().clone())
+        return y * x
+
+    x = torch.linspace(1, 2, 64).half().requires_grad_()
+    unseeded = softfloat.Environment(rounding="stochastic")
+    environment = softfloat.Environment(rounding="stochastic", seed=2, overrides={"bfloat16": unseeded})
+    with emulate(environment):
+        y = checkpoint(function, x, use_reentrant=reentrant)
+        assert environment.next_stream() == 3
+        y.sum().backward()
+    assert len(seen) == 2
+    assert identical(seen[:1], seen[1:])
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
 def test_a_checkpointed_function_that_runs_other_operations_is_refused(reentrant: bool) -> None:
     calls: list[int] = []
 

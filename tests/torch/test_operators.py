@@ -1161,6 +1161,14 @@ def test_blocks() -> None:
     assert decorated() == 65504
 
 
+def test_a_refused_operator_takes_no_number() -> None:
+    environment, x = softfloat.Environment(rounding="stochastic"), half(3)
+    for count in (False, True):
+        with emulate(environment, count=count), pytest.raises(ValueError, match="needs a seed"):
+            x + x
+    assert environment.next_stream() == 0
+
+
 # -- records ---------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from softfloat.accumulators import Accumulator, Stage, fma
 from softfloat.arrays import constant
 from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.formats import Format, float32
-from softfloat.status import Flags, FloatingPointTrap
+from softfloat.status import Flags, FloatingPointTrap, first_trap
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import (
     FORMATS,
@@ -200,27 +200,31 @@ class Unit:
         """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
         environment = self._environment or current_environment()
         traps = int(environment.traps)  # type: ignore[arg-type]
-        stream = self._numbered(function.__name__, environment) if self._again else environment.next_stream()
+        streams = environment.streams
+        stream, taken = self._numbered(function.__name__, environment) if self._again else (streams.take(), True)
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
-        if self.tallies is not None:
-            result, flags = self._counted(function, operands, environment, stream, options)
-        else:
-            result, flags = function(
-                *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
-            )
+        try:
+            if self.tallies is not None:
+                result, flags = self._counted(function, operands, environment, stream, options)
+            else:
+                result, flags = function(
+                    *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
+                )
+        except BaseException:
+            if taken:
+                streams.give_back(stream)
+            raise
         if not traps and self.recorder is None and self.tallies is None:
             if flags:
-                environment._raise(int(flags))
+                environment.status.add(int(flags))
             return result
         raised = int(np.bitwise_or.reduce(flags, axis=None))
-        environment._raise(raised)
+        environment.status.add(raised)
         if raised & traps:
             sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
-            try:
-                environment._trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
-            except FloatingPointTrap as trap:
-                raise OperatorTrap(trap, *self.where()) from None
+            trap = first_trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
+            raise OperatorTrap(trap, *self.where())
         if self.recorder is not None:
             operator, module, backward = self.where()
             name, kept_result = function.__name__, np.array(result)
@@ -256,13 +260,15 @@ class Unit:
             region.complete = True
             self._again, self._recording, self._replayed = before
 
-    def _numbered(self, name: str, environment: Environment) -> int:
-        """The number of the operation that is about to run, in a checkpointed function."""
+    def _numbered(self, name: str, environment: Environment) -> tuple[int, bool]:
+        """The number of the operation that is about to run, in a checkpointed function, and whether it is taken now."""
+        taken = True
         if self._replayed is None:
             stream = environment.next_stream()
         else:
             first, stream = next(self._replayed, ("nothing", -1))
-            if first != name:
+            taken = first != name
+            if taken:
                 if environment.seed is not None:
                     raise UnsupportedArguments(
                         f"a checkpointed function computes {name} where its first run computed {first}, and would draw "
@@ -271,7 +277,7 @@ class Unit:
                 stream = environment.next_stream()
         for region in self._recording:
             region.taken.append((name, stream))
-        return stream
+        return stream, taken
 
     def _counted(
         self,
@@ -308,8 +314,8 @@ class Unit:
         if isinstance(x, float) and math.isinf(x) and fmt.infinities:
             return np.asarray(fmt.inf_code | (fmt.sign_bit if x < 0 else 0), fmt.dtype)
         environment = self._environment or current_environment()
-        code, flags = constant(x, fmt, environment)
-        environment._raise(flags)
+        code, flags = constant(x, fmt, environment.settings)
+        environment.status.add(flags)
         return code
 
     def rounded_number(self, x: Any, fmt: Format) -> float:
