@@ -18,6 +18,7 @@ import pytest
 from commands import Run, not_hanging
 
 from softfloat import Environment, Flags, bits
+from softfloat.accumulators import fma
 from softfloat.commands import main
 from softfloat.commands.vectors import junit
 from softfloat.testing.vectors import files
@@ -157,6 +158,24 @@ def test_which_mistakes_are_known_of_an_addition() -> None:
     wanted |= {"no sticky bit, 1 guard bit", "no sticky bit, 2 guard bits", "no sticky bit, 3 guard bits"}
     wanted |= {"computes sub", "computes mul", "computes div", "operands swapped", "bytes reversed", "first operand"}
     assert {cause.name for cause in causes_of(ADD)} == wanted
+
+
+@pytest.mark.parametrize(
+    ("length", "orders"),
+    [
+        (5, ([4, 3, 2, 1, 0], [1, 0, 3, 2, 4], [0, 2, 4, 1, 3], [0, 2, 1, 3, 4])),
+        (6, ([5, 4, 3, 2, 1, 0], [1, 0, 3, 2, 5, 4], [0, 2, 4, 1, 3, 5], [0, 3, 1, 4, 2, 5])),
+    ],
+)
+def test_orders_of_products(length: int, orders: tuple[list[int], ...]) -> None:
+    case = resolve("vecdot", "float16", accumulator="fma('float16')", length=length)
+    operands, right = right_rows(case)
+    a, b = operands
+    causes = {cause.name: cause for cause in causes_of(case)}
+    names = ("reversed order", "pairs swapped", "even before odd", "halves interleaved")
+    for name, order in zip(names, orders, strict=True):
+        predicted, _ = causes[name].predict(operands, right)
+        assert np.array_equal(predicted, bits.vecdot(a[:, order], b[:, order], "float16", fma("float16"))[0]), name
 
 
 def test_two_mistakes_at_once() -> None:

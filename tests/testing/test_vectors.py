@@ -162,6 +162,9 @@ def test_accumulators_as_text() -> None:
     for row in accumulators.PRESETS.values():
         assert repr(parse_accumulator(row.example)).startswith(row.make.__name__)
     assert parse_accumulator(' chunked(64, fma("half"), outer="float32") ').segment == 64
+    assert parse_accumulator('fma("half")'.ljust(1000)) == accumulators.fma("half")
+    with pytest.raises(ValueError, match="is no call of a preset"):
+        parse_accumulator('fma("half")'.ljust(1001))
     assert parse_accumulator('amp("half", mode="aligned")') == accumulators.amp("half", mode="aligned")
 
 
