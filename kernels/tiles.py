@@ -1,7 +1,7 @@
 """Faster ways through a dot product to the same bits: tiles of 8 rows by a vector of columns, in registers.
 
 Each way is a step (a function of `lanes.Vector`s) and what holds around it. All of them need finite operands of ranges
-in which no product, sum or error leaves the carrier's normal numbers (`_tiling` looks at the operands first); then the
+in which no product, sum or error leaves the carrier's normal numbers (`softfloat.engine.tiling` looks at the operands first); then the
 first infinity or NaN of a running sum is an overflow, which nothing undoes, and the flags of the end tell all of it.
 
 INEXACT is watched until every output of a tile has it; what is left of k takes the brief step, which does not look.
