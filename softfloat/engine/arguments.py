@@ -22,20 +22,24 @@ def refuse_mask(x: Any, argument: str) -> None:
         raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
 
 
-def _as_integers(codes: Any, wanted: str) -> Codes:
+def _as_integers(codes: Any, fmt: Format, argument: str) -> Codes:
     """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
+
+    def wanted() -> str:
+        return f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}"
+
     if hasattr(codes, "codes"):
-        raise TypeError(f"{wanted}, got {type(codes).__name__}; accepted: its .codes")
+        raise TypeError(f"{wanted()}, got {type(codes).__name__}; accepted: its .codes")
     try:
         array = np.asarray(codes)
     except (OverflowError, ValueError) as error:
-        raise TypeError(wanted) from error
+        raise TypeError(wanted()) from error
     if array.dtype == object:
         integers = all(is_integer(x) for x in array.flat)
     else:
         integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
     if not integers:
-        raise TypeError(f"{wanted}, got dtype {array.dtype}; encode() turns numbers into codes")
+        raise TypeError(f"{wanted()}, got dtype {array.dtype}; encode() turns numbers into codes")
     return array
 
 
@@ -53,7 +57,7 @@ def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
         array = codes
     else:
         refuse_mask(codes, argument)
-        array = _as_integers(codes, f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}")
+        array = _as_integers(codes, fmt, argument)
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
         low, high = int(array.min()), int(array.max())
