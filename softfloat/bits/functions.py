@@ -637,23 +637,8 @@ def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats]
         more = _what_is_lacking(job, places, values)
         redone, raised = np.empty(places.size, codes.dtype), np.empty(places.size if job.each else 0, np.uint8)
         handed = engine.bits_at(drawn, places)
-        unknown = np.zeros(places.size, np.bool_)
-        seen = int(
-            loop(
-                *parts,
-                redone,
-                raised,
-                values,
-                more,
-                unknown,
-                *known,
-                np.uint64(0),
-                np.uint64(0),
-                0,
-                handed,
-                drawn.width,
-            )
-        )
+        spans = *parts, redone, raised, values, more, np.zeros(places.size, np.bool_)
+        seen = int(loop(*spans, *known, np.uint64(0), np.uint64(0), 0, handed, drawn.width))
         codes[places] = redone
         if job.each:
             raises[places] = raised

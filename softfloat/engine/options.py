@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from softfloat.checks import check_seed
 from softfloat.engine import elementwise
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
 from softfloat.formats import Format
@@ -46,9 +47,7 @@ def _made(settings: tuple[tuple[str, Any, type], ...]) -> Settings:
 
 def check_stream(stream: Any) -> int:
     """The number of a stream of random numbers."""
-    if isinstance(stream, bool) or not isinstance(stream, (int, np.integer)) or not 0 <= stream < 2**64:
-        raise ValueError(f"stream must be an integer from 0 to 2^64 - 1, got {stream!r}")
-    return int(stream)
+    return check_seed("stream", stream)
 
 
 def check_boolean(name: str, value: Any) -> bool:
