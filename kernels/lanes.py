@@ -18,6 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .fast import has_feature
 from .jit import SOURCE_DIGEST
 
 ROWS = 8
@@ -28,6 +29,9 @@ _FLOATS = {np.float32: ir.FloatType(), np.float64: ir.DoubleType()}
 _INTEGERS = {np.float32: ir.IntType(32), np.float64: ir.IntType(64)}
 _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16": "i16"}
 _INDEX = ir.IntType(64)
+_DIRECTIONS = {"down": 8 | 1, "up": 8 | 2}
+"""Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
+STEPS_OF_A_BLOCK = 8  # half-words of a Philox block: turns that `fill_noise` serves
 
 
 class Vector:
@@ -112,11 +116,31 @@ class Vector:
     def __le__(self, other):
         return self._compare("<=", other)
 
+    def is_zero(self):
+        """Lanes that are zero."""
+        return self._compare("==", 0.0 if self.is_float else 0)
+
+    def differs(self, other):
+        """Lanes of unequal floats, or with NaN."""
+        return self._new(self.builder.fcmp_unordered("!=", self.value, self._like(other)))
+
     def nonzero(self):
         """Lanes that are neither zero nor NaN."""
         if self.is_float:
             return self._new(self.builder.fcmp_ordered("!=", self.value, self._like(0.0)))
         return self._compare("!=", 0)
+
+    def anywhere(self):
+        """Whether this holds in any lane."""
+        kind = self.value.type
+        function = cgutils.get_or_insert_function(
+            self.builder.module, ir.FunctionType(kind.element, [kind]), f"llvm.vector.reduce.or.v{kind.count}i1"
+        )
+        return self.builder.call(function, [self.value])
+
+    def below(self, other):
+        """Lanes that are less, of integers without sign."""
+        return self._new(self.builder.icmp_unsigned("<", self.value, self._like(other)))
 
     def choose(self, chosen, otherwise):
         """Lane by lane: `chosen` where this holds."""
@@ -149,6 +173,26 @@ class Vector:
         """self * b + c, rounded once."""
         return self._call("fma", b, c)
 
+    def _toward(self, name, direction, *others):
+        kind = self.value.type
+        suffix = {"float": "ps", "double": "pd"}[str(self.element)]
+        word = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(kind, [kind] * (1 + len(others)) + [word]),
+            f"llvm.x86.avx512.{name}.{suffix}.512",
+        )
+        mode = ir.Constant(word, _DIRECTIONS[direction])
+        return self._new(self.builder.call(function, [self.value, *map(self._like, others), mode]))
+
+    def fused_toward(self, direction, b, c):
+        """self * b + c, rounded "down" or "up"; needs AVX-512."""
+        return self._toward("vfmadd", direction, b, c)
+
+    def plus_toward(self, direction, other):
+        """self + other, rounded "down" or "up"; needs AVX-512."""
+        return self._toward("add", direction, other)
+
     def truncated(self):
         """Rounded toward zero to an integer."""
         return self._call("trunc")
@@ -156,6 +200,10 @@ class Vector:
     def floored(self):
         """Rounded down to an integer."""
         return self._call("floor")
+
+    def ceiled(self):
+        """Rounded up to an integer."""
+        return self._call("ceil")
 
     def magnitude(self):
         """Without the sign."""
@@ -221,18 +269,28 @@ class Tile:
             self._loaded[product, plane] = load(self.builder, self._b[plane], where, _FLOATS[self.carrier], self.lanes)
         return self._loaded[product, plane]
 
-    def noise(self, row):
-        """A vector for this turn and row."""
-        where = self._at(self.lanes * ROWS, row * self.lanes)
+    def noise(self, row, plane=0):
+        """A vector for this turn and row; `plane` counts further blocks of turns."""
+        where = self._at(self.lanes * ROWS, (plane * STEPS_OF_A_BLOCK * ROWS + row) * self.lanes)
         return load(self.builder, self._noise, where, _FLOATS[self.carrier], self.lanes)
 
-    def parameter(self, number):
+    def parameter(self, name):
         """A number of the call, in every lane."""
-        return self._parameters[number]
+        return self._parameters[name]
 
-    def integer(self, number):
+    def integer(self, name):
         """A number of the call that is an integer in disguise."""
-        return self._parameters[number].bits()
+        return self._parameters[name].bits()
+
+    @property
+    def fuses(self):
+        """Whether the CPU has fused multiply-adds; without them LLVM calls a function for each lane."""
+        return has_feature("fma")
+
+    @property
+    def directed(self):
+        """Whether the CPU's instructions can round in a direction of their own."""
+        return has_feature("avx512f")
 
 
 def load(builder, pointer, where, element, lanes):
@@ -254,6 +312,111 @@ def named(made, name):
     return made
 
 
+class _Cells:
+    """The vectors of a tile's state, by slot and row, in memory and on their way through a loop.
+
+    Slots in `shared` have one vector for all rows, that of the first.
+    """
+
+    def __init__(self, builder, carrier, kept, slots, shared):
+        self.builder, self.kept, self.slots, self.shared = builder, kept, slots, shared
+        self.element, self.lanes = _FLOATS[carrier], LANES[carrier]
+        self.kind = ir.VectorType(self.element, self.lanes)
+        self.all = [(slot, row) for slot in slots for row in range(ROWS if slot not in shared else 1)]
+
+    def _place(self, cell):
+        return ir.Constant(_INDEX, (cell[0] * ROWS + cell[1]) * self.lanes)
+
+    def load(self, some=None):
+        """What memory holds."""
+        places = self.all if some is None else some
+        return {
+            cell: load(self.builder, self.kept, self._place(cell), self.element, self.lanes).value for cell in places
+        }
+
+    def store(self, values):
+        """To memory."""
+        for cell, value in values.items():
+            where = self.builder.gep(self.kept, [self._place(cell)])
+            self.builder.store(value, self.builder.bitcast(where, self.kind.as_pointer())).align = 4
+
+    def join(self):
+        """What comes from other blocks of code."""
+        return {cell: self.builder.phi(self.kind) for cell in self.all}
+
+    @staticmethod
+    def meet(joined, values, block):
+        """`values` come from this block."""
+        for cell, value in values.items():
+            joined[cell].add_incoming(value, block)
+
+    def turn(self, step, turn, during):
+        """The state after a step for each row."""
+        after = {}
+        for row in range(ROWS):
+            now = during | {cell: after[cell] for cell in after if cell[0] in self.shared}
+            places = {slot: (slot, 0 if slot in self.shared else row) for slot in self.slots}
+            given = {slot: Vector(self.builder, now[cell]) for slot, cell in places.items()}
+            for slot, vector in step(turn, row, given).items():
+                after[places[slot]] = vector.floats().value
+        return after
+
+
+class _Operands:
+    """Arguments of a compiled tile: pointers, numbers in every lane, and what makes the Tile of a turn."""
+
+    def __init__(self, context, builder, signature, arguments, carrier, parameters, block, planes):
+        self.context, self.builder, self.signature, self.arguments = context, builder, signature, arguments
+        self.carrier, self.block, self.planes = carrier, block, planes
+        self.a, self.b, self.noise = self._planes(0, 1, 2), self._planes(3, 4, 5), self.data(6)
+        outer = Tile(builder, carrier, self.a, self.b, self.noise, {}, None, block)
+        given = self.data(8)
+        self.known = {
+            name: outer._splat(builder.load(builder.gep(given, [ir.Constant(_INDEX, number)])))
+            for number, name in enumerate(parameters)
+        }
+
+    def data(self, number):
+        """The pointer of an array."""
+        array = self.context.make_array(self.signature.args[number])
+        return array(self.context, self.builder, self.arguments[number]).data
+
+    def index(self, number):
+        """An integer."""
+        return self.context.cast(self.builder, self.arguments[number], self.signature.args[number], types.int64)
+
+    def _planes(self, array, start, distance):
+        pointers = []
+        where = self.index(start)
+        for _ in range(self.planes):
+            pointers.append(self.builder.gep(self.data(array), [where]))
+            where = self.builder.add(where, self.index(distance))
+        return pointers
+
+    def turn(self, k):
+        """What a step sees of turn k."""
+        return Tile(self.builder, self.carrier, self.a, self.b, self.noise, self.known, k, self.block)
+
+
+def _loop(builder, cells, operands, step, before, first, stop, name):
+    """Code of turns first ... stop - 1, at least one. Returns the state after them."""
+    entry = builder.block
+    loop, done = (builder.function.append_basic_block(name + end) for end in ("", "_done"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k = builder.phi(_INDEX)
+    k.add_incoming(first, entry)
+    during = cells.join()
+    cells.meet(during, before, entry)
+    after = cells.turn(step, operands.turn(k), during)
+    following = builder.add(k, ir.Constant(_INDEX, 1))
+    k.add_incoming(following, builder.block)
+    cells.meet(during, after, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, stop), loop, done)
+    builder.position_at_end(done)
+    return after
+
+
 def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
     """The loop of one tile, for compiled code. `name` tells the step from all others.
 
@@ -262,9 +425,8 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
     function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier. a has
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;
     noise has ROWS vectors for each turn; `state` has ROWS vectors for each slot there may be, those in `slots` are
-    read and written; `numbers` are the parameters.
+    read and written; `numbers` are the parameters, of these names.
     """
-    lanes, element = LANES[carrier], _FLOATS[carrier]
     item = types.float32 if carrier is np.float32 else types.float64
 
     @intrinsic
@@ -273,71 +435,190 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
         assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
 
         def codegen(context, builder, signature, arguments):
-            def data(number):
-                array = context.make_array(signature.args[number])(context, builder, arguments[number])
-                return array.data
-
-            def index(number):
-                return context.cast(builder, arguments[number], signature.args[number], types.int64)
-
-            def plane_pointers(array, start, distance):
-                pointers = []
-                where = index(start)
-                for _ in range(planes):
-                    pointers.append(builder.gep(data(array), [where]))
-                    where = builder.add(where, index(distance))
-                return pointers
-
-            a_planes, b_planes = plane_pointers(0, 1, 2), plane_pointers(3, 4, 5)
-            random, kept, given, count = data(6), data(7), data(8), index(9)
-            outer = Tile(builder, carrier, a_planes, b_planes, random, [], None, block)
-            known = [
-                outer._splat(builder.load(builder.gep(given, [ir.Constant(_INDEX, number)])))
-                for number in range(parameters)
-            ]
-
-            def place(slot, row):
-                return ir.Constant(_INDEX, (slot * ROWS + row) * lanes)
-
-            cells = [(slot, row) for slot in slots for row in range(ROWS if slot not in shared else 1)]
-            before = {cell: load(builder, kept, place(*cell), element, lanes).value for cell in cells}
-            entry = builder.block
-            loop = builder.function.append_basic_block("turn")
-            done = builder.function.append_basic_block("turned")
-            builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_INDEX, 0)), loop, done)
-            builder.position_at_end(loop)
-            k = builder.phi(_INDEX)
-            k.add_incoming(ir.Constant(_INDEX, 0), entry)
-            during = {cell: builder.phi(ir.VectorType(element, lanes)) for cell in cells}
-            turn = Tile(builder, carrier, a_planes, b_planes, random, known, k, block)
-            after = {}
-            for row in range(ROWS):
-                known_now = during | {cell: after[cell] for cell in after if cell[0] in shared}
-                places = {slot: (slot, 0 if slot in shared else row) for slot in slots}
-                given_state = {slot: Vector(builder, known_now[cell]) for slot, cell in places.items()}
-                for slot, vector in step(turn, row, given_state).items():
-                    after[places[slot]] = vector.floats().value
-            following = builder.add(k, ir.Constant(_INDEX, 1))
-            k.add_incoming(following, loop)
-            for cell in cells:
-                during[cell].add_incoming(before[cell], entry)
-                during[cell].add_incoming(after[cell], loop)
-            builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
-            builder.position_at_end(done)
-            for cell in cells:
-                final = builder.phi(ir.VectorType(element, lanes))
-                final.add_incoming(before[cell], entry)
-                final.add_incoming(after[cell], loop)
-                during[cell] = final
-            for cell in cells:
-                where = builder.gep(kept, [place(*cell)])
-                stored = builder.store(during[cell], builder.bitcast(where, ir.VectorType(element, lanes).as_pointer()))
-                stored.align = 4
+            operands = _Operands(context, builder, signature, arguments, carrier, parameters, block, planes)
+            cells = _Cells(builder, carrier, operands.data(7), slots, shared)
+            count, none = operands.index(9), ir.Constant(_INDEX, 0)
+            with builder.if_then(builder.icmp_signed(">", count, none)):
+                cells.store(_loop(builder, cells, operands, step, cells.load(), none, count, "turn"))
             return context.get_dummy_value()
 
         return signature, codegen
 
     return named(run, (name, carrier.__name__, slots, block, planes, shared))
+
+
+def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameters, group):
+    """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
+
+    After each group of rows fails(tile, state) tells the lanes in which they do not; then the careful step does the group
+    again. The quick step sees and makes slot 0, and `watched` slots, which begin each group with all bits set; the
+    careful one slot 0 and those in `noted`, which stay in memory.
+    """
+    item = types.float32 if carrier is np.float32 else types.float64
+    lanes, word = LANES[carrier], _INTEGERS[carrier]
+
+    @intrinsic
+    def run(context, a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns):
+        signature = types.int64(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns)
+        assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
+
+        def codegen(context, builder, signature, arguments):
+            operands = _Operands(context, builder, signature, arguments, carrier, parameters, 1, 1)
+            cells = _Cells(builder, carrier, operands.data(7), (0,), ())
+            aside = _Cells(builder, carrier, operands.data(7), noted, ())
+            none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)
+            ones = builder.bitcast(ir.Constant(ir.VectorType(word, lanes), [-1] * lanes), cells.kind)
+
+            def again(turn, rows, during):
+                """Code of a group's careful steps."""
+                places = [cell for cell in aside.all if cell[1] in rows]
+                happened = aside.load(places)
+                after = {}
+                for row in rows:
+                    given = {slot: happened[slot, row] for slot in noted} | {0: during[0, row]}
+                    made = careful(turn, row, {slot: Vector(builder, value) for slot, value in given.items()})
+                    after[0, row] = made[0].floats().value
+                    aside.store({(slot, row): made[slot].floats().value for slot in noted})
+                return after
+
+            def step(turn, during, count):
+                """Code of a turn: the state after it, and how many groups were done again so far."""
+                after = {}
+                for start in range(0, ROWS, group):
+                    rows = range(start, start + group)
+                    seen = {slot: Vector(builder, ones) for slot in watched}
+                    made = {}
+                    for row in rows:
+                        state = quick(turn, row, {0: Vector(builder, during[0, row])} | seen)
+                        made[0, row] = state.pop(0).floats().value
+                        seen = {slot: state[slot].floats() for slot in watched}
+                    stood = builder.block
+                    repair = builder.function.append_basic_block("repair")
+                    on = builder.function.append_basic_block("on")
+                    branch = builder.cbranch(fails(turn, seen).anywhere(), repair, on)
+                    branch.set_weights([1, 100])
+                    builder.position_at_end(repair)
+                    other = again(turn, rows, during)
+                    more = builder.add(count, one)
+                    builder.branch(on)
+                    builder.position_at_end(on)
+                    for cell, value in made.items():
+                        joined = builder.phi(cells.kind)
+                        joined.add_incoming(value, stood)
+                        joined.add_incoming(other[cell], repair)
+                        after[cell] = joined
+                    total = builder.phi(_INDEX)
+                    total.add_incoming(count, stood)
+                    total.add_incoming(more, repair)
+                    count = total
+                return after, count
+
+            stop, before, entry = operands.index(9), cells.load(), builder.block
+            loop, done = (builder.function.append_basic_block(part) for part in ("quick", "quick_done"))
+            builder.cbranch(builder.icmp_signed(">", stop, none), loop, done)
+            builder.position_at_end(loop)
+            k, count = builder.phi(_INDEX), builder.phi(_INDEX)
+            during = cells.join()
+            for joined, value in ((k, none), (count, none)):
+                joined.add_incoming(value, entry)
+            cells.meet(during, before, entry)
+            after, total = step(operands.turn(k), during, count)
+            following = builder.add(k, one)
+            for joined, value in ((k, following), (count, total)):
+                joined.add_incoming(value, builder.block)
+            cells.meet(during, after, builder.block)
+            last = builder.block
+            builder.cbranch(builder.icmp_signed("<", following, stop), loop, done)
+            builder.position_at_end(done)
+            final, result = cells.join(), builder.phi(_INDEX)
+            for values, number, block in ((before, none, entry), (after, total, last)):
+                cells.meet(final, values, block)
+                result.add_incoming(number, block)
+            cells.store(final)
+            return result
+
+        return signature, codegen
+
+    return named(run, (name, carrier.__name__, noted, watched, group))
+
+
+def opening(carrier, slots):
+    """function(state, c, at, width): a tile's running sums from a flat array of rows so wide, and nothing has happened yet in any of `slots` slots."""
+
+    @intrinsic
+    def run(context, state, c, at, width):
+        signature = types.void(state, c, at, width)
+
+        def codegen(context, builder, signature, arguments):
+            kept, source = (
+                context.make_array(signature.args[n])(context, builder, arguments[n]).data for n in range(2)
+            )
+            where, step = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (2, 3))
+            cells = _Cells(builder, carrier, kept, range(slots), ())
+            zeros = ir.Constant(cells.kind, None)
+            for row in range(ROWS):
+                sums = load(builder, source, where, cells.element, cells.lanes).value
+                cells.store({(slot, row): sums if slot == 0 else zeros for slot in range(slots)})
+                where = builder.add(where, step)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(run, ("opening", carrier.__name__, slots))
+
+
+def closing(carrier, flags_of, slots):
+    """function(state, values, flags, at, width, nan_flags): a tile's running sums, and flags_of(their slots, nan_flags), to flat arrays."""
+
+    @intrinsic
+    def run(context, state, values, flags, at, width, nan_flags):
+        signature = types.void(state, values, flags, at, width, nan_flags)
+
+        def codegen(context, builder, signature, arguments):
+            kept, results, raised = (
+                context.make_array(signature.args[n])(context, builder, arguments[n]).data for n in range(3)
+            )
+            where, step = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (3, 4))
+            cells = _Cells(builder, carrier, kept, slots, ())
+            word, octet = _INTEGERS[carrier], ir.IntType(8)
+            outer = Tile(builder, carrier, [], [], None, {}, None, 1)
+            number = context.cast(builder, arguments[5], signature.args[5], types.int64)
+            number = outer._splat(builder.trunc(number, word) if word.width < 64 else number)
+            kept_cells = cells.load()
+            for row in range(ROWS):
+                state = {slot: Vector(builder, kept_cells[slot, row]) for slot in slots}
+                octets = ir.VectorType(octet, cells.lanes)
+                found = builder.trunc(flags_of(state, number).value, octets)
+                for pointer, vector in ((results, state[0].value), (raised, found)):
+                    target = builder.bitcast(builder.gep(pointer, [where]), vector.type.as_pointer())
+                    builder.store(vector, target).align = 1
+                where = builder.add(where, step)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(run, ("closing", carrier.__name__, slots))
+
+
+def everywhere(carrier, slot):
+    """function(state) -> whether a slot of a tile is zero nowhere."""
+
+    @intrinsic
+    def run(context, state):
+        signature = types.boolean(state)
+
+        def codegen(context, builder, signature, arguments):
+            kept = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            cells = _Cells(builder, carrier, kept, (slot,), ())
+            least = None
+            for value in cells.load().values():
+                bits = Vector(builder, value).bits()
+                least = bits if least is None else least.at_most(bits)
+            return builder.not_(least.is_zero().anywhere())
+
+        return signature, codegen
+
+    return named(run, ("everywhere", carrier.__name__, slot))
 
 
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
@@ -376,7 +657,7 @@ def fill_noise(context, noise, index, row_stride, column_stride, where, mask, ke
         def constant(x):
             return ir.Constant(_INDEX, x & 0xFFFFFFFFFFFFFFFF)
 
-        tile = Tile(builder, np.float64, [], [], None, [], None, 1)
+        tile = Tile(builder, np.float64, [], [], None, {}, None, 1)
 
         def splat(x):
             return tile._splat(x)

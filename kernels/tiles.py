@@ -1,473 +1,180 @@
 """Faster ways through a dot product to the same bits: tiles of 8 rows by a vector of columns, in registers.
 
-Each way is a step (a function of `lanes.Vector`s) and what holds around it. All of them need finite operands of ranges
-in which no product, sum or error leaves the carrier's normal numbers (`softfloat.engine.tiling` looks at the operands first); then the
-first infinity or NaN of a running sum is an overflow, which nothing undoes, and the flags of the end tell all of it.
-
-INEXACT is watched until every output of a tile has it; what is left of k takes the brief step, which does not look.
+Each way is a step of `steps` and what holds around it: turns are taken some at a time, by the shortest step that may
+serve. INEXACT is watched until every output of a tile has it; what is left of k takes a brief step, which does not look,
+or a quick one, whose turns are taken again where they may have gone wrong.
 """
 
 import numpy as np
 
 from . import jit
-from .accumulate import RUNNING, STORE, draw_row
-from .arith import fma
+from .accumulate import PRODUCT, RUNNING, STORE, draw_row
+from .arith import add, fma
 from .carrier import decode, source_of
 from .jit import bits_float, float_bits, kernel, row
-from .lanes import LANES, ROWS, fill_noise, tile
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, fill_noise, guarded_tile, opening, tile
 from .prng import DOT_PLANE, dot_low, unit_fraction
 from .rounding import round_drawn_unusual, target_of
+from .steps import (
+    DRAWN_STEPS,
+    EXPONENT64,
+    INEXACT,
+    LARGEST_SO_FAR,
+    LEFT_OPEN,
+    NEAR_ZERO,
+    OVERFLOW,
+    SLOTS,
+    SMALLEST,
+    STEPS,
+    TIE,
+    UNDERFLOW,
+    VALUE,
+    Numbers,
+    aligned_step,
+    exact_step,
+    fma_step,
+    quick_fma_step,
+    went_wrong,
+)
 from .sticky import settling
 
-TINY, LARGEST, BEYOND, LOWEST, MAGIC, PER_QUANTUM = range(6)
-"""Parameters of a rounding: numbers, and bits in disguise."""
-SCALE_OF_GRID, GRID_OF_SCALE, KEPT_BITS, FLOOR = range(6, 10)
-"""Parameters of an aligned block."""
-PARAMETERS = 10
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
+NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 WATCH = 8  # turns between two looks whether all outputs are inexact
-
-VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
-LARGEST_SO_FAR = LEFT_OPEN
-SLOTS = 6
-"""What the state of a tile holds for each output: the running sum, and whether something happened.
-
-LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
-largest and the smallest magnitude of the running sum before a block."""
-
-MAGNITUDE, EXPONENT = 0x7FFFFFFF, 0x7F800000
-EXPONENT64 = 0x7FF0000000000000
-HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
-HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
-UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
-AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
-
-
-# -- rounding a vector of float32 ------------------------------------------------------------------------------------
-
-
-def round_half(tile, x):
-    """To half, by the CPU. Overflow is an infinity."""
-    return x.through_half()
-
-
-def round_bfloat16(tile, x):
-    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity."""
-    bits = x.bits()
-    odd = bits.logical_right(16) & 1
-    return ((bits + odd + 0x7FFF) & -0x10000).floats()
-
-
-def exponent_bits(tile, x):
-    """The exponent field of each number in its place, at least that of the format's smallest normal number."""
-    field = {32: EXPONENT, 64: EXPONENT64}[x.bits().element.width]
-    return (x.bits() & field).at_least(tile.integer(LOWEST))
-
-
-def round_narrow(tile, x):
-    """To any narrow format: 1.5 * 2^23 quanta (2^52 in float64), added and subtracted, leave a whole number of quanta. Unbounded above."""
-    exponent = exponent_bits(tile, x)
-    magic = (exponent + tile.integer(MAGIC)).floats()
-    return ((x + magic) - magic).with_sign(x)
-
-
-ROUNDERS = {"half": round_half, "bfloat16": round_bfloat16, "narrow": round_narrow}
-ABSORBING = {"half", "bfloat16"}
-"""Roundings that make an infinity of an overflow by themselves."""
-
-
-def bounded(tile, y, state, saturate, family):
-    """y, or what an overflow becomes; a finite one is noted."""
-    if not saturate and family in ABSORBING:
-        return y
-    over = y.magnitude() > tile.parameter(LARGEST)
-    if saturate:
-        state[OVERFLOW] = state[OVERFLOW].bits() | over.choose(y.bits() | 1, 0)
-    return over.choose(tile.parameter(BEYOND).with_sign(y), y)
-
-
-def sum_and_error(x, y):
-    """x + y and what the addition lost (Knuth)."""
-    s = x + y
-    shadow = s - x
-    return s, (x - (s - shadow)) + (y - shadow)
-
-
-def to_odd(s, error):
-    """s, or of the two numbers of the carrier around the exact value the one with an odd last bit."""
-    bits = s.bits()
-    odd = (bits + ((bits ^ error.bits()) >> (bits.element.width - 1))) | 1
-    return error.nonzero().choose(odd, bits).floats()
-
-
-def note_underflow(tile, state, before, after):
-    """A tiny result that is not exact."""
-    tiny = (before.bits() & MAGNITUDE) < tile.integer(TINY)
-    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(before.bits() ^ after.bits(), 0)
-
-
-def fma_step(family, saturate, watchful):
-    """One fused multiply-add: the sum rounded to odd in float32, then to the format."""
-    rounder = ROUNDERS[family]
-
-    def step(tile, row, state):
-        product = tile.a(row) * tile.b()
-        x = to_odd(*sum_and_error(product, state[VALUE]))
-        y = rounder(tile, x)
-        if watchful:
-            state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
-        if family != "bfloat16":
-            note_underflow(tile, state, x, y)
-        state[VALUE] = bounded(tile, y, state, saturate, family)
-        return state
-
-    return step
-
-
-def mul_add_step(family, saturate, watchful):
-    """A product rounded, a sum rounded. float32 has more than twice the precision: a sum rounded to it first rounds alike."""
-    rounder = ROUNDERS[family]
-
-    def step(tile, row, state):
-        exact = tile.a(row) * tile.b()
-        product = rounder(tile, exact)
-        if family != "bfloat16":
-            note_underflow(tile, state, exact, product)
-        if watchful:
-            state[INEXACT] = state[INEXACT].bits() | (product.bits() ^ exact.bits())
-        product = bounded(tile, product, state, saturate, family)
-        if watchful:
-            s, error = sum_and_error(state[VALUE], product)
-            y = rounder(tile, s)
-            state[INEXACT] = state[INEXACT].bits() | error.bits() | (y.bits() ^ s.bits())
-        else:
-            y = rounder(tile, state[VALUE] + product)
-        state[VALUE] = bounded(tile, y, state, saturate, family)
-        return state
-
-    return step
-
-
-def single_fma_step(family, saturate, watchful):
-    """A float32 fused multiply-add, which the CPU has. Where the product is not exact, the error is, by way of float64."""
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        state[VALUE] = a.fused(b, c)
-        if watchful and family == "float32_of_narrow":
-            _, error = sum_and_error(a * b, c)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        elif watchful:
-            s, error = sum_and_error(a.double() * b.double(), c.double())
-            lost = error.bits() | (state[VALUE].double().bits() ^ s.bits())
-            state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-        return state
-
-    return step
-
-
-def single_mul_add_step(family, saturate, watchful):
-    """A float32 product, a float32 sum."""
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        product = a * b
-        s, error = sum_and_error(product, c)
-        if watchful:
-            lost = (a.double() * b.double()).bits() ^ product.double().bits()
-            happened = state[INEXACT].bits() | error.bits()
-            state[INEXACT] = lost.nonzero().choose(happened | 1, happened)
-        state[VALUE] = s
-        return state
-
-    return step
-
-
-STEPS = {
-    ("fma", "half"): fma_step,
-    ("fma", "bfloat16"): fma_step,
-    ("fma", "narrow"): fma_step,
-    ("fma", "float32"): single_fma_step,
-    ("fma", "float32_of_narrow"): single_fma_step,
-    ("mul_add", "half"): mul_add_step,
-    ("mul_add", "bfloat16"): mul_add_step,
-    ("mul_add", "narrow"): mul_add_step,
-    ("mul_add", "float32"): single_mul_add_step,
-    ("mul_add", "float32_of_narrow"): single_fma_step,
-}
-"""By operation and family of the format. "float32_of_narrow": products are exact in float32, so that rounding them changes nothing."""
-
-
-# -- stochastic rounding ---------------------------------------------------------------------------------------------
-
-
-def drawn_step(saturate, roomy, watchful):
-    """A fused multiply-add rounded stochastically by 16 random bits.
-
-    In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
-    1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where bits to come could
-    still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta half as large; and
-    where the sum is at most the smallest normal number, as tininess hangs on U and on the error too. `roomy`: no sum can overflow.
-    """
-
-    def step(tile, row, state):
-        s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
-        magnitude = s.magnitude()
-        exponent = exponent_bits(tile, magnitude)
-        per_quantum = (tile.integer(PER_QUANTUM) - exponent).floats()
-        outward = (error.bits() ^ (s.bits() & -0x80000000)).floats()
-        y = magnitude * per_quantum
-        n = y.floored()
-        fraction = y - n
-        late = outward.fused(per_quantum, tile.noise(row).floats())
-        short = (fraction * -1.0 + (2.0 + MARGIN)) - late
-        z = (short < 0.0).choose(n + 1.0, n) * (exponent - tile.integer(MAGIC)).floats()
-        near = (short - (UNDECIDED + 2 * MARGIN)).bits() & ~short.bits()
-        lost = fraction.bits() | error.bits()
-        special = (magnitude.bits() - (tile.integer(LOWEST) + 1)) | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
-        state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
-        if watchful:
-            state[INEXACT] = state[INEXACT].bits() | lost
-        if not roomy:
-            over = z > tile.parameter(LARGEST)
-            if saturate:
-                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-            z = over.choose(tile.parameter(BEYOND), z)
-        state[VALUE] = z.with_sign(s)
-        return state
-
-    return step
-
-
-# -- blocks ----------------------------------------------------------------------------------------------------------
-
-
-def drawn_half(tile, row, x, state, saturate, watchful):
-    """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself."""
-    magnitude = x.magnitude()
-    exponent = exponent_bits(tile, magnitude)
-    y = magnitude * (tile.integer(PER_QUANTUM) - exponent).floats()
-    threshold = tile.noise(row) * -1.0 + 1.0
-    n = y.floored()
-    z = ((y - n) >= threshold).choose(n + 1.0, n) * (exponent - tile.integer(MAGIC)).floats()
-    unbounded = magnitude * HALF_SLIVER_SCALE
-    stays = (unbounded - unbounded.floored()) < threshold
-    tiny = (magnitude < HALF_SLIVER) | ((magnitude < HALF_NORMAL) & stays)
-    changed = z.bits() ^ magnitude.bits()
-    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(changed, 0)
-    if watchful:
-        state[INEXACT] = state[INEXACT].bits() | changed
-    over = z > HALF_LARGEST
-    if saturate:
-        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-    return over.choose(tile.parameter(BEYOND), z).with_sign(x)
-
-
-def exact_step(block, blocks, stored, saturate, careful, watchful):
-    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
-
-    `stored` is "nearest", "drawn" or empty. Not `careful`: sums of a block are exact in float64, if the running sums
-    before blocks, whose largest and smallest are noted, allow it. `careful`: the errors of the additions are added up,
-    exactly, and folded in.
-    """
-
-    def step(tile, row, state):
-        running = state[VALUE] + 0.0  # of zeros an exact sum is +0
-        for number in range(blocks):
-            s, lost = running, None
-            for product in range(number * block, (number + 1) * block):
-                term = tile.a(row, product) * tile.b(product)
-                if careful:
-                    s, error = sum_and_error(s, term)
-                    lost = error if lost is None else lost + error
-                else:
-                    s = s + term
-            if careful:
-                s = to_odd(*sum_and_error(s, lost))
-            else:
-                magnitude = running.magnitude().bits()
-                state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
-                state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
-            single = s.single()
-            running = single.double()
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
-        if stored == "drawn":
-            running = drawn_half(tile, row, running, state, saturate, watchful)
-        elif stored:
-            half = single.through_half()
-            tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
-            state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
-            if watchful:
-                lost = (half.bits() ^ single.bits()).nonzero()
-                state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-            if saturate:
-                over = half.magnitude() > HALF_LARGEST
-                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-                half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
-            running = half.double()
-        if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
-            running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
-        state[VALUE] = running
-        return state
-
-    return step
-
-
-def aligned_step(block, result, watchful):
-    """A block of products and the running sum, each cut to the grid of the largest exponent, added, and rounded.
-
-    `result`: "cut" keeps the bits a parameter says, "half" rounds to half, nearest even.
-    """
-
-    def step(tile, row, state):
-        running = state[VALUE]
-        power = (running.bits() & EXPONENT64).at_least(tile.integer(FLOOR)).floats()
-        scale = running.nonzero().choose(power, 0.0)
-        for product in range(block):
-            scale = scale.at_least(tile.a(row, product, 1) * tile.b(product, 1))
-        scale = (scale > 0.0).choose(scale, 1.0)
-        per_grid = (tile.integer(SCALE_OF_GRID) - scale.bits()).floats()
-        grid = (scale.bits() - tile.integer(GRID_OF_SCALE)).floats()
-        term = running * per_grid
-        total = term.truncated()
-        cut = total.bits() ^ term.bits()
-        for product in range(block):
-            term = (tile.a(row, product) * per_grid) * tile.b(product)
-            kept = term.truncated()
-            total = total + kept
-            if watchful:
-                cut = cut | (kept.bits() ^ term.bits())
-        s = (total + 0.0) * grid
-        if result == "half":
-            y = round_narrow(tile, s)
-            tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)
-            state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
-            finite = running.magnitude() <= HALF_LARGEST
-            y = (y.magnitude() > HALF_LARGEST).choose(tile.parameter(BEYOND).with_sign(y), y)
-            y = finite.choose(y, running)
-        else:
-            y = (s.bits() & tile.integer(KEPT_BITS)).floats()
-        if watchful:
-            lost = cut | (y.bits() ^ s.bits())
-            if result == "half":
-                lost = finite.choose(lost, 0)
-            state[INEXACT] = state[INEXACT].bits() | lost
-        state[VALUE] = y
-        return state
-
-    return step
+QUICK = 128  # turns of quick steps between two looks whether they pay
+QUICK_ROWS = 4  # rows after which quick steps are looked at
+VAIN, REST = (
+    1,
+    512,
+)  # groups of rows in a turn that must be done again for quick steps not to pay; for so many turns none is tried
 
 
 # -- around a step ---------------------------------------------------------------------------------------------------
 
 
-@kernel
-def flags_of(value, inexact, underflow, overflow, nan_flags):
-    """An output's flags from its tile's state at the end."""
-    flags = 1 if inexact != 0 else 0
-    flags |= 3 if underflow != 0 else 0
-    flags |= 5 if (overflow != 0) | (abs(value) == np.inf) else 0
-    return flags | nan_flags if value != value else flags
+def flags_of(state, nan_flags):
+    """Outputs' flags from a tile's state at the end."""
+    value, none = state[VALUE], nan_flags & 0
+    flags = state[INEXACT].bits().nonzero().choose(1, none)
+    flags = flags | state[UNDERFLOW].bits().nonzero().choose(3, none)
+    over = state[OVERFLOW].bits().nonzero() | (value.magnitude() >= np.inf)
+    flags = flags | over.choose(5, none)
+    return value.differs(value).choose(flags | nan_flags, flags)
+
+
+def frame(carrier):
+    """(open, close, all_inexact) of tiles."""
+    end = closing(carrier, flags_of, (VALUE, INEXACT, UNDERFLOW, OVERFLOW))
+    return opening(carrier, SLOTS), end, everywhere(carrier, INEXACT)
 
 
 @row
-def begin(state, c, i, j, lanes):
-    """The state of a tile before its first turn."""
-    state[ROWS * lanes :] = 0.0
+def pass_over(happened, i, j, lanes, rows, columns):
+    """Outputs beyond the last are no reason to watch: they count as inexact."""
     for row_ in range(ROWS):
-        start = c[i * ROWS + row_, j * lanes : (j + 1) * lanes]
-        sums = state[row_ * lanes : (row_ + 1) * lanes]
-        for lane in range(sums.size):
-            sums[lane] = start[lane]
+        for lane in range(lanes):
+            if (i * ROWS + row_ >= rows) | (j * lanes + lane >= columns):
+                happened[(INEXACT * ROWS + row_) * lanes + lane] = 1
 
 
 @row
-def end(state, happened, values, flags, i, j, lanes, nan_flags):
-    """Outputs of a tile after its last turn."""
-    cells = ROWS * lanes
-    for row_ in range(ROWS):
-        first, stop = row_ * lanes, (row_ + 1) * lanes
-        sums = state[first:stop]
-        inexact = happened[INEXACT * cells + first : INEXACT * cells + stop]
-        underflow = happened[UNDERFLOW * cells + first : UNDERFLOW * cells + stop]
-        overflow = happened[OVERFLOW * cells + first : OVERFLOW * cells + stop]
-        results = values[i * ROWS + row_, j * lanes : (j + 1) * lanes]
-        raised = flags[i * ROWS + row_, j * lanes : (j + 1) * lanes]
-        for lane in range(sums.size):
-            value = sums[lane]
-            results[lane] = value
-            raised[lane] = flags_of(value, inexact[lane], underflow[lane], overflow[lane], nan_flags)
-
-
-@row
-def all_inexact(happened, cells):
-    """Whether nothing is left to watch for."""
-    slot = happened[INEXACT * cells : (INEXACT + 1) * cells]
-    exact = 0
-    for cell in range(slot.size):
-        exact += 1 if slot[cell] == 0 else 0
-    return exact == 0
+def tile_of(unit, panels, across, size):
+    """(row panel, column panel) of a tile's number: the row panel runs fastest, within as many panels of this size as stay in the cache."""
+    together = max(NEAR // size, 1)
+    block = unit // (together * across)
+    rest = unit - block * together * across
+    count = min(together, panels - block * together)
+    return block * together + rest % count, rest // count
 
 
 def _compiled_tile(name, step, carrier, block, planes, watchful, *more):
     """The loop of a step of this name; `more` are the slots it uses beside the running sum and, if watchful, INEXACT."""
     slots = (VALUE, *((INEXACT,) if watchful else ()), *more)
-    return tile((name, watchful), step, carrier, slots, PARAMETERS, block, planes)
+    return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes)
 
 
-def _slots(family, saturate):
-    """What a step of STEPS notes."""
-    return (UNDERFLOW,) * (family in ("half", "narrow")) + (OVERFLOW,) * bool(saturate)
+def quick_tile(operation, manner):
+    """The quick loop of a way, if it has one."""
+    if operation != "fma" or manner.family.startswith("float32") or not manner.nearest or manner.daz or manner.ftz:
+        return None
+    watched = (TIE,) + (NEAR_ZERO,) * (manner.family != "bfloat16") + (OVERFLOW,) * manner.noted
+    quick, careful = quick_fma_step(manner), fma_step(manner, False)
+    name = "quick", operation, manner
+    return guarded_tile(
+        name, quick, went_wrong, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS
+    )
+
+
+@row
+def copy_row(target, source):
+    """target = source, of the same size."""
+    for n in range(target.size):
+        target[n] = source[n]
 
 
 @jit.once
 def deterministic(kind, carrier, block, planes, *options):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags) over tiles first ... last - 1.
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
 
-    `kind` is an operation and a family of STEPS, or ("aligned", ""); `options` go to the step. a is (planes, row
+    `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (planes, row
     panels, k, ROWS), b (planes, column panels, k, lanes); c and values are (ROWS * row panels, lanes * column panels);
-    all of the carrier's type. Tiles are numbered with the row panel running fastest.
+    all of the carrier's type. Tiles are numbered as `tile_of` says. Only outputs of the first `rows`
+    and `columns` are wanted.
     """
     digest = jit.SOURCE_DIGEST
     lanes = LANES[carrier]
-    if kind[0] == "aligned":
-        make, slots = aligned_step, (UNDERFLOW,) * (options[0] == "half")
-        options = (block, *options)
+    quick = None
+    if kind == "aligned":
+        make, slots, options = aligned_step, (UNDERFLOW,) * (options[0] == "half"), (block, *options)
     else:
-        make, slots = STEPS[kind], _slots(kind[1], *options)
-        options = (kind[1], *options)
+        (manner,) = options
+        make, slots = STEPS[kind, manner.family], manner.slots
+        quick = quick_tile(kind, manner)
     watchful, brief = (
         _compiled_tile((kind, options), make(*options, watches), carrier, block, planes, watches, *slots)
         for watches in (True, False)
     )
+    has_quick = quick is not None
+    quick = quick or brief
+    begin, end, all_inexact = frame(carrier)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
     watched = max(WATCH // block, 1)
 
-    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags):
+    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
         digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // block
         a_plane, b_plane = a.size // planes, b.size // planes
-        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = np.empty(SLOTS * cells, carrier)
         happened = state.view(integer)
         for unit in range(first, last):
-            i, j = unit % panels, unit // panels
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * block * ROWS, j * turns * block * lanes
-            begin(state, c, i, j, lanes)
-            done = 0
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
+            done, known, rest = 0, False, 0
             while done < turns:
                 count = turns - done
-                if all_inexact(happened, cells):
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                else:
+                known = known or all_inexact(state)
+                if not known:
                     count = min(watched, count)
                     watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                elif has_quick and done >= rest:
+                    count = min(count, QUICK)
+                    again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                    rest = done + REST if again > count * VAIN else 0
+                else:
+                    count = min(count, rest - done) if has_quick else count
+                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
                 done += count
                 a_at += count * block * ROWS
                 b_at += count * block * lanes
-            end(state, happened, values, flags, i, j, lanes, nan_flags)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(deterministic_loop)
 
@@ -506,8 +213,8 @@ def spans():
 def exact_blocks(block, blocks, stored, saturate):
     """As `deterministic`, for blocks whose sums are exact.
 
-    loop(first, last, a, b, c, values, flags, numbers, nan_flags, index, row_stride, column_stride, width, key, stream,
-    low_c, low_a, high_a, low_b, high_b): where outputs lie among random addresses, if `stored` is "drawn"; the lowest
+    loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+    index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b): where outputs lie among random addresses, if `stored` is "drawn"; the lowest
     bit of c, and spans of both operands' panels. A chunk of k is summed quickly, and if a bit may have been lost, again with
     care. None is lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a
     chunk are multiples of its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits
@@ -526,29 +233,35 @@ def exact_blocks(block, blocks, stored, saturate):
         for careful in (False, True)
         for watchful in (True, False)
     )  # fmt: skip
+    begin, end, all_inexact = frame(carrier)
     cells = ROWS * lanes
     watched = chunk_of(group) // group
 
     def exact_blocks_loop(
-        first, last, a, b, c, values, flags, numbers, nan_flags, index, row_stride, column_stride, width, key, stream,
-        low_c, low_a, high_a, low_b, high_b,
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+        index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b,
     ):  # fmt: skip
         digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // group
-        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = np.empty(SLOTS * cells, carrier)
         happened = state.view(np.int64)
         largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
         saved = np.empty_like(state)
         noise = np.empty(watched * cells if draws else 0)
         for unit in range(first, last):
-            i, j = unit % panels, unit // panels
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
-            begin(state, c, i, j, lanes)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
             known, so_far = False, low_c
             for part in range(low_a.shape[1]):
                 count = min(watched, turns - part * watched)
-                known = known or all_inexact(happened, cells)
+                known = known or all_inexact(state)
                 if draws:
                     corner = index + i * ROWS * row_stride + j * lanes * column_stride
                     for turn in range(count):
@@ -585,77 +298,110 @@ def exact_blocks(block, blocks, stored, saturate):
                         careful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
-            end(state, happened, values, flags, i, j, lanes, nan_flags)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(exact_blocks_loop)
 
 
-STEPS_OF_A_BLOCK = 8  # half-words of a Philox block
-settled_fma = settling("fma")
+settled_fma, settled_add, settled_mul = settling("fma"), settling("add"), settling("mul")
 
 
 @kernel
-def drawn_again(x, y, z, noise, output, step, source, target, width, key, stream):
-    """A fused multiply-add rounded with all of its random bits."""
+def random_of(noise, site, output, step, width, key, stream):
+    """All random bits of a rounding, whose first 16 are in `noise`."""
     scale = bits_float(np.int64(1023 + width) << 52, 1.0)
     random = np.float64(noise) - 1.0
     if width > 16:
-        random += unit_fraction(dot_low(output, RUNNING, step, key, stream), 52)
-    random = np.floor(random * scale) / scale
+        random += unit_fraction(dot_low(output, site, step, key, stream), 52)
+    return np.floor(random * scale) / scale
+
+
+@kernel
+def fma_again(x, y, z, noises, output, step, source, target, width, key, stream):
+    """A fused multiply-add rounded with all of its random bits."""
+    random = random_of(noises[0], RUNNING, output, step, width, key, stream)
     s, _ = fma(x, y, z, target)
     code, raised = round_drawn_unusual(s, settled_fma(x, y, z, s, 0.0, random, target), target)
     return decode(code, source), raised
 
 
-@jit.once
-def stochastic(saturate, roomy):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
-    index, row_stride, column_stride, rows, columns, width, key, stream).
+@kernel
+def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
+    """A product and a sum, alike."""
+    random = random_of(noises[1], PRODUCT, output, step, width, key, stream)
+    code, seen = round_drawn_unusual(x * y, random, target)
+    product = decode(code, source)
+    random = random_of(noises[0], RUNNING, output, step, width, key, stream)
+    s, _ = add(z, product, z, target)
+    code, raised = round_drawn_unusual(s, settled_add(z, product, z, s, 0.0, random, target), target)
+    return decode(code, source), seen | raised
 
-    As `deterministic`, for fused multiply-adds rounded stochastically; eight turns at a time. The brief step tells that
+
+AGAIN = {"fma": fma_again, "mul_add": mul_add_again}
+SITES = {"fma": (RUNNING,), "mul_add": (RUNNING, PRODUCT)}
+"""Stages that draw, in the order of their noise."""
+
+
+@jit.once
+def stochastic(operation, saturate, roomy):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
+    index, row_stride, column_stride, width, key, stream).
+
+    As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The brief step tells that
     some output was left open, the watchful one which. What 16 random bits leave open is done again with all of them, an
-    output at a time, by the plain functions on the wide carrier. Only outputs of the first `rows` and `columns` exist.
+    output at a time, by the plain functions on the wide carrier.
     """
     digest = jit.SOURCE_DIGEST
     lanes = LANES[np.float32]
-    slots = (OVERFLOW,) * (saturate and not roomy) + (LEFT_OPEN,)
-    name = "stochastic", saturate, roomy
-    watchful = _compiled_tile(name, drawn_step(saturate, roomy, True), np.float32, 1, 1, True, *slots)
-    brief = drawn_step(saturate, roomy, False)
-    brief = tile((name, False), brief, np.float32, (VALUE, *slots), PARAMETERS, shared=(LEFT_OPEN,))
+    make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
+    first_site, second_site = SITES[operation][0], SITES[operation][-1]
+    planes = len(SITES[operation])
+    slots = (*(UNDERFLOW,) * (planes > 1), *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
+    name = "stochastic", operation, saturate, roomy
+    watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *slots)
+    brief = make(options, False)
+    brief = tile((name, False), brief, np.float32, (VALUE, *slots), Numbers._fields, shared=(LEFT_OPEN,))
+    begin, end, all_inexact = frame(np.float32)
     cells = ROWS * lanes
 
     def stochastic_loop(
-        first, last, a, b, c, values, flags, numbers, nan_flags, ints, floats,
-        index, row_stride, column_stride, rows, columns, width, key, stream,
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
+        index, row_stride, column_stride, width, key, stream,
     ):  # fmt: skip
         digest  # noqa: B018
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
-        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = np.empty(SLOTS * cells, np.float32)
         happened = state.view(np.int32)
-        open_ones = happened[LEFT_OPEN * cells :]
-        saved = np.empty(cells, np.float32)
-        overflowed = np.empty(cells, np.int32)
-        noise = np.empty(STEPS_OF_A_BLOCK * cells, np.float32)
-        noise_pairs = noise.view(np.uint64)
+        open_ones = happened[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
+        saved = np.empty(LEFT_OPEN * cells, np.float32)
+        before = saved.view(np.int32)
+        noise = np.empty(planes * STEPS_OF_A_BLOCK * cells, np.float32)
+        noises = noise.reshape(planes, STEPS_OF_A_BLOCK, cells)
+        pairs = noise.view(np.uint64)
         kept = 0x007FFF80 & ~((1 << (23 - min(width, 16))) - 1)
         mask = np.uint64(kept) | (np.uint64(kept) << np.uint64(32))
         for unit in range(first, last):
-            i, j = unit % panels, unit // panels
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * ROWS, j * turns * lanes
             corner = index + i * ROWS * row_stride + j * lanes * column_stride
-            begin(state, c, i, j, lanes)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
             known = False
             for done in range(0, turns, STEPS_OF_A_BLOCK):
                 count = min(STEPS_OF_A_BLOCK, turns - done)
-                saved[:] = state[:cells]
-                if saturate:
-                    overflowed[:] = happened[OVERFLOW * cells : (OVERFLOW + 1) * cells]
-                where = np.uint64(DOT_PLANE) | np.uint64(RUNNING << 26) | np.uint64(done // STEPS_OF_A_BLOCK)
-                fill_noise(noise_pairs, corner, row_stride, column_stride, where, mask, key, stream)
-                known = known or all_inexact(happened, cells)
+                copy_row(saved, state[: LEFT_OPEN * cells])
+                for plane in range(planes):
+                    site = second_site if plane else first_site
+                    where = np.uint64(DOT_PLANE) | np.uint64(site << 26) | np.uint64(done // STEPS_OF_A_BLOCK)
+                    target_pairs = pairs[plane * (pairs.size // planes) : (plane + 1) * (pairs.size // planes)]
+                    fill_noise(target_pairs, corner, row_stride, column_stride, where, mask, key, stream)
+                known = known or all_inexact(state)
                 left = -1
                 if known:
                     brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
@@ -664,9 +410,7 @@ def stochastic(saturate, roomy):
                         left |= open_ones[lane]
                         open_ones[lane] = 0
                     if left < 0:
-                        state[:cells] = saved
-                        if saturate:
-                            happened[OVERFLOW * cells : (OVERFLOW + 1) * cells] = overflowed
+                        copy_row(state[: LEFT_OPEN * cells], saved)
                 if left < 0:
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     for cell in range(cells):
@@ -680,26 +424,19 @@ def stochastic(saturate, roomy):
                         z = np.float64(saved[cell])
                         seen = 0
                         for turn in range(count):
-                            z, raised = drawn_again(
+                            x, y = (
                                 np.float64(flat_a[a_at + turn * ROWS + row_]),
                                 np.float64(flat_b[b_at + turn * lanes + lane]),
-                                z,
-                                noise[turn * cells + cell],
-                                output,
-                                done + turn,
-                                source,
-                                target,
-                                width,
-                                key,
-                                stream,
+                            )
+                            z, raised = again(
+                                x, y, z, noises[:, turn, cell], output, done + turn, source, target, width, key, stream
                             )
                             seen |= raised
                         state[cell] = z
-                        happened[UNDERFLOW * cells + cell] |= seen & 2
-                        if saturate:
-                            happened[OVERFLOW * cells + cell] = overflowed[cell] | (seen & 4)
+                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
+                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
                 a_at += count * ROWS
                 b_at += count * lanes
-            end(state, happened, values, flags, i, j, lanes, nan_flags)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(stochastic_loop)

@@ -23,7 +23,7 @@ from softfloat.engine.products import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import Progress, get_num_threads, set_num_threads, share
-from softfloat.engine.tiling import choose
+from softfloat.engine.ways import choose
 
 __all__ = [
     "Call",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.engine import arguments, elementwise, parameters, threads, tiling
+from softfloat.engine import arguments, elementwise, parameters, threads, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
@@ -207,13 +207,13 @@ def _quick(problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, cal
     """By the faster loops, if they serve this program and these values."""
     if planned.accumulator.reduction:
         return _segments(problem, planned, a, b, call)
-    way = tiling.choose(planned)
+    way = ways.choose(planned)
     if way is None:
         return None
-    place = problem.index, problem.row_stride, problem.column_stride
+    place = ways.Place(problem.index, problem.row_stride, problem.column_stride)
     start = c if problem.c is not None else None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
-    return tiling.run(way, planned, operands, place, key, call.stream)
+    return tiling.run(way, planned, operands, place, ways.Random(key, call.stream))
 
 
 def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call) -> Done | None:
@@ -234,11 +234,11 @@ def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call
     bounds = segment_bounds(accumulator, problem.b.shape[0])
     for start, stop in itertools.pairwise(bounds):
         part = program(inner, first, second, inner.partials, call.whole, stop - start)
-        way = tiling.choose(part)
+        way = ways.choose(part)
         if way is None:
             return None
         operands = tiling.Operands(_arranged(a[:, start:stop], 1, part), _arranged(b[start:stop], 0, part), None)
-        done = tiling.run(way, part, operands, (0, 0, 0), 0, 0)
+        done = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0))
         if done is None:
             return None
         codes, raised = done

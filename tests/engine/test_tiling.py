@@ -96,6 +96,37 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
     (tensor_core("H100", "tfloat32"), "tfloat32", {}),
     (tensor_core("H100", "float8_e4m3fn"), "float8_e4m3fn", {}),
     (tensor_core("Ada", "float8_e5m2", "float16"), "float8_e5m2", {}),
+    (mul_add("float16"), "float16", STOCHASTIC),
+    (mul_add("float16"), "float16", STOCHASTIC | {"sr_bits": 7, "overflow": "saturate"}),
+    (mul_add("float16"), "float16", STOCHASTIC | {"sr_bits": 16, "tininess": "before", "overflow": "nan"}),
+    (mul_add("bfloat16"), "bfloat16", STOCHASTIC),
+    (mul_add(E5M6), E5M6, STOCHASTIC | {"sr_bits": 24}),
+    (mul_add("float16"), "float8_e5m2", STOCHASTIC | {"overflow": "saturate"}),
+    *(
+        (how(fmt), fmt, {"rounding": rounding} | options)
+        for how in (fma, mul_add)
+        for rounding, fmt, options in (
+            ("toward_zero", "float16", {}),
+            ("toward_positive", "float16", {"tininess": "before"}),
+            ("toward_negative", "float16", {"overflow": "saturate"}),
+            ("nearest_away", "float16", {"overflow": "nan"}),
+            ("to_odd", "float16", {"ftz": True}),
+            ("toward_zero", "bfloat16", {"daz": True}),
+            ("toward_positive", "bfloat16", {}),
+            ("toward_negative", "bfloat16", {"ftz": True, "daz": True}),
+            ("nearest_away", "bfloat16", {"overflow": "saturate"}),
+            ("to_odd", "bfloat16", {}),
+            ("toward_zero", "float8_e5m2", {"overflow": "nan"}),
+            ("toward_positive", E5M6, {"daz": True}),
+            ("toward_negative", E5M6, {}),
+            ("nearest_away", "float8_e4m3fn", {"ftz": True}),
+            ("to_odd", E5M6, {"overflow": "saturate"}),
+            ("nearest_even", "float16", {"daz": True}),
+            ("nearest_even", "float16", {"ftz": True}),
+            ("nearest_even", "float16", {"ftz": True, "daz": True, "tininess": "before", "overflow": "saturate"}),
+            ("nearest_even", E5M6, {"ftz": True, "daz": True}),
+        )
+    ),
 ]
 
 
@@ -200,6 +231,38 @@ def test_operands_out_of_reach_go_the_plain_way(
     operands = {name: drawn(rng, Format.from_name("float16"), (20, 20), 1.0) for name in "abc"}
     operands[where][3, 4] = code
     both_ways(monkeypatch, operands["a"], operands["b"], "float16", accumulator, operands["c"])
+
+
+DIRECTED = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+
+
+@pytest.mark.parametrize("flushes", [{}, {"daz": True}, {"ftz": True}, {"tininess": "before"}], ids=str)
+@pytest.mark.parametrize("rounding", DIRECTED)
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_ties_zeros_and_tiny_sums(
+    how: Accumulator, rounding: str, flushes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operands of few bits meet ties, exact zeros of either sign and the least numbers all the time; some beside true halves."""
+    rng = np.random.default_rng(9)
+    few = encoded([0.0, -0.0, 1.0, -1.0, 1.5, 2.0**-7, -(2.0**-7), 2.0**-8, 2.0**-12, 3 * 2.0**-13, 1024.0, 2049.0])
+    a, b = rng.choice(few, (24, 150)), rng.choice(few, (150, 33))
+    c = rng.choice(np.append(few, [0x0001, 0x8001, 0x0400, 0x03FF, 0x83FF]).astype(np.uint16), (24, 33))
+    a[:, 70:90] = rng.integers(0, 0x3C00, (24, 20))
+    a[9] = 0
+    both_ways(monkeypatch, a, b, "float16", how, c, rounding=rounding, **flushes)
+    both_ways(monkeypatch, a, b, "float16", how, rounding=rounding, **flushes)
+
+
+def test_ties_of_the_first_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2049 and a product of +-2^-30: half a quantum, and next to nothing that float32 does not hold, or does."""
+    a = encoded(np.tile([[1.0, 2.0**-15, -1.0, 1.0, -(2.0**-15)]], (8, 60)))
+    b = encoded(np.tile([[2048.0], [2.0**-15], [2047.0], [2048.0], [2.0**-15]], (60, 16)))
+    start = encoded(np.full((8, 16), 1.0009765625))
+    for options in ({}, {"overflow": "saturate"}):
+        both_ways(monkeypatch, a, b, "float16", fma("float16"), start, **options)
+        both_ways(
+            monkeypatch, encoded(bits.decode(a, "float16"), "bfloat16"), b, "bfloat16", fma("bfloat16"), **options
+        )
 
 
 def test_subnormal_products_of_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,542 @@
+"""Steps of a tile: what one turn of the loop over k does to a vector of running sums, written out in `lanes.Vector`s.
+
+All of them need finite operands of ranges in which no product, sum or error leaves the carrier's normal numbers
+(`softfloat.engine.tiling` looks at the operands first). Then the first infinity or NaN of a running sum is an overflow,
+which nothing undoes, and the flags of the end tell all of it.
+
+A watchful step notes whether a result was inexact, a brief one does not. A quick one notes only whether what it did may
+be wrong: its results stand, or are done again.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Numbers(NamedTuple):
+    """What a call's steps know of formats and rules. Integers are bits of the carrier, in disguise."""
+
+    tiny: int = 0  # a magnitude below it is tiny, whatever its sign
+    tiny_positive: float = 0.0
+    tiny_negative: float = 0.0
+    normal: float = 0.0  # the smallest normal number
+    largest: float = 0.0
+    beyond_positive: float = 0.0  # what overflows become
+    beyond_negative: float = 0.0
+    lowest: int = 0  # exponent field of the smallest normal number
+    magic: int = 0  # from an exponent field to 1.5 * 2^23 (2^52) quanta
+    spacing: int = 0  # from an exponent field down to a quantum
+    per_quantum: int = 0  # less an exponent field: the reciprocal of the quantum
+    sliver: int = 0  # a magnitude below it is tiny, whatever random number rounds it
+    below: int = 0  # the bits that rounding takes away
+    tie: int = 0  # the first of them
+    scale_of_grid: int = 0
+    grid_of_scale: int = 0
+    kept_bits: int = 0
+    floor: int = 0
+
+
+def packed(numbers, carrier):
+    """As an array of the carrier."""
+    result = np.zeros(len(numbers), carrier)
+    bits = result.view(np.uint32 if carrier is np.float32 else np.uint64)
+    for place, x in enumerate(numbers):
+        if isinstance(x, int):
+            bits[place] = x
+        else:
+            result[place] = x
+    return result
+
+
+VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
+LARGEST_SO_FAR, TIE, NEAR_ZERO = LEFT_OPEN, LEFT_OPEN, SMALLEST
+SLOTS = 6
+"""What the state of a tile holds for each output: the running sum, and whether something happened.
+
+LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
+largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
+and of twice the magnitude, less one bit, which is small near zero."""
+
+SIGN, MAGNITUDE, EXPONENT = -0x80000000, 0x7FFFFFFF, 0x7F800000
+EXPONENT64 = 0x7FF0000000000000
+HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
+HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
+UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
+AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
+
+
+# -- rounding a vector of float32 ------------------------------------------------------------------------------------
+
+
+def round_half(tile, x):
+    """To half, by the CPU. Overflow is an infinity."""
+    return x.through_half()
+
+
+def round_bfloat16(tile, x):
+    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity."""
+    bits = x.bits()
+    odd = bits.logical_right(16) & 1
+    return ((bits + odd + 0x7FFF) & -0x10000).floats()
+
+
+def exponent_bits(tile, x):
+    """The exponent field of each number in its place, at least that of the format's smallest normal number."""
+    field = {32: EXPONENT, 64: EXPONENT64}[x.bits().element.width]
+    return (x.bits() & field).at_least(tile.integer("lowest"))
+
+
+def round_narrow(tile, x):
+    """To any narrow format: 1.5 * 2^23 quanta (2^52 in float64), added and subtracted, leave a whole number of quanta. Unbounded above."""
+    exponent = exponent_bits(tile, x)
+    magic = (exponent + tile.integer("magic")).floats()
+    return ((x + magic) - magic).with_sign(x)
+
+
+ROUNDERS = {"half": round_half, "bfloat16": round_bfloat16, "narrow": round_narrow}
+"""To nearest even, by family of formats."""
+ABSORBING = {"half", "bfloat16"}
+"""Of these, the ones that make an infinity of an overflow by themselves."""
+
+
+def away_from_ties(y):
+    """The nearest integer, of two the one farther from zero."""
+    half = (y.bits() & SIGN | 0x3F000000).floats()
+    return (y + half).truncated()
+
+
+def odd_neighbour(y):
+    """The integer, or of the two around y the odd one."""
+    n = y.truncated()
+    bits = (n.magnitude() + 2.0**23).bits()
+    return (n.differs(y).choose(bits | 1, bits).floats() - 2.0**23).with_sign(y)
+
+
+TO_INTEGER = {
+    "toward_zero": lambda y: y.truncated(),
+    "toward_positive": lambda y: y.ceiled(),
+    "toward_negative": lambda y: y.floored(),
+    "nearest_away": away_from_ties,
+    "to_odd": odd_neighbour,
+}
+
+
+class Manner(NamedTuple):
+    """How a stage rounds, as far as code hangs on it."""
+
+    family: str
+    rounding: str = "nearest_even"
+    noted: bool = False  # an overflow that becomes a finite number leaves no other trace
+    daz: bool = False
+    ftz: bool = False
+
+    @property
+    def nearest(self):
+        """Whether the usual rounding, for which families have ways of their own."""
+        return self.rounding == "nearest_even"
+
+    @property
+    def slots(self):
+        """What its steps note beside INEXACT."""
+        return (UNDERFLOW,) * (self.family in ("half", "narrow")) + (OVERFLOW,) * self.noted
+
+
+def without_subnormals(tile, x, manner):
+    """What a stage that takes subnormals as zeros reads."""
+    if not manner.daz:
+        return x
+    return (x.magnitude() < tile.parameter("normal")).choose((x.bits() & SIGN).floats(), x)
+
+
+def rounded(tile, x, state, manner, watchful, may_underflow=True):
+    """x, all of whose bits that decide are there, the last one sticky, as a number of the format; what happened is noted."""
+    if manner.nearest:
+        y = ROUNDERS[manner.family](tile, x)
+    else:
+        exponent = exponent_bits(tile, x)
+        scaled = x * (tile.integer("per_quantum") - exponent).floats()
+        y = TO_INTEGER[manner.rounding](scaled) * (exponent - tile.integer("spacing")).floats()
+    if may_underflow and manner.family != "bfloat16":  # whose subnormals the range of operands excludes
+        if manner.nearest:
+            tiny = (x.bits() & MAGNITUDE) < tile.integer("tiny")
+        else:
+            tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
+        if manner.ftz:
+            y = tiny.choose((x.bits() & SIGN).floats(), y)
+        state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(x.bits() ^ y.bits(), 0)
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
+    return bounded(tile, y, state, manner)
+
+
+def bounded(tile, y, state, manner):
+    """y, or what an overflow becomes; a finite one is noted."""
+    if manner.nearest and not manner.noted:
+        if manner.family in ABSORBING:
+            return y
+        return (y.magnitude() > tile.parameter("largest")).choose(tile.parameter("beyond_positive").with_sign(y), y)
+    over = y.magnitude() > tile.parameter("largest")
+    if manner.noted:
+        state[OVERFLOW] = state[OVERFLOW].bits() | over.choose(y.bits() | 1, 0)
+    if manner.nearest:
+        return over.choose(tile.parameter("beyond_positive").with_sign(y), y)
+    beyond = (y < 0.0).choose(tile.parameter("beyond_negative"), tile.parameter("beyond_positive"))
+    return over.choose(beyond, y)
+
+
+# -- exact sums of two -----------------------------------------------------------------------------------------------
+
+
+def sum_and_error(x, y):
+    """x + y and what the addition lost (Knuth)."""
+    s = x + y
+    shadow = s - x
+    return s, (x - (s - shadow)) + (y - shadow)
+
+
+def to_odd(s, error):
+    """s, or of the two numbers of the carrier around the exact value the one with an odd last bit."""
+    bits = s.bits()
+    odd = (bits + ((bits ^ error.bits()) >> (bits.element.width - 1))) | 1
+    return error.nonzero().choose(odd, bits).floats()
+
+
+def between(low, high):
+    """The same of the numbers below and above it: nearer to zero is the one with the smaller magnitude."""
+    nearer = low.bits().at_most(high.bits())
+    return low.differs(high).choose(nearer | 1, nearer).floats()
+
+
+def exact_sum(tile, product, c, manner):
+    """product + c, to odd; an exact zero as the rounding direction has it (IEEE 754-2019 6.3)."""
+    if tile.directed:
+        low, high = product.plus_toward("down", c), product.plus_toward("up", c)
+        x = between(low, high)
+        return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
+    s, error = sum_and_error(product, c)
+    x = to_odd(s, error)
+    if manner.rounding == "toward_negative":
+        x = s.is_zero().choose(((product.bits() | c.bits()) & SIGN).floats(), x)
+    return x
+
+
+def exact_fma(tile, a, b, c, manner):
+    """a * b + c, alike. The product is exact in the carrier; so where the CPU has directed roundings, the two around the sum need it not."""
+    if not tile.directed:
+        return exact_sum(tile, a * b, c, manner)
+    low, high = a.fused_toward("down", b, c), a.fused_toward("up", b, c)
+    x = between(low, high)
+    return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
+
+
+# -- products one by one ---------------------------------------------------------------------------------------------
+
+
+def fma_step(manner, watchful):
+    """One fused multiply-add."""
+
+    def step(tile, row, state):
+        c = without_subnormals(tile, state[VALUE], manner)
+        x = exact_fma(tile, tile.a(row), tile.b(), c, manner)
+        state[VALUE] = rounded(tile, x, state, manner, watchful)
+        return state
+
+    return step
+
+
+def quick_fma_step(manner):
+    """A fused multiply-add of the CPU, rounded again.
+
+    The second rounding may go wrong where the first has met a tie of the second, which one is for numbers that are not
+    tiny, and the first was inexact. These are watched for, and what has to be noted.
+    """
+
+    def step(tile, row, state):
+        s = tile.a(row).fused(tile.b(), state[VALUE])
+        y = ROUNDERS[manner.family](tile, s)
+        state[TIE] = state[TIE].bits().at_most((s.bits() & tile.integer("below")) ^ tile.integer("tie"))
+        if manner.family != "bfloat16":
+            state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
+        if manner.noted:
+            over = y.magnitude() > tile.parameter("largest")
+            state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
+            state[VALUE] = y
+        else:
+            state[VALUE] = bounded(tile, y, state, manner)
+        return state
+
+    return step
+
+
+def went_wrong(tile, state):
+    """Lanes in which a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
+    wrong = state[TIE].bits().is_zero()
+    if NEAR_ZERO in state:
+        normal = tile.integer("normal")
+        wrong = wrong | state[NEAR_ZERO].bits().below(normal + normal - 1)
+    if OVERFLOW in state:
+        wrong = wrong | state[OVERFLOW].bits().is_zero()
+    return wrong
+
+
+def mul_add_step(manner, watchful):
+    """A product rounded, a sum rounded. Only flushing makes a sum tiny and inexact.
+
+    float32 has more than twice the precision: to nearest, a sum rounded to it first rounds alike.
+    """
+
+    def step(tile, row, state):
+        product = rounded(tile, tile.a(row) * tile.b(), state, manner, watchful)
+        product = without_subnormals(tile, product, manner)
+        c = without_subnormals(tile, state[VALUE], manner)
+        if not manner.nearest:
+            s = exact_sum(tile, product, c, manner)
+        elif watchful:
+            s, error = sum_and_error(c, product)
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        else:
+            s = c + product
+        state[VALUE] = rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
+        return state
+
+    return step
+
+
+def single_fma_step(manner, watchful):
+    """A float32 fused multiply-add, which the CPU has. Where the product is not exact, the error is, by way of float64."""
+
+    def step(tile, row, state):
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        state[VALUE] = a.fused(b, c)
+        if watchful and manner.family == "float32_of_narrow":
+            _, error = sum_and_error(a * b, c)
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        elif watchful:
+            s, error = sum_and_error(a.double() * b.double(), c.double())
+            lost = error.bits() | (state[VALUE].double().bits() ^ s.bits())
+            state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+        return state
+
+    return step
+
+
+def single_mul_add_step(manner, watchful):
+    """A float32 product, a float32 sum."""
+
+    def step(tile, row, state):
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        product = a * b
+        s, error = sum_and_error(product, c)
+        if watchful:
+            lost = (a.double() * b.double()).bits() ^ product.double().bits()
+            happened = state[INEXACT].bits() | error.bits()
+            state[INEXACT] = lost.nonzero().choose(happened | 1, happened)
+        state[VALUE] = s
+        return state
+
+    return step
+
+
+STEPS = {
+    ("fma", "half"): fma_step,
+    ("fma", "bfloat16"): fma_step,
+    ("fma", "narrow"): fma_step,
+    ("fma", "float32"): single_fma_step,
+    ("fma", "float32_of_narrow"): single_fma_step,
+    ("mul_add", "half"): mul_add_step,
+    ("mul_add", "bfloat16"): mul_add_step,
+    ("mul_add", "narrow"): mul_add_step,
+    ("mul_add", "float32"): single_mul_add_step,
+    ("mul_add", "float32_of_narrow"): single_fma_step,
+}
+"""By operation and family of the format. "float32_of_narrow": products are exact in float32, so that rounding them changes nothing."""
+
+
+# -- stochastic rounding ---------------------------------------------------------------------------------------------
+
+
+def drawn(tile, s, error, noise, state, options, watchful):
+    """s + error, rounded stochastically by 16 random bits; no error: s is exact.
+
+    In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
+    1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where
+    bits to come could still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta
+    half as large; and where the sum is at most the smallest normal number, as tininess hangs on U and on the error too.
+    """
+    saturate, roomy = options
+    magnitude = s.magnitude()
+    exponent = exponent_bits(tile, magnitude)
+    per_quantum = (tile.integer("per_quantum") - exponent).floats()
+    y = magnitude * per_quantum
+    n = y.floored()
+    fraction = y - n
+    late, lost = noise, fraction.bits()
+    if error is not None:
+        outward = (error.bits() ^ (s.bits() & SIGN)).floats()
+        late = outward.fused(per_quantum, noise.floats())
+        lost = lost | error.bits()
+    short = (fraction * -1.0 + (2.0 + MARGIN)) - late
+    z = (short < 0.0).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
+    near = (short - (UNDECIDED + 2 * MARGIN)).bits() & ~short.bits()
+    special = magnitude.bits() - (tile.integer("lowest") + 1)
+    if error is None:  # many products are tiny, few of them in the sliver that may round up to a normal number
+        above = magnitude.bits() - tile.integer("sliver")
+        special = special & ~above
+        state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | lost, state[UNDERFLOW].bits())
+    else:
+        special = special | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
+    state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | lost
+    if not roomy:
+        over = z > tile.parameter("largest")
+        if saturate:
+            state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+        z = over.choose(tile.parameter("beyond_positive"), z)
+    return z.with_sign(s)
+
+
+def drawn_fma_step(options, watchful):
+    """A fused multiply-add. `options`: whether overflows saturate, and whether no sum can overflow."""
+
+    def step(tile, row, state):
+        s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
+        state[VALUE] = drawn(tile, s, error, tile.noise(row), state, options, watchful)
+        return state
+
+    return step
+
+
+def drawn_mul_add_step(options, watchful):
+    """A product and a sum, each with a random number of its own."""
+
+    def step(tile, row, state):
+        product = drawn(tile, tile.a(row) * tile.b(), None, tile.noise(row, 1), state, options, watchful)
+        s, error = sum_and_error(product, state[VALUE])
+        state[VALUE] = drawn(tile, s, error, tile.noise(row), state, options, watchful)
+        return state
+
+    return step
+
+
+DRAWN_STEPS = {"fma": drawn_fma_step, "mul_add": drawn_mul_add_step}
+
+
+# -- blocks ----------------------------------------------------------------------------------------------------------
+
+
+def drawn_half(tile, row, x, state, saturate, watchful):
+    """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself."""
+    magnitude = x.magnitude()
+    exponent = exponent_bits(tile, magnitude)
+    y = magnitude * (tile.integer("per_quantum") - exponent).floats()
+    threshold = tile.noise(row) * -1.0 + 1.0
+    n = y.floored()
+    z = ((y - n) >= threshold).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
+    unbounded = magnitude * HALF_SLIVER_SCALE
+    stays = (unbounded - unbounded.floored()) < threshold
+    tiny = (magnitude < HALF_SLIVER) | ((magnitude < HALF_NORMAL) & stays)
+    changed = z.bits() ^ magnitude.bits()
+    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(changed, 0)
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | changed
+    over = z > HALF_LARGEST
+    if saturate:
+        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+    return over.choose(tile.parameter("beyond_positive"), z).with_sign(x)
+
+
+def exact_step(block, blocks, stored, saturate, careful, watchful):
+    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
+
+    `stored` is "nearest", "drawn" or empty. Not `careful`: sums of a block are exact in float64, if the running sums
+    before blocks, whose largest and smallest are noted, allow it. `careful`: the errors of the additions are added up,
+    exactly, and folded in.
+    """
+
+    def step(tile, row, state):
+        running = state[VALUE] + 0.0  # of zeros an exact sum is +0
+        for number in range(blocks):
+            s, lost = running, None
+            for product in range(number * block, (number + 1) * block):
+                x, y = tile.a(row, product), tile.b(product)
+                if careful:
+                    s, error = sum_and_error(s, x * y)
+                    lost = error if lost is None else lost + error
+                else:
+                    s = x.fused(y, s) if tile.fuses else s + x * y
+            if careful:
+                s = to_odd(*sum_and_error(s, lost))
+            else:
+                magnitude = running.magnitude().bits()
+                state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
+                state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
+            single = s.single()
+            running = single.double()
+            if watchful:
+                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
+        if stored == "drawn":
+            running = drawn_half(tile, row, running, state, saturate, watchful)
+        elif stored:
+            half = single.through_half()
+            tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
+            state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
+            if watchful:
+                lost = (half.bits() ^ single.bits()).nonzero()
+                state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+            if saturate:
+                over = half.magnitude() > HALF_LARGEST
+                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+                half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
+            running = half.double()
+        if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
+            running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
+        state[VALUE] = running
+        return state
+
+    return step
+
+
+def aligned_step(block, result, watchful):
+    """A block of products and the running sum, each cut to the grid of the largest exponent, added, and rounded.
+
+    `result`: "cut" keeps the bits a parameter says, "half" rounds to half, nearest even.
+    """
+
+    def step(tile, row, state):
+        running = state[VALUE]
+        power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
+        scale = running.nonzero().choose(power, 0.0)
+        for product in range(block):
+            scale = scale.at_least(tile.a(row, product, 1) * tile.b(product, 1))
+        scale = (scale > 0.0).choose(scale, 1.0)
+        per_grid = (tile.integer("scale_of_grid") - scale.bits()).floats()
+        grid = (scale.bits() - tile.integer("grid_of_scale")).floats()
+        term = running * per_grid
+        total = term.truncated()
+        cut = total.bits() ^ term.bits()
+        for product in range(block):
+            term = (tile.a(row, product) * per_grid) * tile.b(product)
+            kept = term.truncated()
+            total = total + kept
+            if watchful:
+                cut = cut | (kept.bits() ^ term.bits())
+        s = (total + 0.0) * grid
+        if result == "half":
+            y = round_narrow(tile, s)
+            tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)
+            state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
+            finite = running.magnitude() <= HALF_LARGEST
+            y = (y.magnitude() > HALF_LARGEST).choose(tile.parameter("beyond_positive").with_sign(y), y)
+            y = finite.choose(y, running)
+        else:
+            y = (s.bits() & tile.integer("kept_bits")).floats()
+        if watchful:
+            lost = cut | (y.bits() ^ s.bits())
+            if result == "half":
+                lost = finite.choose(lost, 0)
+            state[INEXACT] = state[INEXACT].bits() | lost
+        state[VALUE] = y
+        return state
+
+    return step

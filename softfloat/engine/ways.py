@@ -1,0 +1,382 @@
+"""Which dot products the faster loops of `kernels.tiles` serve, by program: formats, roundings, how products meet the sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from softfloat.engine import elementwise, parameters, threads
+from softfloat.engine.arguments import Codes
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, tiles
+from softfloat.formats import Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
+
+if TYPE_CHECKING:
+    from softfloat.engine.programs import Program, Site
+
+
+NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
+SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be normal as well
+LONGEST = 64  # products of a turn, which are written out in code
+
+
+class Place(NamedTuple):
+    """Where outputs lie among a call's random addresses: the number of the first, and how far it is to the next row and column."""
+
+    index: int
+    row_stride: int
+    column_stride: int
+
+
+class Panels(NamedTuple):
+    """Operands as the loops take them, and the exponent of the lowest bit of c, None without any."""
+
+    a: Codes
+    b: Codes
+    c: Codes
+    low_c: int | None
+
+
+class Random(NamedTuple):
+    """The key and stream of a call's random numbers."""
+
+    key: int
+    stream: int
+
+    @property
+    def words(self) -> tuple[np.uint64, np.uint64]:
+        """As loops take them."""
+        return np.uint64(self.key), np.uint64(self.stream)
+
+
+Loop = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A loop, and what it takes beyond what all take."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Way:
+    """A faster loop: what its operands must fulfil beyond being finite, and how it is called.
+
+    `site` is the stage that rounds last. No bit of an operand may lie below 2^lowest, no product reach 2^highest;
+    `bounded`: no sum may overflow.
+    """
+
+    site: Site
+    group: int = 1  # products of a turn
+    lowest: int = NORMAL
+    highest: int = 126
+    bounded: bool = False
+
+    carrier: ClassVar[type] = np.float32
+    planes: ClassVar[int] = 1
+
+    def numbers(self, planned: Program) -> Any:
+        """What the steps know of formats and rules."""
+        return narrow_numbers(planned.sites[dots().RUNNING])
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+        """The loop for these operands."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneByOne(Way):
+    """Products that meet the sum one after the other, rounded deterministically."""
+
+    operation: str
+    manner: Any
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+        """The loop for these operands."""
+        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Drawn(Way):
+    """The same, rounded stochastically."""
+
+    operation: str
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+        """The loop for these operands."""
+        fmt = self.site.format
+        largest = [float(np.abs(x).max(initial=0.0)) for x in panels[:3]]
+        reach = planned.length * (largest[0] * largest[1] + 2 * fmt.smallest_subnormal) + largest[2]
+        roundings = planned.length * len(tiles().SITES[self.operation])
+        roomy = reach * _growth(roundings, fmt) < fmt.max
+        loop = tiles().stochastic(self.operation, self.site.rule.overflow is Overflow.SATURATE, roomy)
+        return loop, (*self.site.numbers, *place, self.site.width, *random.words)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactBlocks(Way):
+    """Blocks whose sums are exact, rounded to float32; after some, stored as halves: "nearest", "drawn", or not at all."""
+
+    block: int
+    stored: str
+
+    carrier: ClassVar[type] = np.float64
+
+    def numbers(self, planned: Program) -> Any:
+        """What the steps know of formats and rules."""
+        fmt = self.site.format
+        positive, _ = _beyond(self.site)
+        lowest = max(fmt.emin, SCALED_NORMAL)
+        return tiles().Numbers(
+            largest=float(fmt.max),
+            beyond_positive=positive,
+            lowest=(1023 + lowest) << 52,
+            spacing=fmt.mantissa_bits << 52,
+            per_quantum=(2 * 1023 + fmt.mantissa_bits) << 52,
+        )
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+        """The loop for these operands."""
+        floor = tiles()
+        chunk = floor.chunk_of(self.group)
+        spans: list[Any] = [2.0**panels.low_c if panels.low_c is not None else np.inf]
+        for operand in (panels.a[0], panels.b[0]):
+            spans += _spans(operand, chunk)
+        saturate = bool(self.stored) and self.site.rule.overflow is Overflow.SATURATE
+        loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, saturate)
+        return loop, (*place, self.site.width, *random.words, *spans)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AlignedBlocks(Way):
+    """Blocks cut to the grid of the largest exponent; their sums cut to the format's bits, or rounded to half."""
+
+    result: str
+
+    carrier: ClassVar[type] = np.float64
+    planes: ClassVar[int] = 2
+
+    def numbers(self, planned: Program) -> Any:
+        """What the steps know of formats and rules."""
+        fmt, kept = planned.sites[dots().RUNNING].format, planned.accumulator.fraction_bits
+        assert kept is not None
+        return tiles().Numbers(
+            largest=float(fmt.max),
+            beyond_positive=np.inf if fmt.infinities else np.nan,
+            lowest=(1023 + fmt.emin) << 52,
+            magic=(52 - fmt.mantissa_bits) << 52 | 1 << 51,
+            scale_of_grid=(2 * 1023 + kept) << 52,
+            grid_of_scale=kept << 52,
+            kept_bits=(1 << 64) - (1 << (52 - fmt.mantissa_bits)),
+            floor=(1023 + fmt.emin) << 52,
+        )
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+        """The loop for these operands."""
+        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), ()
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _beyond(site: Site) -> tuple[float, float]:
+    """What overflows of either sign become; an infinity stands for a NaN that it turns into at the end."""
+    fmt = site.format
+    target = spec.target(fmt.spec, site.rule, CARRIER64)
+    beyond = float(np.inf if fmt.infinities else np.nan)
+    positive = float(fmt.max) if target.overflow_positive == fmt.spec.largest else beyond
+    negative = -float(fmt.max) if target.overflow_negative == fmt.spec.largest | target.sign else -beyond
+    return positive, negative
+
+
+def _single_bits(x: float) -> int:
+    """The code of a float32 number."""
+    return int(np.float32(x).view(np.uint32))
+
+
+@lru_cache(maxsize=512)
+def narrow_numbers(site: Site) -> Any:
+    """What steps on float32 know of a stage."""
+    fmt, rule = site.format, site.rule
+    positive, negative = _beyond(site)
+    if fmt.spec == FLOAT32:
+        return tiles().Numbers(largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative)
+    target = spec.target(fmt.spec, rule, CARRIER32 if parameters.fits_narrow_carrier(fmt.spec) else CARRIER64)
+    by_quanta = rule.rounding is not Rounding.NEAREST_EVEN
+    lowest = max(fmt.emin, SCALED_NORMAL if by_quanta else NORMAL)
+    taken = FLOAT32.mantissa_bits - fmt.mantissa_bits
+    return tiles().Numbers(
+        tiny=_single_bits(target.tiny_positive),
+        tiny_positive=target.tiny_positive,
+        tiny_negative=-target.tiny_negative,
+        normal=float(fmt.tiny),
+        largest=float(fmt.max),
+        beyond_positive=positive,
+        beyond_negative=negative,
+        lowest=(127 + lowest) << 23,
+        magic=taken << 23 | 1 << 22,
+        spacing=fmt.mantissa_bits << 23,
+        per_quantum=(2 * 127 + fmt.mantissa_bits) << 23 if by_quanta else 0,
+        sliver=_single_bits(fmt.tiny - fmt.smallest_subnormal / 2) if fmt.emin >= SCALED_NORMAL else 0,
+        below=(1 << taken) - 1,
+        tie=1 << (taken - 1),
+    )
+
+
+def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
+    """The smallest lowest bit and the largest magnitude of each chunk of k of each panel."""
+    count, length, size = panels.shape
+    shape = count, -(-length // chunk)
+    lowest, largest = np.empty(shape), np.empty(shape)
+
+    def work(start: int, stop: int) -> int:
+        tiles().spans()(panels[start:stop], chunk, lowest[start:stop], largest[start:stop])
+        return 0
+
+    threads.share_units(count, work, length * size)
+    return lowest, largest
+
+
+def _growth(count: int, fmt: Format) -> float:
+    """What so many roundings, each by less than a unit in the last place, can make of a sum of normal numbers."""
+    return math.exp(min(count * fmt.eps, 700.0))
+
+
+# -- choosing --------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _family(fmt: spec.FormatSpec) -> str:
+    """The family of formats that steps on float32 know this one by, if any."""
+    if fmt == FLOAT16 and available()[1]:
+        return "half"
+    if fmt == BFLOAT16:
+        return "bfloat16"
+    if fmt == FLOAT32:
+        return "float32"
+    return "narrow" if parameters.fits_narrow_carrier(fmt) and not parameters.is_unusual(fmt) else ""
+
+
+def choose(planned: Program) -> Way | None:
+    """The way that serves a program, if its operands allow."""
+    accumulator = planned.accumulator
+    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or accumulator.reduction:
+        return None
+    if accumulator.tree or accumulator.chains > 1:
+        return None
+    floor = dots()
+    makers = {
+        floor.FUSED: _one_by_one,
+        floor.ROUNDED: _one_by_one,
+        floor.EXACT: _exact,
+        floor.ALIGNED: _aligned,
+    }
+    return makers[planned.kind](planned)
+
+
+def _overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
+    """Whether an overflow stays: as an infinity, a NaN, or the largest number."""
+    rule, fmt = site.rule, site.format
+    if rule.overflow is Overflow.SATURATE:
+        return True
+    if rule.overflow is Overflow.NAN:
+        return fmt.has_nan and bool(fmt.infinities)
+    plain = rule.infinite_input in (InfiniteInput.DEFAULT, InfiniteInput.KEEP)
+    return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
+
+
+def _one_by_one(planned: Program) -> Way | None:
+    """For products that meet the sum one after the other: fused, or rounded as the sum is."""
+    floor = dots()
+    site = planned.sites[floor.RUNNING]
+    rule, family = site.rule, _family(site.format.spec)
+    if not family or planned.accumulator.store or not _overflow_serves(site, planned.policy):
+        return None
+    operation = "fma" if planned.kind == floor.FUSED else "mul_add"
+    if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:
+        return None
+    exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
+    if family == "float32":
+        return _single(operation, site, exact) if available()[0] else None
+    if not exact:
+        return None
+    if rule.rounding is Rounding.STOCHASTIC:
+        if rule.daz or rule.ftz or not available()[0]:
+            return None
+        return Drawn(operation=operation, site=site, lowest=SCALED_NORMAL)
+    nearest = rule.rounding is Rounding.NEAREST_EVEN
+    ranged = family == "bfloat16"  # within the range asked of operands nothing is subnormal
+    manner = tiles().Manner(
+        family=family,
+        rounding=rule.rounding.name.lower(),
+        noted=any(math.isfinite(x) for x in _beyond(site)),
+        daz=rule.daz and not ranged,
+        ftz=rule.ftz and not ranged,
+    )
+    # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
+    return OneByOne(
+        operation=operation,
+        manner=manner,
+        site=site,
+        lowest=NORMAL if nearest else SCALED_NORMAL,
+        highest=100 if family == "narrow" or not nearest else 126,
+    )
+
+
+def _single(operation: str, site: Site, exact: bool) -> Way | None:
+    """For sums in float32."""
+    if site.rule.rounding is not Rounding.NEAREST_EVEN:
+        return None
+    manner = tiles().Manner(family="float32_of_narrow" if exact else "float32")
+    bounded = site.rule.overflow is not Overflow.INFINITY
+    return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
+
+
+def _plain_single(site: Site) -> bool:
+    """Whether a stage is float32, nearest even, with infinities; its subnormals never matter here."""
+    rule = site.rule
+    nearest = rule.rounding is Rounding.NEAREST_EVEN and rule.overflow is Overflow.INFINITY
+    return site.format.spec == FLOAT32 and nearest and rule.infinite_input is not InfiniteInput.NAN
+
+
+def _exact(planned: Program) -> Way | None:
+    accumulator = planned.accumulator
+    running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
+    group = len(accumulator.order)
+    if not _plain_single(running) or accumulator.block not in (4, 8):
+        return None
+    if group > LONGEST or planned.length % group or group % accumulator.block:
+        return None
+    stored = ""
+    if store is not None:
+        half = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}
+        stored = half.get(store.rule.rounding, "")
+        if not stored or store.format.spec != FLOAT16 or store.rule.daz or store.rule.ftz:
+            return None
+        if not _overflow_serves(store, planned.policy) or store.rule.tininess is not spec.Tininess.AFTER:
+            return None
+        if accumulator.store_every != group:
+            return None
+    return ExactBlocks(block=accumulator.block, stored=stored, group=group, site=store or running)
+
+
+def _aligned(planned: Program) -> Way | None:
+    running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
+    rule = running.rule
+    if parameters.is_unusual(running.format.spec) or not 1 < planned.block <= LONGEST:
+        return None
+    if rule.daz or rule.ftz or rule.overflow is not Overflow.INFINITY or rule.infinite_input is InfiniteInput.NAN:
+        return None
+    if store is not None and store.format.spec != FLOAT32:
+        return None
+    exponents = running.format.exponent_bits == FLOAT32.exponent_bits and running.format.bias == FLOAT32.bias
+    if rule.rounding is Rounding.TOWARD_ZERO and exponents and rule.always_infinite:
+        result = "cut"
+    elif rule.rounding is Rounding.NEAREST_EVEN and running.format.spec == FLOAT16 and store is None:
+        if rule.tininess is not spec.Tininess.AFTER:
+            return None
+        result = "half"
+    else:
+        return None
+    return AlignedBlocks(result=result, group=planned.block, site=store or running)
