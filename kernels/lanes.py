@@ -543,7 +543,7 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
 
 
 def opening(carrier, slots):
-    """function(state, c, at, width): a tile's running sums from a flat array of rows so wide, and nothing has happened yet in any of `slots` slots."""
+    """function(state, c, at, width): a tile's running sums from a flat array of rows so wide; in any other of so many slots nothing has happened."""
 
     @intrinsic
     def run(context, state, c, at, width):

@@ -214,11 +214,11 @@ def exact_blocks(block, blocks, stored, saturate):
     """As `deterministic`, for blocks whose sums are exact.
 
     loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-    index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b): where outputs lie among random addresses, if `stored` is "drawn"; the lowest
-    bit of c, and spans of both operands' panels. A chunk of k is summed quickly, and if a bit may have been lost, again with
-    care. None is lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a
-    chunk are multiples of its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits
-    away, and, being a float32, of 2^-23 of its power of two.
+    index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b): where outputs lie among
+    random addresses, if `stored` is "drawn"; the lowest bit of c, and spans of both operands' panels. A chunk of k is
+    summed quickly, and if a bit may have been lost, again with care. None is lost where all terms are multiples of some
+    bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of its lowest bit; a running sum is one of
+    the lowest bit so far, for rounding only takes bits away, and, being a float32, of 2^-23 of its power of two.
     """
     digest = jit.SOURCE_DIGEST
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks

@@ -108,6 +108,14 @@ def tiles() -> ModuleType:
 
 
 @cache
+def steps() -> ModuleType:
+    """The steps of its loops."""
+    from softfloat.kernels import steps as module
+
+    return module
+
+
+@cache
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
 
 # -- running ---------------------------------------------------------------------------------------------------------
+
+MOST_APART = 1 / 8  # of the outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +110,74 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-    entered = _Entered(_arranged(a, 0 if problem.paired else 1, planned), _arranged(b, 0, planned), values, entry)
-    _plain(problem, planned, entered, key, call.stream, results, cumulative, counting)
+        apart = _apart(a, b, values)
+        if apart is not None:
+            done = _quick(problem, planned, *apart.without(a, b, values), call, key)
+        if apart is not None and done is not None:
+            _finish(done, problem, planned, call, key, results)
+            everywhere = np.broadcast_to(signals, results.codes.shape)
+            for place, part, entered in apart.parts(problem, _Entered(a, b, values, entry)):
+                codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[place][np.newaxis].copy()
+                _plain(
+                    part, planned, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False
+                )
+                results.codes[place], results.flags[place] = codes[0], flags[0]
+            return
+    _plain(problem, planned, _Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+
+
+class _Entered(NamedTuple):
+    """Values of operands, in the order they came; those of c, and c's codes, both empty without one."""
+
+    a: Codes
+    b: Codes
+    c: Codes
+    codes_of_c: Codes
+
+
+class _Apart(NamedTuple):
+    """Rows of a or c, and columns of b, that have numbers the faster loops do not take."""
+
+    rows: Codes
+    columns: Codes
+    outputs: int  # of a column
+
+    def without(self, a: Codes, b: Codes, c: Codes) -> tuple[Codes, Codes, Codes]:
+        """The operands with zeros there."""
+        a, b, c = a.copy(), b.copy(), c.copy()
+        a[self.rows] = 0.0
+        b[:, self.columns] = 0.0
+        if c.size:
+            c[self.rows] = 0.0
+        return a, b, c
+
+    def parts(self, problem: Problem, entered: _Entered) -> Iterator[tuple[tuple[Any, Any], Problem, _Entered]]:
+        """Each as a problem of its own, and where its outputs go. A column's operands are paired, for its outputs stand side by side."""
+        index, row_stride, column_stride = problem.index, problem.row_stride, problem.column_stride
+        for i in self.rows.tolist():
+            row = slice(i, i + 1)
+            start = None if problem.c is None else problem.c[row]
+            part = Problem(problem.a[row], problem.b, start, False, index + i * row_stride, row_stride, column_stride)
+            yield (i, slice(None)), part, _Entered(entered.a[row], entered.b, entered.c[row], entered.codes_of_c[row])
+        for j in self.columns.tolist():
+            column = slice(j, j + 1)
+            start = None if problem.c is None else problem.c[:, column].T
+            a, b = problem.a.T, problem.b[:, column].repeat(self.outputs, axis=1)
+            part = Problem(a, b, start, True, index + j * column_stride, 0, row_stride)
+            values = entered.b[:, column].repeat(self.outputs, axis=1)
+            rest = (np.ascontiguousarray(x[:, column].T) for x in (entered.c, entered.codes_of_c))
+            yield (slice(None), j), part, _Entered(entered.a.T, values, *rest)
+
+
+def _apart(a: Codes, b: Codes, c: Codes) -> _Apart | None:
+    """What to do apart, if it is a small part."""
+    rows = ~np.isfinite(a).all(axis=1)
+    if c.size:
+        rows |= ~np.isfinite(c).all(axis=1)
+    columns = ~np.isfinite(b).all(axis=0)
+    if not 0 < rows.mean() + columns.mean() <= MOST_APART:
+        return None
+    return _Apart(np.flatnonzero(rows), np.flatnonzero(columns), rows.size)
 
 
 def _quieted(codes: Codes, planned: Program) -> Codes:
@@ -119,15 +188,6 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
         out=None, flags="any", random_bits=None, stream=0,
     )  # fmt: skip
     return quiet
-
-
-class _Entered(NamedTuple):
-    """Operands as the plain loop takes them: values in the order of the sum, those of c, and c's codes."""
-
-    a: Codes
-    b: Codes
-    c: Codes
-    codes_of_c: Codes
 
 
 def _plain(
@@ -143,7 +203,8 @@ def _plain(
     """One grid of outputs by the loop that serves every program."""
     floor = dots()
     first, second = planned.formats
-    a, b, values, entry = entered
+    a, b = _arranged(entered.a, 0 if problem.paired else 1, planned), _arranged(entered.b, 0, planned)
+    values, entry = entered.c, entered.codes_of_c
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]

@@ -14,7 +14,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import FLOAT32, dots, tiles
+from softfloat.engine.parameters import FLOAT32, dots, steps, tiles
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import ExactBlocks, Panels, Place, Random, Way
 from softfloat.formats import Format
@@ -98,7 +98,7 @@ def run(way: Way, planned: Program, operands: Operands, place: Place, random: Ra
             lows.append(start.low)
             highs.append(start.high)
     exact = isinstance(way, ExactBlocks)
-    if exact and way.stored:  # an overflow may store the largest number: its last bit
+    if isinstance(way, ExactBlocks) and way.stored:  # an overflow may store the largest number: its last bit
         lows.append(way.site.format.emax - way.site.format.mantissa_bits)
     if not all(x.finite for x in spans):
         return None
@@ -121,7 +121,7 @@ def run(way: Way, planned: Program, operands: Operands, place: Place, random: Ra
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
     panels = Panels(a, b, _filled(operands.c, *shape, way.carrier), min(lows[1:], default=None))
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
-    numbers = floor.packed(way.numbers(planned), way.carrier)
+    numbers = steps().packed(way.numbers(planned), way.carrier)
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
     nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
     loop, more = way.loop(planned, panels, place, random)

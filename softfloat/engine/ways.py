@@ -12,7 +12,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, tiles
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, steps, tiles
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
@@ -29,7 +29,7 @@ LONGEST = 64  # products of a turn, which are written out in code
 class Place(NamedTuple):
     """Where outputs lie among a call's random addresses: the number of the first, and how far it is to the next row and column."""
 
-    index: int
+    first: int
     row_stride: int
     column_stride: int
 
@@ -128,7 +128,7 @@ class ExactBlocks(Way):
         fmt = self.site.format
         positive, _ = _beyond(self.site)
         lowest = max(fmt.emin, SCALED_NORMAL)
-        return tiles().Numbers(
+        return steps().Numbers(
             largest=float(fmt.max),
             beyond_positive=positive,
             lowest=(1023 + lowest) << 52,
@@ -161,7 +161,7 @@ class AlignedBlocks(Way):
         """What the steps know of formats and rules."""
         fmt, kept = planned.sites[dots().RUNNING].format, planned.accumulator.fraction_bits
         assert kept is not None
-        return tiles().Numbers(
+        return steps().Numbers(
             largest=float(fmt.max),
             beyond_positive=np.inf if fmt.infinities else np.nan,
             lowest=(1023 + fmt.emin) << 52,
@@ -201,12 +201,12 @@ def narrow_numbers(site: Site) -> Any:
     fmt, rule = site.format, site.rule
     positive, negative = _beyond(site)
     if fmt.spec == FLOAT32:
-        return tiles().Numbers(largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative)
+        return steps().Numbers(largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative)
     target = spec.target(fmt.spec, rule, CARRIER32 if parameters.fits_narrow_carrier(fmt.spec) else CARRIER64)
     by_quanta = rule.rounding is not Rounding.NEAREST_EVEN
     lowest = max(fmt.emin, SCALED_NORMAL if by_quanta else NORMAL)
     taken = FLOAT32.mantissa_bits - fmt.mantissa_bits
-    return tiles().Numbers(
+    return steps().Numbers(
         tiny=_single_bits(target.tiny_positive),
         tiny_positive=target.tiny_positive,
         tiny_negative=-target.tiny_negative,
@@ -307,7 +307,7 @@ def _one_by_one(planned: Program) -> Way | None:
         return Drawn(operation=operation, site=site, lowest=SCALED_NORMAL)
     nearest = rule.rounding is Rounding.NEAREST_EVEN
     ranged = family == "bfloat16"  # within the range asked of operands nothing is subnormal
-    manner = tiles().Manner(
+    manner = steps().Manner(
         family=family,
         rounding=rule.rounding.name.lower(),
         noted=any(math.isfinite(x) for x in _beyond(site)),
@@ -328,7 +328,7 @@ def _single(operation: str, site: Site, exact: bool) -> Way | None:
     """For sums in float32."""
     if site.rule.rounding is not Rounding.NEAREST_EVEN:
         return None
-    manner = tiles().Manner(family="float32_of_narrow" if exact else "float32")
+    manner = steps().Manner(family="float32_of_narrow" if exact else "float32")
     bounded = site.rule.overflow is not Overflow.INFINITY
     return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
 

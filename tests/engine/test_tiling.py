@@ -22,6 +22,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import sums
 from softfloat.engine import elementwise, program
+from softfloat.kernels.spec import NAN_POLICIES
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -219,18 +220,37 @@ def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, A
     assert engine.choose(planned) is not None
 
 
-SPECIAL = {"infinite a": (0x7C00, "a"), "nan b": (0x7E01, "b"), "signalling c": (0x7C01, "c")}
+SPECIAL = {
+    "infinite a": (0x7C00, "a"),
+    "nan b": (0x7E01, "b"),
+    "signalling c": (0x7C01, "c"),
+    "infinite b": (0xFC00, "b"),
+}
+ELSEWHERE = {"once": [(3, 4)], "at corners": [(0, 0), (69, 69)], "everywhere": [(n, n) for n in range(70)]}
 
 
+@pytest.mark.parametrize("places", ELSEWHERE.values(), ids=ELSEWHERE)
 @pytest.mark.parametrize(("code", "where"), SPECIAL.values(), ids=SPECIAL)
-@pytest.mark.parametrize("accumulator", [fma("float16"), mul_add("float16")], ids=repr)
-def test_operands_out_of_reach_go_the_plain_way(
-    code: int, where: str, accumulator: Accumulator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "accumulator", [fma("float16"), mul_add("float16"), amp("half"), chunked(16, "float16", "float32")], ids=repr
+)
+def test_rows_and_columns_out_of_reach_go_the_plain_way(
+    code: int,
+    where: str,
+    places: list[tuple[int, int]],
+    accumulator: Accumulator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(1)
-    operands = {name: drawn(rng, Format.from_name("float16"), (20, 20), 1.0) for name in "abc"}
-    operands[where][3, 4] = code
-    both_ways(monkeypatch, operands["a"], operands["b"], "float16", accumulator, operands["c"])
+    policies = list(NAN_POLICIES)
+    nan = policies[(code + len(places) + len(repr(accumulator))) % len(policies)]
+    operands = {name: drawn(rng, Format.from_name("float16"), (70, 70), 1.0) for name in "abc"}
+    for place in places:
+        operands[where][place] = code
+        operands["a"][place[::-1]] = 0x7C00
+    c = operands["c"].astype(accumulator.partials.dtype) if accumulator.partials.spec.width == 16 else None
+    for options in ({}, STOCHASTIC):
+        both_ways(monkeypatch, operands["a"], operands["b"], "float16", accumulator, c, nan=nan, **options)
 
 
 DIRECTED = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
