@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from softfloat.kernels.spec import NAN_POLICIES
 
 from softfloat import Environment, Format, bits, engine
 from softfloat.accumulators import (
@@ -22,7 +23,6 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import sums
 from softfloat.engine import elementwise, program
-from softfloat.kernels.spec import NAN_POLICIES
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
