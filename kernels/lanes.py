@@ -120,6 +120,10 @@ class Vector:
         """Lanes that are zero."""
         return self._compare("==", 0.0 if self.is_float else 0)
 
+    def equals(self, other):
+        """Lanes of equal numbers."""
+        return self._compare("==", other)
+
     def differs(self, other):
         """Lanes of unequal floats, or with NaN."""
         return self._new(self.builder.fcmp_unordered("!=", self.value, self._like(other)))

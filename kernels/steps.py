@@ -51,11 +51,15 @@ def packed(numbers, carrier):
 VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
 LARGEST_SO_FAR, TIE, NEAR_ZERO = LEFT_OPEN, LEFT_OPEN, SMALLEST
 SLOTS = 6
+OVERFLOWED, ROUNDED, SWAMPED, LEAST, GREATEST = range(SLOTS, SLOTS + 5)
+COUNTING_SLOTS = SLOTS + 5
 """What the state of a tile holds for each output: the running sum, and whether something happened.
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
-and of twice the magnitude, less one bit, which is small near zero."""
+and of twice the magnitude, less one bit, which is small near zero. Of those after the sixth, which are for counting, three
+are numbers of additions: that overflowed, were inexact, or changed nothing though they should; and two are the least and the
+greatest running sum."""
 
 SIGN, MAGNITUDE, EXPONENT = -0x80000000, 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
@@ -148,8 +152,11 @@ def without_subnormals(tile, x, manner):
     return (x.magnitude() < tile.parameter("normal")).choose((x.bits() & SIGN).floats(), x)
 
 
-def rounded(tile, x, state, manner, watchful, may_underflow=True):
-    """x, all of whose bits that decide are there, the last one sticky, as a number of the format; what happened is noted."""
+def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
+    """x, all of whose bits that decide are there, the last one sticky, as a number of the format; what happened is noted.
+
+    Without `bound`, what overflows is left beyond the largest number.
+    """
     if manner.nearest:
         y = ROUNDERS[manner.family](tile, x)
     else:
@@ -166,7 +173,7 @@ def rounded(tile, x, state, manner, watchful, may_underflow=True):
         state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(x.bits() ^ y.bits(), 0)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
-    return bounded(tile, y, state, manner)
+    return bounded(tile, y, state, manner) if bound else y
 
 
 def bounded(tile, y, state, manner):
@@ -297,6 +304,35 @@ def mul_add_step(manner, watchful):
         else:
             s = c + product
         state[VALUE] = rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
+        return state
+
+    return step
+
+
+def counting_step(operation, manner):
+    """The same additions, each looked at as `accumulate.count_row` does."""
+
+    def step(tile, row, state):
+        before = without_subnormals(tile, state[VALUE], manner)
+        if operation == "fma":
+            x = exact_fma(tile, tile.a(row), tile.b(), before, manner)
+        else:
+            product = rounded(tile, tile.a(row) * tile.b(), state, manner, True)
+            x = exact_sum(tile, without_subnormals(tile, product, manner), before, manner)
+        unbounded = rounded(tile, x, state, manner, True, may_underflow=operation == "fma" or manner.ftz, bound=False)
+        state[VALUE] = bounded(tile, unbounded, state, manner)
+        after = without_subnormals(tile, state[VALUE], manner)
+        over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
+        happened = {
+            OVERFLOWED: over,
+            ROUNDED: over | (state[VALUE] - x).nonzero(),  # never of NaN, nor of equal infinities
+            SWAMPED: x.differs(before) & after.equals(before),
+        }
+        for slot, lanes in happened.items():
+            count = state[slot].bits()
+            state[slot] = lanes.choose(count + 1, count)
+        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
+        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
 
     return step

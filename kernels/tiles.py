@@ -16,13 +16,17 @@ from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, fill_nois
 from .prng import DOT_PLANE, dot_low, unit_fraction
 from .rounding import round_drawn_unusual, target_of
 from .steps import (
+    COUNTING_SLOTS,
     DRAWN_STEPS,
     EXPONENT64,
+    GREATEST,
     INEXACT,
     LARGEST_SO_FAR,
+    LEAST,
     LEFT_OPEN,
     NEAR_ZERO,
     OVERFLOW,
+    OVERFLOWED,
     SLOTS,
     SMALLEST,
     STEPS,
@@ -31,6 +35,7 @@ from .steps import (
     VALUE,
     Numbers,
     aligned_step,
+    counting_step,
     exact_step,
     fma_step,
     quick_fma_step,
@@ -62,10 +67,10 @@ def flags_of(state, nan_flags):
     return value.differs(value).choose(flags | nan_flags, flags)
 
 
-def frame(carrier):
+def frame(carrier, slots=SLOTS):
     """(open, close, all_inexact) of tiles."""
     end = closing(carrier, flags_of, (VALUE, INEXACT, UNDERFLOW, OVERFLOW))
-    return opening(carrier, SLOTS), end, everywhere(carrier, INEXACT)
+    return opening(carrier, slots), end, everywhere(carrier, INEXACT)
 
 
 @row
@@ -177,6 +182,46 @@ def deterministic(kind, carrier, block, planes, *options):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(deterministic_loop)
+
+
+@jit.once
+def counted(operation, manner):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes): as `deterministic`,
+    with additions that overflowed, were inexact, or were swamped, and the least and greatest running sum of each output.
+
+    counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles.
+    """
+    digest = jit.SOURCE_DIGEST
+    carrier, lanes = np.float32, LANES[np.float32]
+    slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
+    every = tile(("counted", operation, manner), counting_step(operation, manner), carrier, slots, Numbers._fields)
+    begin, end, _ = frame(carrier, COUNTING_SLOTS)
+    cells = ROWS * lanes
+
+    def counted_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes):
+        digest  # noqa: B018
+        panels, turns = a.shape[1], a.shape[2]
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        state = np.empty(COUNTING_SLOTS * cells, carrier)
+        happened = state.view(np.int32)
+        for unit in range(first, last):
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            state[LEAST * cells : (LEAST + 1) * cells] = np.inf
+            state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
+            every(flat_a, i * turns * ROWS, 0, flat_b, j * turns * lanes, 0, state, state, numbers, turns)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+            for cell in range(cells):
+                row_, lane = i * ROWS + cell // lanes, j * lanes + cell % lanes
+                for which in range(3):
+                    counts[which, row_, lane] = happened[(OVERFLOWED + which) * cells + cell]
+                for which in range(2):
+                    extremes[which, row_, lane] = state[(LEAST + which) * cells + cell]
+
+    return jit.compiled(counted_loop)
 
 
 def chunk_of(group):

@@ -105,12 +105,13 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     results.flags[...] = signals
     settings = call.whole
     key = replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
-    if not (problem.paired or cumulative or counting):
-        done = _quick(problem, planned, a, b, values, call, key)
+    tally = ways.Tally(results.counts, results.extremes) if counting else None
+    if not (problem.paired or cumulative):
+        done = _quick(problem, planned, a, b, values, call, key, tally)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-        apart = _apart(a, b, values)
+        apart = None if counting else _apart(a, b, values)
         if apart is not None:
             done = _quick(problem, planned, *apart.without(a, b, values), call, key)
         if apart is not None and done is not None:
@@ -264,17 +265,26 @@ Done = tuple[Codes, Codes]
 """Codes in the partials format, and flags."""
 
 
-def _quick(problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, key: int) -> Done | None:
+def _quick(
+    problem: Problem,
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    c: Codes,
+    call: Call,
+    key: int,
+    tally: ways.Tally | None = None,
+) -> Done | None:
     """By the faster loops, if they serve this program and these values."""
     if planned.accumulator.reduction:
-        return _segments(problem, planned, a, b, call)
+        return None if tally else _segments(problem, planned, a, b, call)
     way = ways.choose(planned)
     if way is None:
         return None
     place = ways.Place(problem.index, problem.row_stride, problem.column_stride)
     start = c if problem.c is not None else None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
-    return tiling.run(way, planned, operands, place, ways.Random(key, call.stream))
+    return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
 
 
 def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call) -> Done | None:

@@ -16,7 +16,7 @@ from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FLOAT32, dots, steps, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import ExactBlocks, Panels, Place, Random, Way
+from softfloat.engine.ways import ExactBlocks, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
@@ -84,8 +84,13 @@ class Operands:
     c: Codes | None
 
 
-def run(way: Way, planned: Program, operands: Operands, place: Place, random: Random) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None if the operands go beyond what this way can do."""
+def run(
+    way: Way, planned: Program, operands: Operands, place: Place, random: Random, tally: Tally | None = None
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags), or None if the operands go beyond what this way can do.
+
+    A `tally` is filled, if the way counts.
+    """
     first, second = planned.formats
     spans = [extent(operands.a, first), extent(operands.b, second)]
     low = sum(x.low for x in spans)
@@ -124,7 +129,11 @@ def run(way: Way, planned: Program, operands: Operands, place: Place, random: Ra
     numbers = steps().packed(way.numbers(planned), way.carrier)
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
     nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
-    loop, more = way.loop(planned, panels, place, random)
+    padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), np.float32))
+    found = way.loop(planned, panels, place, random) if padded is None else way.counting_loop(padded)
+    if found is None:
+        return None
+    loop, more = found
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, *panels[:3], values, flags, numbers, nan_flags, rows, columns, *more)
@@ -132,6 +141,9 @@ def run(way: Way, planned: Program, operands: Operands, place: Place, random: Ra
 
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
     values, flags = values[:rows, :columns], flags[:rows, :columns]
+    if tally is not None and padded is not None:
+        for target, source in zip(tally, padded, strict=True):
+            target[...] = source[:, :rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
     return _codes(values, planned.partials, way.site), flags

@@ -43,6 +43,13 @@ class Panels(NamedTuple):
     low_c: int | None
 
 
+class Tally(NamedTuple):
+    """Of each output: additions that overflowed, were inexact, were swamped; the least and the greatest running sum."""
+
+    counts: Codes
+    extremes: Codes
+
+
 class Random(NamedTuple):
     """The key and stream of a call's random numbers."""
 
@@ -84,6 +91,10 @@ class Way:
         """The loop for these operands."""
         raise NotImplementedError
 
+    def counting_loop(self, tally: Tally) -> Loop | None:
+        """The loop that counts as well, if there is one."""
+        return None
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneByOne(Way):
@@ -95,6 +106,12 @@ class OneByOne(Way):
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
         """The loop for these operands."""
         return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), ()
+
+    def counting_loop(self, tally: Tally) -> Loop | None:
+        """The loop that counts as well. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
+        if self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN:
+            return None
+        return tiles().counted(self.operation, self.manner), tally
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -393,3 +393,20 @@ def test_the_largest_number_beside_larger_products(
     stored = Accumulator(name="s", running=single, block=4, store=Stage("float16"), store_every=4, order=(0, 1, 2, 3))
     both_ways(monkeypatch, a, b, "bfloat16", stored, **options)
     assert bits.matmul(a, b, "bfloat16", stored, overflow="saturate")[0].tolist() == [[0x7BFF]]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case[0].block == 1 and not case[0].reduction], ids=label)
+def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, name, options = case
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    rng = np.random.default_rng(CASES.index(case))
+    for scale in (1.0, 2.0**-9, 30.0):
+        a, b = drawn(rng, fmt, (17, 70), scale), drawn(rng, fmt, (70, 33), scale)
+        c = drawn(rng, accumulator.partials, (17, 33), scale) if rng.random() < 0.5 else None
+        found = []
+        for fast in (True, False):
+            monkeypatch.setattr(elementwise, "FAST", fast)
+            codes, flags, counts = bits.matmul(a, b, fmt, accumulator, c, count=True, **options)
+            found.append((codes, flags, *vars(counts).values()))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
