@@ -142,7 +142,7 @@ def test_a_training_is_the_loop_written_out(level: str, manager: str) -> None:
     envs = [Environment(overflow="saturate", rounding="stochastic", seed=9) for _ in range(2)]
     make = MANAGERS[manager]
     own = {"environment": envs[0]} if make is None else {"loss_scale_manager": make(envs[0])}
-    trained, keep = network(), Keep()
+    trained, keep = network().eval(), Keep()
     model = Model(trained, nn.CrossEntropyLoss(), momentum(trained), **options, **own)
     with emulate(envs[0]):
         model.train(2, data(), callbacks=keep)
@@ -172,6 +172,22 @@ def test_steps_tell_which_flags_they_lowered() -> None:
             assert not step.flags & ~WATCHED
             assert step.overflow is (raised and not keep_update)
             assert not env.status.flags & WATCHED
+
+
+def test_flags_of_the_forward_pass_are_told_too() -> None:
+    """They count for nothing, but they were raised."""
+
+    class Large(nn.Linear):
+        def forward(self, x: Any) -> Any:
+            torch.full((1,), 60000.0).half().mul(2)
+            return super().forward(x)
+
+    env, net, keep = Environment(), Large(2, 2), Keep()
+    manager = FixedLossScaleManager(environment=env)
+    model = Model(net, F.cross_entropy, momentum(net), loss_scale_manager=manager)
+    with emulate(env):
+        model.train(1, [(torch.ones(1, 2), torch.tensor([0]))], keep)
+    assert (keep.steps[0].flags, keep.steps[0].overflow) == (Flags.OVERFLOW, False)
 
 
 def test_epochs_may_be_trained_one_by_one() -> None:
@@ -252,6 +268,7 @@ def test_evaluation() -> None:
     before, batches = state(net), data(2)
     batches[1] = tuple(x[:2] for x in batches[1])
     with emulate(Environment()):
+        model.eval(batches[:1])
         found = [model.eval(batches), model.eval(batches)]
         scores = [model.predict(x) for x, _ in batches]
     assert found[0] == found[1]
