@@ -408,6 +408,7 @@ def _swamped_panel(axes: Any, layers: list[Layer]) -> dict[str, Any]:
     axes.set_ylim(len(layers) - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.xaxis.set_major_formatter(_percents())
+    axes.locator_params(axis="x", nbins=5)  # a small share has a long name
     axes.set_xlabel("share of what was added that changed nothing")
     drawing.plain_axes(axes, "x")
     return entries
