@@ -25,7 +25,7 @@ __all__ = ["Epoch", "Report", "check_plot", "document", "plot", "render", "train
 
 WATCHED = (Flags.OVERFLOW, Flags.INVALID)
 PASSES = ("forward", "backward")
-OVERFLOWS = {
+OVERFLOWS: dict[Overflow | str, str] = {
     Overflow.SATURATE: "overflow saturates",
     Overflow.INFINITY: "overflow makes infinities",
     Overflow.NAN: "overflow makes NaN",

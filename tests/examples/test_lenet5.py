@@ -274,6 +274,8 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
         assert private.innermost() is not None
         raise KeyboardInterrupt
 
+    kept, stepping = [], lenet5.Device.stepping  # what is kept is not closed by being forgotten
+    monkeypatch.setattr(lenet5.Device, "stepping", lambda self: kept.append(stepping(self)) or kept[-1])
     monkeypatch.setattr(TrainOneStepWithLossScale, "__call__", within)
     run = Run(lenet5, "O3", *TINY)
     assert (run.status, run.document["steps"]["loss"]) == (130, [])
