@@ -138,9 +138,12 @@ def build(options: argparse.Namespace, data: Dataset, device: Device) -> Learner
             layer.register_forward_hook(lambda module, inputs, output: output.float())
     if options.precision == "auto":
         device.findings.append(f"auto is {level} on {options.device_target}")
-    if options.to_float and level != "O0":
+    if options.to_float:
+        named = " ".join(options.to_float)
         device.findings.append(
-            f"--to-float {' '.join(options.to_float)} changes nothing at {level}, where all layers compute in float16"
+            f"in float16: {named}; all else in float32"
+            if level == "O0"
+            else f"--to-float {named} changes nothing at {level}, where all layers compute in float16"
         )
     optimiser = torch.optim.SGD(network.parameters(), lr=options.learning_rate, momentum=MOMENTUM)
     device.examine(optimiser)

@@ -160,6 +160,7 @@ def test_a_layer_in_half_changes_nothing_where_all_are() -> None:
 def test_what_half_layers_compute() -> None:
     """One layer alone: products of conv1 are emulated, others are not. Of 25 pixels, 16 channels are added by fours."""
     document = Run(lenet5, "O0", "--to-float", "conv1", *TINY, "--epochs", "1").document
+    assert document["findings"] == ["in float16: conv1; all else in float32"]
     added = {name for name, counts in document["counts"].items() if counts["additions"]}
     assert added == {"forward LeNet5.conv1", "backward LeNet5.conv1"}
     assert document["counts"]["forward LeNet5.conv1"]["additions"] == 4 * 28 * 28 * 6 * 100
