@@ -46,10 +46,10 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
-    "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
-    "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
+    "torch": "accumulation metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
+    "operators.norms operators.products scaling | amp operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | parser | __main__",
-    "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
+    "examples": "data device models | comparisons reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 

@@ -1,8 +1,9 @@
-"""Graphcore's tutorial on half and mixed precision as programs: three trainings whose every half operation is emulated.
+"""Tutorials on half and mixed precision as programs, Graphcore's three and MindSpore's: trainings whose every half operation is emulated.
 
     python -m softfloat.examples.stochastic_rounding {float16,float32} DEPTH
     python -m softfloat.examples.float32_parameter_updates {mixed,float32}
     python -m softfloat.examples.estimator {mixed,float32}
+    python -m softfloat.examples.lenet5 {O0,O2,O3,auto}
 
 They need the extra `examples`. `softfloat.examples.data` reads the data sets, and needs NumPy alone.
 """

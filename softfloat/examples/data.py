@@ -1,4 +1,4 @@
-"""Images to classify: scikit-learn's digits, and Fashion-MNIST and CIFAR-10 from the files they are distributed as.
+"""Images to classify: scikit-learn's digits, random ones, and Fashion-MNIST and CIFAR-10 from the files they are distributed as.
 
 Files are read as data and nothing else: IDX is an array with a header, CIFAR-10's binary version a list of records.
 
@@ -28,7 +28,7 @@ from softfloat.checks import check_choice, is_integer
 
 __all__ = ["DATASETS", "Dataset", "load", "read_cifar10", "read_idx"]
 
-DATASETS = ("digits", "fashion-mnist", "cifar10")
+DATASETS = ("digits", "random", "fashion-mnist", "cifar10")
 """What `load` knows."""
 
 CLASSES = 10  # of each data set
@@ -45,7 +45,7 @@ class Dataset:
     name : str
         One of `DATASETS`.
     train_images, test_images : float32 array of shape (images, channels, height, width)
-        From 0 to 1.
+        From 0 to 1; random ones are normally distributed around 0.
     train_labels, test_labels : int64 array of shape (images,)
         From 0 to 9.
     """
@@ -64,7 +64,9 @@ def load(
 
     Parameters
     ----------
-    dataset : {"digits", "fashion-mnist", "cifar10"}
+    dataset : {"digits", "random", "fashion-mnist", "cifar10"}
+        "random" has 1024 images of 32 x 32 pixels in one channel, drawn like MindSpore's tutorial on mixed precision does,
+        and 256 more to test on, with random labels: there is nothing in them but what a network remembers.
     data_dir : path, optional
         The folder of the files, under the names they are distributed by: for "fashion-mnist"
         train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each as it
@@ -73,8 +75,8 @@ def load(
     limit : int, optional
         Only so many training images, the first ones, and no more test images than that. Files beyond are not read.
     seed : int
-        Of the digits' order, whose first 1500 are for training, the other 297 for tests. The other sets have files of
-        their own for that.
+        Of the digits' order, whose first 1500 are for training, the other 297 for tests, and of random images. The other
+        sets have files of their own for that.
 
     Raises
     ------
@@ -89,12 +91,11 @@ def load(
     check_choice("dataset", dataset, DATASETS)
     if limit is not None and (not is_integer(limit) or limit < 1):
         raise ValueError(f"limit must be a positive integer or None, got {limit!r}")
-    if dataset == "digits":
+    if dataset in MADE:
+        make, origin = MADE[dataset]
         if data_dir is not None:
-            raise ValueError(
-                f"data_dir must be None for the digits, which come with scikit-learn, got {str(data_dir)!r}"
-            )
-        train, test = _digits(seed)
+            raise ValueError(f"data_dir must be None for {origin}, got {str(data_dir)!r}")
+        train, test = make(seed)
     else:
         names = "train-images-idx3-ubyte" if dataset == "fashion-mnist" else "data_batch_1.bin"
         if data_dir is None:
@@ -139,6 +140,28 @@ def _digits(seed: int) -> tuple[_Part, _Part]:
         _Part(pixels[:TRAINING_DIGITS], labels[:TRAINING_DIGITS], 16),
         _Part(pixels[TRAINING_DIGITS:], labels[TRAINING_DIGITS:], 16),
     )
+
+
+# -- random images ---------------------------------------------------------------------------------------------------
+
+RANDOM_IMAGES = 1024, 256  # for training, for tests
+
+
+def _random(seed: int) -> tuple[_Part, _Part]:
+    rng = np.random.default_rng(seed)
+    train, test = (
+        _Part(
+            rng.standard_normal((count, 1, SIDE, SIDE)).astype(np.float32), rng.integers(0, CLASSES, count, np.uint8), 1
+        )
+        for count in RANDOM_IMAGES
+    )
+    return train, test
+
+
+MADE = {
+    "digits": (_digits, "the digits, which come with scikit-learn"),
+    "random": (_random, "random images, which are drawn"),
+}
 
 
 # -- IDX -------------------------------------------------------------------------------------------------------------

@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softfloat.commands.output import CommandError
 from softfloat.environments import Environment
-from softfloat.status import Flags
+from softfloat.status import NO_FLAGS, Flags
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Batches", "Device", "Learner", "Loop", "Step", "correct"]
+__all__ = ["Batches", "Device", "Learner", "Loop", "Outcome", "Step", "Stopped", "correct"]
 
 Batches = Iterable["tuple[torch.Tensor, torch.Tensor]"]
 """Images of shape (batch, channels, height, width) with their labels."""
+
+
+class Stopped(Exception):
+    """A training that cannot go on, with the reason."""
+
+
+@dataclass
+class Outcome:
+    """What a step says of itself.
+
+    Attributes
+    ----------
+    loss : float
+        Not scaled.
+    loss_scale : float
+    flags : Flags
+        Raised within the step, and lowered by it.
+    dropped : bool
+        Whether an overflow kept the parameters from their update.
+    """
+
+    loss: float
+    loss_scale: float
+    flags: Flags = NO_FLAGS
+    dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,6 +62,8 @@ class Step:
         Raised within it; none where nothing was emulated.
     counted : bool
         Whether swamping was counted in it, which takes long.
+    dropped : bool
+        Whether an overflow kept the parameters from their update.
     """
 
     loss: float
@@ -43,6 +71,7 @@ class Step:
     seconds: float
     flags: Flags
     counted: bool
+    dropped: bool = False
 
 
 class Device:
@@ -55,7 +84,7 @@ class Device:
     partials : {"half", "float"}
         What sums of products are stored as, in the IPU's Accumulating Matrix Product unit.
     loss_scale : float
-        For the books.
+        For the books, of steps that do not say otherwise.
     period : int
         Every so many steps, swamping is counted.
     after : callable
@@ -108,17 +137,24 @@ class Device:
 
     def step(self, action: Callable[[], float]) -> None:
         """Carry out one step, which returns its loss."""
+        with self.stepping() as outcome:
+            outcome.loss = action()
+
+    @contextlib.contextmanager
+    def stepping(self) -> Iterator[Outcome]:
+        """One step, as a context: what it came to is entered into the books at its end."""
         counted = self.environment is not None and self.period > 0 and (len(self.steps) + 1) % self.period == 0
         if self.environment is not None:
             self.environment.status.clear()
+        outcome = Outcome(math.nan, self.loss_scale)
         began = time.perf_counter()
         with self.emulation(counted) as emulation:
-            loss = action()
+            yield outcome
         seconds = time.perf_counter() - began
-        flags = Flags(0) if self.environment is None else self.environment.status.flags
+        flags = NO_FLAGS if self.environment is None else self.environment.status.flags | outcome.flags
         for name, tally in (emulation.tallies if counted else {}).items():
             self.tallies[name] = self.tallies[name] + tally if name in self.tallies else tally
-        self.steps.append(Step(loss, self.loss_scale, seconds, flags, counted))
+        self.steps.append(Step(outcome.loss, outcome.loss_scale, seconds, flags, counted, outcome.dropped))
         self.after(self.steps[-1])
 
 

@@ -1,4 +1,4 @@
-"""The tutorial's two models: a residual network, and two convolutions with a dense layer.
+"""The tutorials' models: a residual network, two convolutions with a dense layer, and LeNet-5.
 
 >>> import torch
 >>> ResNet(1, channels=3)(torch.zeros(2, 3, 32, 32)).shape
@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["ResNet", "TwoConvolutions"]
+__all__ = ["LeNet5", "ResNet", "TwoConvolutions"]
 
 FILTERS = (16, 32, 64)
 EPSILON = 1e-3  # of batch norm in Keras; PyTorch's 1e-5 is subnormal in half
@@ -98,4 +98,46 @@ class TwoConvolutions(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores of shape (images, classes)."""
         scores: torch.Tensor = self.dense(self.conv2(torch.relu(self.conv1(x))).flatten(1))
+        return scores
+
+
+class LeNet5(nn.Module):
+    """Two 5 x 5 convolutions of 6 and 16 filters without bias, each rectified and halved by its maxima, and three dense layers.
+
+    Parameters
+    ----------
+    channels : int
+        Of the images, which have 32 x 32 pixels.
+    classes : int
+
+    Notes
+    -----
+    Weights of dense layers are drawn with a standard deviation of 0.02, as MindSpore's tutorial says. Of convolutions it
+    says nothing: they are uniform as He et al. have it, with a = sqrt(5), the default of MindSpore 2 as of PyTorch. In
+    MindSpore 1.8, which the tutorial was written for, the default was a standard deviation of 0.01: the first layers then
+    pass on so little that ten epochs at the tutorial's learning rate teach the network nothing, in single precision too.
+
+    Source
+    ------
+    MindSpore, tutorial on mixed precision (r1.8), after Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, Gradient-based learning
+    applied to document recognition (1998).
+    """
+
+    def __init__(self, channels: int = 1, classes: int = 10) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, 6, 5, bias=False)
+        self.conv2 = nn.Conv2d(6, 16, 5, bias=False)
+        self.fc1 = nn.Linear(16 * 5 * 5, 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, classes)
+        for dense in (self.fc1, self.fc2, self.fc3):
+            nn.init.normal_(dense.weight, std=0.02)
+            nn.init.zeros_(dense.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of shape (images, classes)."""
+        for convolution in (self.conv1, self.conv2):
+            x = nn.functional.max_pool2d(torch.relu(convolution(x)), 2)
+        x = torch.relu(self.fc2(torch.relu(self.fc1(x.flatten(1)))))
+        scores: torch.Tensor = self.fc3(x)
         return scores

@@ -16,7 +16,7 @@ from softfloat.commands.arguments import positive, seed
 from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, Parser, console, exit_status, print_json
 from softfloat.environments import Environment
 from softfloat.examples import data, reports
-from softfloat.examples.device import Device, Learner, Step
+from softfloat.examples.device import Device, Learner, Step, Stopped
 from softfloat.examples.reports import Report
 from softfloat.progress import bars, is_watched
 from softfloat.status import FloatingPointTrap
@@ -47,6 +47,16 @@ class Program:
         Adds arguments to the parser, after the first.
     check : callable
         Raises CommandError at options that do not go together.
+    prepare : callable
+        From a data set to that which is trained on.
+    images : {"float16", "float32"}
+        What images are converted to, on the host, where anything is emulated.
+    epochs : int
+        The default.
+    loss_scale : float, optional
+        The default; None: what trains knows its own.
+    about_loss_scale : str
+        What the help says of it.
     environment : callable
         From options to that of float16 tensors; None where there are none.
     build : callable
@@ -60,6 +70,11 @@ class Program:
     build: Callable[[argparse.Namespace, data.Dataset, Device], Learner]
     add_options: Callable[[argparse.ArgumentParser], object] = field(default=lambda parser: None)
     check: Callable[[argparse.Namespace], object] = field(default=lambda options: None)
+    prepare: Callable[[data.Dataset], data.Dataset] = field(default=lambda found: found)
+    images: str = "float16"
+    epochs: int = 5
+    loss_scale: float | None = 256.0
+    about_loss_scale: str = "what the loss is multiplied by before gradients are computed (default: 256)"
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run the program.
@@ -72,7 +87,7 @@ class Program:
         Returns
         -------
         int
-            The exit status: 0; 1 if a trap ended the training, 2 for an error in what was asked, 130 after Ctrl-C, 141
+            The exit status: 0; 1 if a trap or a loss that is no number ended the training, 2 for an error in what was asked, 130 after Ctrl-C, 141
             if nobody reads the output.
         """
         return exit_status(self.name, lambda arguments: self._run(self._parser().parse_args(arguments)), argv)
@@ -83,13 +98,16 @@ class Program:
         add("precision", choices=self.precisions, help="what the model computes in")
         self.add_options(parser)
         add("--batch-size", type=positive, default=32, metavar="N", help="images in a batch (default: 32)")
-        add("--epochs", type=positive, default=5, metavar="N", help="passes over the training images (default: 5)")
-        scale = "what the loss is multiplied by before gradients are computed (default: 256)"
-        add("--loss-scaling-factor", type=_scale, default=256.0, metavar="X", help=scale)
+        epochs = f"passes over the training images (default: {self.epochs})"
+        add("--epochs", type=positive, default=self.epochs, metavar="N", help=epochs)
+        scale = self.about_loss_scale
+        add("--loss-scaling-factor", type=_scale, default=self.loss_scale, metavar="X", help=scale)
         add("--learning-rate", type=_rate, default=0.01, metavar="X", help="of the optimiser (default: 0.01)")
         partials = "store sums of products of float16 as float16, not float32, in matrix products and convolutions"
         add("--use-float16-partials", action="store_true", help=partials)
-        sets = "digits come with scikit-learn, the others are read from --data-dir (default: digits)"
+        sets = (
+            "digits come with scikit-learn, random images are drawn, the others read from --data-dir (default: digits)"
+        )
         add("--dataset", choices=data.DATASETS, default="digits", help=sets)
         folder = "folder of the files that Fashion-MNIST (IDX) or CIFAR-10 (binary version) are distributed as"
         add("--data-dir", metavar="FOLDER", help=folder)
@@ -107,7 +125,7 @@ class Program:
             reports.check_plot(options.plot)
         _need_torch()
         found = _load(options)
-        report = self._trained(options, found)
+        report = self._trained(options, self.prepare(found))
         if options.plot is not None and report.steps:
             reports.plot(report, options.plot)
             report.plot = options.plot
@@ -122,14 +140,14 @@ class Program:
         import torch
 
         environment = self.environment(options)
-        dtype = torch.float32 if environment is None else torch.float16
+        dtype = torch.float32 if environment is None else getattr(torch, self.images)
         train, test = (
             (torch.from_numpy(images).to(dtype), torch.from_numpy(labels))  # on the host, to nearest even
             for images, labels in ((found.train_images, found.train_labels), (found.test_images, found.test_labels))
         )
         period = len(train[0]) // options.batch_size
         partials = "half" if options.use_float16_partials else "float"
-        device = Device(environment, partials, options.loss_scaling_factor, period)
+        device = Device(environment, partials, options.loss_scaling_factor or 1.0, period)
         report = Report(self.name, options, device, len(train[0]), len(test[0]))
 
         def learner(device: Device) -> Learner:
@@ -143,7 +161,7 @@ class Program:
                 show.announce("warming up: one step on a copy of the model, compiled where need be")
                 batches = _shuffled(*train, order, options.batch_size)
                 spare = learner(device.spare())
-                with contextlib.suppress(FloatingPointTrap):  # which the step itself will meet again
+                with contextlib.suppress(FloatingPointTrap, Stopped):  # which the step itself will meet again
                     spare.train(batches[:1])
                     spare.accuracy(tests[:1])
                 trained = learner(device)
@@ -154,8 +172,8 @@ class Program:
                     batches = _shuffled(*train, order, options.batch_size)
         except KeyboardInterrupt:
             report.interrupted = True
-        except FloatingPointTrap as trap:
-            report.stopped = str(trap)
+        except (FloatingPointTrap, Stopped) as reason:
+            report.stopped = str(reason)
         return report
 
 

@@ -12,7 +12,7 @@ import softfloat
 from softfloat import display
 from softfloat.commands.output import CommandError, measurements
 from softfloat.display import drawing
-from softfloat.environments import Rounding
+from softfloat.environments import Overflow, Rounding
 from softfloat.examples.device import Device, Step
 from softfloat.markup import grouped
 from softfloat.status import Flags
@@ -25,6 +25,11 @@ __all__ = ["Epoch", "Report", "check_plot", "document", "plot", "render", "train
 
 WATCHED = (Flags.OVERFLOW, Flags.INVALID)
 PASSES = ("forward", "backward")
+OVERFLOWS: dict[Overflow | str, str] = {
+    Overflow.SATURATE: "overflow saturates",
+    Overflow.INFINITY: "overflow makes infinities",
+    Overflow.NAN: "overflow makes NaN",
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Report:
     interrupted : bool
         By Ctrl-C.
     stopped : str, optional
-        The trap that ended it.
+        What ended it: a trap, or a loss that is no number.
     plot : str, optional
         Where the figure was written.
     """
@@ -131,10 +136,10 @@ class Report:
         """How it computed, in a line."""
         environment = self.device.environment
         if environment is None:
-            return "float32, computed natively: nothing is emulated, and partials and rounding are not the IPU's"
+            return "float32, computed natively: nothing is emulated, and partials and rounding are PyTorch's"
         stochastic = environment.rounding is Rounding.STOCHASTIC
         rounding = f"stochastic rounding, seed {environment.seed}" if stochastic else "nearest even"
-        overflow = "overflow makes NaN, exceptions stop" if environment.traps else "overflow saturates"
+        overflow = OVERFLOWS[environment.overflow] + (", exceptions stop" if environment.traps else "")
         return f"float16, emulated: {rounding}; {self.device.partials} partials; {overflow}"
 
     @property
@@ -199,6 +204,7 @@ def document(report: Report) -> dict[str, Any]:
                 for flag in WATCHED
                 if flag.name
             },
+            "dropped": [index for index, step in enumerate(report.steps) if step.dropped],
         },
         "counted_steps": sum(step.counted for step in report.steps),
         "counts": {
@@ -258,6 +264,9 @@ def _render_epochs(report: Report, console: Console) -> None:
     notes = [f"Loss scale: {_history(step.loss_scale for step in report.steps)}. Losses are not scaled."]
     if report.emulated:
         notes.append("OVERFLOW, INVALID: steps that raised the flag.")
+    dropped = sum(step.dropped for step in report.steps)
+    if dropped:
+        notes.append(f"{_number_of(dropped, 'step')} dropped for an overflow.")
     counted = sum(step.counted for step in report.steps)
     if counted:
         notes.append("Times leave out the last step of each epoch, in which swamping was counted.")
@@ -399,6 +408,7 @@ def _swamped_panel(axes: Any, layers: list[Layer]) -> dict[str, Any]:
     axes.set_ylim(len(layers) - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.xaxis.set_major_formatter(_percents())
+    axes.locator_params(axis="x", nbins=5)  # a small share has a long name
     axes.set_xlabel("share of what was added that changed nothing")
     drawing.plain_axes(axes, "x")
     return entries

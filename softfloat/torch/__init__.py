@@ -35,9 +35,18 @@ from softfloat.torch.amp import (  # noqa: E402
 )
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
+from softfloat.torch.metrics import Accuracy, Loss, Metric  # noqa: E402
 from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
 from softfloat.torch.replicas import Replicas  # noqa: E402
 from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
+from softfloat.torch.training import (  # noqa: E402
+    Callback,
+    CallbackParameters,
+    InvalidLossError,
+    LossMonitor,
+    Model,
+    RunContext,
+)
 from softfloat.torch.tuning import (  # noqa: E402
     Finding,
     LossScaleSearch,
@@ -48,18 +57,27 @@ from softfloat.torch.tuning import (  # noqa: E402
 
 __all__ = [
     "LEVELS",
+    "Accuracy",
+    "Callback",
+    "CallbackParameters",
     "DynamicLossScaleManager",
     "Finding",
     "FixedLossScaleManager",
     "GradScaler",
     "GradientAccumulation",
     "GradientStatistics",
+    "InvalidLossError",
     "Level",
+    "Loss",
+    "LossMonitor",
     "LossScaleSearch",
+    "Metric",
+    "Model",
     "Operation",
     "OperatorTrap",
     "Outfeed",
     "Replicas",
+    "RunContext",
     "Tally",
     "TrainOneStepWithLossScale",
     "TrainingStep",

@@ -40,7 +40,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from softfloat.checks import check_switch
 from softfloat.environments import current_environment
-from softfloat.status import Flags, Status
+from softfloat.status import NO_FLAGS, Flags, Status
 from softfloat.torch import private
 from softfloat.torch.scaling import DynamicLossScaleManager, GradScaler
 
@@ -564,11 +564,28 @@ class TrainingStep:
         Whether an overflow kept the optimiser from its step.
     scale : float
         What the loss was scaled with; 1 without a scaler.
+    flags : Flags
+        Those that the scaler watches, raised in either pass or before it; the step has lowered them.
     """
 
     loss: torch.Tensor
     overflow: bool
     scale: float
+    flags: Flags = NO_FLAGS
+
+
+def loss_of(
+    model: nn.Module, loss_fn: Callable[[Any, Any], torch.Tensor], inputs: Any, labels: Any
+) -> tuple[torch.Tensor, Any, Any]:
+    """The loss as a number, and what it was computed of: outputs and labels, in float32 where they were lower."""
+    arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+    outputs = model(**inputs) if isinstance(inputs, Mapping) else model(*arguments)
+    outputs, labels = (_cast(x, torch.float32, (torch.float16, torch.bfloat16)) for x in (outputs, labels))
+    loss = loss_fn(outputs, labels)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        shown = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+        raise ValueError(f"loss_fn must return a tensor of one number, got {shown}")
+    return loss.reshape(()), outputs, labels
 
 
 class TrainOneStepWithLossScale:
@@ -638,7 +655,7 @@ class TrainOneStepWithLossScale:
         """One step."""
         scaler = self.scaler if self.scaler is not None and self.scaler.is_enabled() else None
         self.optimizer.zero_grad()
-        loss = self._loss(inputs, labels)
+        loss, _, _ = loss_of(self.model, self.loss_fn, inputs, labels)
         reported = loss.detach().to(torch.float32)
         if scaler is None:
             loss.backward()
@@ -647,6 +664,7 @@ class TrainOneStepWithLossScale:
             return TrainingStep(reported, False, 1.0)
         scale = scaler.get_scale()
         status, flags = self._float_status(scaler)
+        raised = status.flags & flags
         status.clear(flags)
         scaler.scale(loss).backward()
         scaler.unscale_(self.optimizer)
@@ -655,22 +673,11 @@ class TrainOneStepWithLossScale:
             for overflow in found:
                 overflow.fill_(1.0)
         overflowed = any(float(x) for x in found)
+        raised |= status.flags & flags
         scaler.update()
         if not overflowed:
             self.optimizer.step()
-        return TrainingStep(reported, overflowed, scale)
-
-    def _loss(self, inputs: Any, labels: Any) -> torch.Tensor:
-        if isinstance(inputs, Mapping):
-            outputs = self.model(**inputs)
-        else:
-            outputs = self.model(*inputs) if isinstance(inputs, tuple) else self.model(inputs)
-        low = (torch.float16, torch.bfloat16)
-        loss = self.loss_fn(_cast(outputs, torch.float32, low), _cast(labels, torch.float32, low))
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            shown = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
-            raise ValueError(f"loss_fn must return a tensor of one number, got {shown}")
-        return loss.reshape(())
+        return TrainingStep(reported, overflowed, scale, raised)
 
     def _gradients(self) -> list[torch.Tensor]:
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -686,7 +693,7 @@ class TrainOneStepWithLossScale:
     def _float_status(scaler: torch.amp.GradScaler) -> tuple[Status, Flags]:
         """The register and the flags in it that count."""
         if not isinstance(scaler, GradScaler):
-            return Status(), Flags(0)
+            return Status(), NO_FLAGS
         return (scaler._environment or current_environment()).status, scaler._flags
 
     def _overflowed(self, status: Status, flags: Flags) -> bool:

@@ -125,9 +125,19 @@ class DynamicLossScaleManager(GradScaler):
     environment, flags
         As of `GradScaler`.
 
+    Notes
+    -----
+    Name the arguments. MindSpore's tutorial on mixed precision has a factor of 4 and a window of 3000 and passes them by
+    position, which begins with a scale of 4 instead, divides it by 3000 at an overflow, and multiplies it by 3000.
+
     Source
     ------
     mindspore-ai/mindspore, train/loss_scale_manager.py. A scale that the next doubling would take beyond float32 stays.
+
+    >>> meant = DynamicLossScaleManager(scale_factor=4, scale_window=3000)
+    >>> written = DynamicLossScaleManager(4, 3000)
+    >>> [(m.get_scale(), m.get_growth_factor(), m.get_growth_interval()) for m in (meant, written)]
+    [(16777216.0, 4.0, 3000), (4.0, 3000.0, 2000)]
     """
 
     def __init__(

@@ -122,6 +122,28 @@ def test_a_name_that_promises_compression(tmp_path: Path) -> None:
         read_idx(tmp_path / "nowhere.gz")
 
 
+def test_random_images() -> None:
+    """1024 and 256 of them, standard normal, with labels that are equally likely; no two alike."""
+    found = load("random", seed=3)
+    assert (found.train_images.shape, found.test_images.shape) == ((1024, 1, 32, 32), (256, 1, 32, 32))
+    assert (found.train_images.dtype, found.train_labels.dtype) == (np.float32, np.int64)
+    for images, labels in (
+        (found.train_images, found.train_labels),
+        (found.test_images, found.test_labels),
+    ):
+        assert abs(images.mean()) < 5 / np.sqrt(images.size)
+        assert abs(images.std() - 1) < 5 / np.sqrt(images.size)
+        assert np.bincount(labels, minlength=10).min() > len(labels) / 10 - 5 * np.sqrt(len(labels) / 10)
+        assert len(np.bincount(labels)) == 10
+    both = np.concatenate([found.train_images, found.test_images]).reshape(1280, -1)
+    assert len(np.unique(both, axis=0)) == 1280
+    again, other, part = load("random", seed=3), load("random", seed=4), load("random", None, 100, 3)
+    assert np.array_equal(again.test_images, found.test_images)
+    assert not np.array_equal(other.train_images, found.train_images)
+    assert np.array_equal(part.train_images, found.train_images[:100])
+    assert np.array_equal(part.test_labels, found.test_labels[:100])
+
+
 def test_cifar10_round_trip(tmp_path: Path) -> None:
     images, labels, content = records(5)
     path = tmp_path / "data_batch_1.bin"
@@ -258,10 +280,11 @@ def test_digits_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("mnist",), "dataset must be one of 'digits', 'fashion-mnist', 'cifar10', got 'mnist'"),
+        (("mnist",), "dataset must be one of 'digits', 'random', 'fashion-mnist', 'cifar10', got 'mnist'"),
         (("cifar10",), r"cifar10 needs data_dir, the folder of data_batch_1\.bin and the other files"),
         (("fashion-mnist",), "fashion-mnist needs data_dir, the folder of train-images-idx3-ubyte"),
         (("digits", "."), r"data_dir must be None for the digits, which come with scikit-learn, got '\.'"),
+        (("random", "."), r"data_dir must be None for random images, which are drawn, got '\.'"),
         (("digits", None, 0), "limit must be a positive integer or None, got 0"),
         (("digits", None, True), "limit must be a positive integer or None, got True"),
         (("digits", None, 1.5), r"limit must be a positive integer or None, got 1\.5"),

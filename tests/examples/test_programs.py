@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import math
 import re
 import subprocess
@@ -21,6 +18,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from data_files import cifar10, fashion_mnist  # noqa: E402 -- after the skip
+from programs import SHORT, Run, untimed  # noqa: E402
 
 import softfloat  # noqa: E402
 from softfloat import Environment, accumulators, bits  # noqa: E402
@@ -29,39 +27,6 @@ from softfloat.examples.device import Device, Loop, Step  # noqa: E402
 from softfloat.examples.estimator import Estimator, EstimatorSpec  # noqa: E402
 from softfloat.examples.models import ResNet, TwoConvolutions  # noqa: E402
 from softfloat.torch import Tally  # noqa: E402
-
-SHORT = ("--limit", "64", "--epochs", "1")
-
-
-class Run:
-    """What a program printed, and its exit status."""
-
-    def __init__(self, program: ModuleType, *arguments: str) -> None:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            self.status = program.main(list(arguments))
-        self.out, self.err = out.getvalue(), err.getvalue()
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-    def assert_error(self, program: ModuleType, *words: str) -> None:
-        assert self.status == 2
-        assert self.out == ""
-        *before, last = self.err.splitlines()
-        assert all("warming up" in line or "compiling" in line for line in before)
-        assert last.startswith(f"{program.__name__.rpartition('.')[2]}: error: ")
-        for word in words:
-            assert word in last
-
-
-def untimed(document: Any) -> Any:
-    """A document without what differs from run to run."""
-    for epoch in document["epochs"]:
-        epoch["seconds"] = epoch["images_per_second"] = None
-    return document
-
 
 # -- models ----------------------------------------------------------------------------------------------------------
 

@@ -77,6 +77,22 @@ def test_a_thousand_overflows_in_a_row_are_one_too_few_for_an_error() -> None:
         trainee.step(scaler, True)
 
 
+def test_a_factor_and_a_window_by_position() -> None:
+    """As MindSpore's tutorial passes 4 and 3000: from a scale of 4 to the least in one overflow, and 3000 times it in one go."""
+    for arguments, scales in (({}, [2.0**22, 2.0**22]), ({"by position": True}, [1.0, 3000.0])):
+        scaler = (
+            DynamicLossScaleManager(4, 3000)
+            if arguments
+            else DynamicLossScaleManager(scale_factor=4, scale_window=3000)
+        )
+        trainee = Trainee()
+        trainee.step(scaler, True)
+        found = [scaler.get_scale()]
+        for _ in range(2000):
+            trainee.step(scaler, False)
+        assert [*found, scaler.get_scale()] == scales
+
+
 @pytest.mark.parametrize("drop", [True, False])
 def test_the_fixed_manager(drop: bool) -> None:
     scaler, trainee = FixedLossScaleManager(64.0, drop), Trainee()
