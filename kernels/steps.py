@@ -500,7 +500,7 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
                     s, error = sum_and_error(s, x * y)
                     lost = error if lost is None else lost + error
                 else:
-                    s = x.fused(y, s) if tile.fuses else s + x * y
+                    s = x.fused(y, s) if tile.fuses and not stored else s + x * y
             if careful:
                 s = to_odd(*sum_and_error(s, lost))
             else:

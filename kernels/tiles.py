@@ -44,6 +44,7 @@ from .steps import (
 from .sticky import settling
 
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
+LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 WATCH = 8  # turns between two looks whether all outputs are inexact
 QUICK = 128  # turns of quick steps between two looks whether they pay
@@ -111,6 +112,13 @@ def quick_tile(operation, manner):
 
 
 @row
+def on_lines(buffer, count):
+    """The first `count` places of an array from a cache line's start on: vectors that cross lines are read at half the speed."""
+    skipped = (-buffer.ctypes.data % LINE) // buffer.itemsize
+    return buffer[skipped : skipped + count]
+
+
+@row
 def copy_row(target, source):
     """target = source, of the same size."""
     for n in range(target.size):
@@ -153,7 +161,7 @@ def deterministic(kind, carrier, block, planes, *options):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = np.empty(SLOTS * cells, carrier)
+        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(integer)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
@@ -204,7 +212,7 @@ def counted(operation, manner):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = np.empty(COUNTING_SLOTS * cells, carrier)
+        state = on_lines(np.empty(COUNTING_SLOTS * cells + LINE, carrier), COUNTING_SLOTS * cells)
         happened = state.view(np.int32)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
@@ -291,11 +299,11 @@ def exact_blocks(block, blocks, stored, saturate):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = np.empty(SLOTS * cells, carrier)
+        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(np.int64)
         largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
         saved = np.empty_like(state)
-        noise = np.empty(watched * cells if draws else 0)
+        noise = on_lines(np.empty(watched * cells + LINE), watched * cells if draws else 0)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
@@ -402,6 +410,7 @@ def stochastic(operation, saturate, roomy):
     first_site, second_site = SITES[operation][0], SITES[operation][-1]
     planes = len(SITES[operation])
     slots = (*(UNDERFLOW,) * (planes > 1), *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
+    keeps = LEFT_OPEN if planes > 1 or saturate else 1  # slots that turns taken again must find as they were
     name = "stochastic", operation, saturate, roomy
     watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *slots)
     brief = make(options, False)
@@ -419,12 +428,13 @@ def stochastic(operation, saturate, roomy):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = np.empty(SLOTS * cells, np.float32)
+        state = on_lines(np.empty(SLOTS * cells + LINE, np.float32), SLOTS * cells)
         happened = state.view(np.int32)
         open_ones = happened[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
         saved = np.empty(LEFT_OPEN * cells, np.float32)
+        kept_cells = keeps * cells
         before = saved.view(np.int32)
-        noise = np.empty(planes * STEPS_OF_A_BLOCK * cells, np.float32)
+        noise = on_lines(np.empty(planes * STEPS_OF_A_BLOCK * cells + LINE, np.float32), planes * STEPS_OF_A_BLOCK * cells)
         noises = noise.reshape(planes, STEPS_OF_A_BLOCK, cells)
         pairs = noise.view(np.uint64)
         kept = 0x007FFF80 & ~((1 << (23 - min(width, 16))) - 1)
@@ -440,7 +450,7 @@ def stochastic(operation, saturate, roomy):
             known = False
             for done in range(0, turns, STEPS_OF_A_BLOCK):
                 count = min(STEPS_OF_A_BLOCK, turns - done)
-                copy_row(saved, state[: LEFT_OPEN * cells])
+                copy_row(saved[:kept_cells], state[:kept_cells])
                 for plane in range(planes):
                     site = second_site if plane else first_site
                     where = np.uint64(DOT_PLANE) | np.uint64(site << 26) | np.uint64(done // STEPS_OF_A_BLOCK)
@@ -455,7 +465,7 @@ def stochastic(operation, saturate, roomy):
                         left |= open_ones[lane]
                         open_ones[lane] = 0
                     if left < 0:
-                        copy_row(state[: LEFT_OPEN * cells], saved)
+                        copy_row(state[:kept_cells], saved[:kept_cells])
                 if left < 0:
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     for cell in range(cells):
@@ -478,8 +488,11 @@ def stochastic(operation, saturate, roomy):
                             )
                             seen |= raised
                         state[cell] = z
-                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
-                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
+                        if keeps > 1:
+                            happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell]
+                            happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell]
+                        happened[UNDERFLOW * cells + cell] |= seen & 2
+                        happened[OVERFLOW * cells + cell] |= seen & 4
                 a_at += count * ROWS
                 b_at += count * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
