@@ -29,7 +29,7 @@ _FLOATS = {np.float32: ir.FloatType(), np.float64: ir.DoubleType()}
 _INTEGERS = {np.float32: ir.IntType(32), np.float64: ir.IntType(64)}
 _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16": "i16"}
 _INDEX = ir.IntType(64)
-_DIRECTIONS = {"down": 8 | 1, "up": 8 | 2}
+_DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
 """Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
 STEPS_OF_A_BLOCK = 8  # half-words of a Philox block: turns that `fill_noise` serves
 
@@ -190,11 +190,11 @@ class Vector:
         return self._new(self.builder.call(function, [self.value, *map(self._like, others), mode]))
 
     def fused_toward(self, direction, b, c):
-        """self * b + c, rounded "down" or "up"; needs AVX-512."""
+        """self * b + c, rounded "down", "up" or toward "zero"; needs AVX-512."""
         return self._toward("vfmadd", direction, b, c)
 
     def plus_toward(self, direction, other):
-        """self + other, rounded "down" or "up"; needs AVX-512."""
+        """self + other, rounded "down", "up" or toward "zero"; needs AVX-512."""
         return self._toward("add", direction, other)
 
     def truncated(self):

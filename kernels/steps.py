@@ -29,7 +29,7 @@ class Numbers(NamedTuple):
     per_quantum: int = 0  # less an exponent field: the reciprocal of the quantum
     sliver: int = 0  # a magnitude below it is tiny, whatever random number rounds it
     below: int = 0  # the bits that rounding takes away
-    tie: int = 0  # the first of them
+    tie: int = 0  # what they are at a boundary of the rounding
     scale_of_grid: int = 0
     grid_of_scale: int = 0
     kept_bits: int = 0
@@ -251,28 +251,106 @@ def fma_step(manner, watchful):
     return step
 
 
-def quick_fma_step(manner):
-    """A fused multiply-add of the CPU, rounded again.
+def cut_bits(tile, s):
+    """Normal numbers rounded toward zero."""
+    return (s.bits() & ~tile.integer("below")).floats()
 
-    The second rounding may go wrong where the first has met a tie of the second, which one is for numbers that are not
-    tiny, and the first was inexact. These are watched for, and what has to be noted.
+
+def moved_bits(upward):
+    """Normal numbers rounded up, or down: away from zero where the sign bids it."""
+
+    def round_(tile, s):
+        below, sign = tile.integer("below"), s.bits() >> 31
+        more = ~sign if upward else sign
+        return ((s.bits() + (more & below)) & ~below).floats()
+
+    return round_
+
+
+def odd_bits(tile, s):
+    """Normal numbers to odd."""
+    below = tile.integer("below")
+    kept = s.bits() & ~below
+    return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
+
+
+def away_bits(tile, s):
+    """Normal numbers to nearest, ties away from zero."""
+    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
+
+
+QUICK_ROUNDERS = {
+    "nearest_away": away_bits,
+    "toward_zero": cut_bits,
+    "toward_positive": moved_bits(True),
+    "toward_negative": moved_bits(False),
+    "to_odd": odd_bits,
+}
+
+
+DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
+
+
+def quickly(tile, s, state, manner, settled=False):
+    """A number of float32 rounded again.
+
+    What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
+    the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm. Which they are holds
+    for numbers that are not tiny, so that tiny ones are watched for, too, and what has to be noted.
     """
+    y = (ROUNDERS[manner.family] if manner.nearest else QUICK_ROUNDERS[manner.rounding])(tile, s)
+    if not settled:
+        state[TIE] = state[TIE].bits().at_most((s.bits() & tile.integer("below")) ^ tile.integer("tie"))
+    if manner.family != "bfloat16":
+        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
+    if not manner.noted:
+        return bounded(tile, y, state, manner)
+    over = y.magnitude() > tile.parameter("largest")
+    state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
+    return y
+
+
+def watch_subnormal(tile, c, state, manner):
+    """A number that reads as zero is watched for like one that comes out tiny."""
+    if manner.daz:
+        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
+
+
+def quick_fma_step(manner):
+    """A fused multiply-add of the CPU, rounded again."""
 
     def step(tile, row, state):
-        s = tile.a(row).fused(tile.b(), state[VALUE])
-        y = ROUNDERS[manner.family](tile, s)
-        state[TIE] = state[TIE].bits().at_most((s.bits() & tile.integer("below")) ^ tile.integer("tie"))
-        if manner.family != "bfloat16":
-            state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
-        if manner.noted:
-            over = y.magnitude() > tile.parameter("largest")
-            state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
-            state[VALUE] = y
-        else:
-            state[VALUE] = bounded(tile, y, state, manner)
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        watch_subnormal(tile, c, state, manner)
+        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
+        s = a.fused_toward(direction, b, c) if direction else a.fused(b, c)
+        state[VALUE] = quickly(tile, s, state, manner, settled=bool(direction))
         return state
 
     return step
+
+
+def quick_mul_add_step(manner):
+    """A product and a sum of the CPU, each rounded again. Products are exact; sums of so few bits have no false ties."""
+
+    def step(tile, row, state):
+        c = state[VALUE]
+        watch_subnormal(tile, c, state, manner)
+        product = quickly(tile, tile.a(row) * tile.b(), state, manner, settled=True)
+        watch_subnormal(tile, product, state, manner)
+        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
+        if tile.directed and manner.rounding == "to_odd":
+            s = between(product.plus_toward("down", c), product.plus_toward("up", c))
+        else:
+            s = product.plus_toward(direction, c) if direction else c + product
+        settled = tile.directed or manner.rounding.startswith("nearest")
+        state[VALUE] = quickly(tile, s, state, manner, settled)
+        return state
+
+    return step
+
+
+QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
 
 
 def went_wrong(tile, state):
