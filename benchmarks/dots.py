@@ -7,7 +7,7 @@ NumPy's float32 matrix product on one thread. All flags are computed, a byte for
 is meant to reach. `--large` multiplies 4096 x 4096 x 4096 and reports the memory it took.
 """
 
-# ruff: noqa: E402 -- libraries look at the number of threads when they are imported
+
 from __future__ import annotations
 
 import argparse
