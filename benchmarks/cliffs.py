@@ -3,23 +3,20 @@
     python benchmarks/cliffs.py [--only REGEX] [--quick] [--first-calls] [--json FILE] [--markdown docs/performance.md]
 
 Each row of `ROWS` is a call, the unit of its figure, what it is a share of, and its goal. The share is the row's rate over
-that of its yardstick, which is timed in turn with it; a row without a yardstick has its goal in its own unit. `ok` and
-`below` say whether the goal is reached. All flags are computed: a byte for each output. `--first-calls` times first calls
+that of its yardstick, which is timed in turn with it; a row without a yardstick has its goal in its own unit. The last
+column says whether the goal is reached. All flags are computed: a byte for each output. `--first-calls` times first calls
 with an empty cache of compiled code, each in a process of its own.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from alone import alone
 
@@ -28,18 +25,20 @@ if __name__ == "__main__":
 
 import numpy as np
 from measuring import (
+    ELEMENTS,
+    SIZE,
+    STOCHASTIC,
+    Benchmark,
     Missing,
+    Row,
     Work,
-    arguments_of,
-    columns,
-    described,
-    digits,
-    fastest,
-    machine,
+    codes,
+    converted,
+    elementwise_work,
+    memcpy,
     optional,
-    table,
-    write_block,
-    write_json,
+    product,
+    sgemm,
 )
 
 import softfloat
@@ -57,102 +56,7 @@ from softfloat.accumulators import (
     tensor_core,
 )
 
-SIZE = 512  # of square matrices
-ELEMENTS = 1 << 20
-STOCHASTIC = {"rounding": "stochastic", "seed": 1}
 HALF = fma("float16")
-
-
-class Unit(NamedTuple):
-    """How a figure is written: its factor, and whether it is work per second (more is better) or seconds of a call."""
-
-    factor: float
-    rate: bool
-
-
-UNITS = {"G/s": Unit(1e-9, True), "M/s": Unit(1e-6, True), "µs": Unit(1e6, False), "s": Unit(1, False)}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table.
-
-    `prepare` makes the operands and returns the work. `against` names a yardstick or another row; with one, `goal` is a
-    ratio to it, else a figure in `unit`. Rates and ratios shall reach their goal, times stay within it.
-    """
-
-    name: str
-    prepare: Callable[[], Work]
-    unit: str
-    against: str = ""
-    goal: float | None = None
-
-    @property
-    def upwards(self) -> bool:
-        return bool(self.against) or UNITS[self.unit].rate
-
-    @property
-    def goal_text(self) -> str:
-        if self.goal is None:
-            return ""
-        return f"{'≥' if self.upwards else '≤'} {self.goal:g}" + (
-            f" of {self.against}" if self.against else f" {self.unit}"
-        )
-
-
-class Figure(NamedTuple):
-    """What came of a row; `missing` says why nothing did."""
-
-    value: float | None = None
-    share: float | None = None
-    missing: str = ""
-
-    def verdict(self, row: Row) -> str:
-        found = self.share if row.against else self.value
-        if row.goal is None or found is None:
-            return ""
-        return "ok" if (found >= row.goal if row.upwards else found <= row.goal) else "below"
-
-
-# Operands
-
-
-@cache
-def normal(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-@cache
-def codes(fmt: Any, *shape: int, seed: int = 0) -> np.ndarray:
-    """Normally distributed numbers."""
-    return bits.encode(normal(*shape, seed=seed), fmt, overflow="saturate")[0]
-
-
-def places(like: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where results and their flags go, so that no row times the system's making of memory."""
-    return np.empty_like(like), np.empty(like.shape, np.uint8)
-
-
-# Works
-
-
-def product(
-    accumulator: Accumulator,
-    fmt: Any = "float16",
-    m: int = SIZE,
-    k: int = SIZE,
-    n: int = SIZE,
-    batch: int = 0,
-    special: float | None = None,
-    **options: Any,
-) -> Work:
-    """x @ y; `special` is one entry of x."""
-    front = (batch,) if batch else ()
-    x, y = codes(fmt, *front, m, k), codes(fmt, *front, k, n, seed=1)
-    if special is not None:
-        x = x.copy()
-        x[m // 2, k // 2] = bits.encode(special, fmt)[0]
-    return Work(lambda: bits.matmul(x, y, fmt, accumulator, **options), m * k * n * max(batch, 1))
 
 
 def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE) -> Work:
@@ -178,18 +82,7 @@ def depthwise(channels: int = 288, height: int = 14, window: int = 5) -> Work:
 
 
 def binary(function: Callable[..., Any], fmt: Any, **options: Any) -> Work:
-    x, y = codes(fmt, ELEMENTS), codes(fmt, ELEMENTS, seed=1)
-    out = places(x)
-    return Work(lambda: function(x, y, fmt, out=out, **options), ELEMENTS)
-
-
-def converted(fmt: Any, elements: int = ELEMENTS, threads: int = 1, **options: Any) -> Work:
-    """float32 -> fmt."""
-    if threads > (os.cpu_count() or 1):
-        raise Missing(f"fewer than {threads} cores")
-    x = normal(elements)
-    out = places(bits.encode(x, fmt)[0])
-    return Work(lambda: bits.encode(x, fmt, out=out, **options), elements, threads)
+    return elementwise_work(function, [codes(fmt, ELEMENTS, seed=seed) for seed in range(2)], fmt, **options)
 
 
 def few(call: Callable[[Any, Any], object]) -> Work:
@@ -201,17 +94,6 @@ def few(call: Callable[[Any, Any], object]) -> Work:
 
 def scalar(function: Callable[..., object]) -> Work:
     return Work(lambda: function(0x3C00, 0x3555, softfloat.float16))
-
-
-def sgemm() -> Work:
-    a, b = normal(SIZE, SIZE), normal(SIZE, SIZE, seed=1)
-    return Work(lambda: a @ b, SIZE**3)
-
-
-def memcpy() -> Work:
-    x = normal(ELEMENTS)
-    copy = np.empty_like(x)
-    return Work(lambda: np.copyto(copy, x), ELEMENTS)
 
 
 def jax_scan() -> Work:
@@ -309,7 +191,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
             0.8,
         ),
         Row("matrix × vector, fma half", partial(product, HALF, n=1), "G/s", "", 1.0),
-        Row("vector × matrix, fma half", partial(product, HALF, m=1), "G/s", "", 1.0),
+        Row("vector × matrix, fma half", partial(product, HALF, m=1, k=SIZE, n=SIZE), "G/s", "", 1.0),
         Row("matrix × vector, mul_add half", partial(product, mul_add("float16"), n=1), "G/s", "", 1.0),
     ),
     "Sums and folds of halves": (
@@ -353,26 +235,14 @@ ROWS: dict[str, tuple[Row, ...]] = {
 """Tables by their headings."""
 
 
-class FirstCall(NamedTuple):
-    """Statements that are run and timed in a new process with an empty cache; what stands in `before` is not timed."""
+def first_call(before: str, statement: str) -> Work:
+    """A statement in a new process with an empty cache; what stands `before` it is not timed."""
+    text = (
+        f"import sys, time\n{before}\nstart = time.perf_counter()\n{statement}\n"
+        "print(time.perf_counter() - start, file=sys.__stdout__)"
+    )
 
-    name: str
-    before: str
-    timed: str
-    goal: float
-
-    @property
-    def row(self) -> Row:
-        return Row(self.name, self.work, "s", "", self.goal)
-
-    def work(self) -> Work:
-        raise Missing("--first-calls")
-
-    def measure(self) -> float:
-        text = (
-            f"import time\n{self.before}\nstart = time.perf_counter()\n{self.timed}\n"
-            "import sys\nprint(time.perf_counter() - start, file=sys.__stdout__)"
-        )
+    def run() -> float:
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
             done = subprocess.run(
@@ -384,105 +254,31 @@ class FirstCall(NamedTuple):
             )
         return float(done.stdout.split()[-1])
 
+    return Work(run, measured=True)
+
+
+def first_row(name: str, before: str, statement: str, goal: float) -> Row:
+    return Row(name, partial(first_call, before, statement), "s", "", goal, "--first-calls")
+
 
 ONES = "import numpy, softfloat; x = softfloat.asarray(numpy.ones((4, 4), numpy.float16))"
 CODES = "import numpy; from softfloat import accumulators, bits; x = numpy.full((4, 4), 0x3C00, numpy.uint16)"
 
 FIRST_CALLS = (
-    FirstCall("x.sum()", ONES, "x.sum()", 3),
-    FirstCall("x @ y", ONES, "x @ x", 3),
-    FirstCall("matmul, amp", CODES, "bits.matmul(x, x, 'float16', accumulators.amp('half'))", 3),
-    FirstCall(
-        "matmul, stochastic",
+    first_row("first x.sum()", ONES, "x.sum()", 3),
+    first_row("first x @ y", ONES, "x @ x", 3),
+    first_row("first matmul, amp", CODES, "bits.matmul(x, x, 'float16', accumulators.amp('half'))", 3),
+    first_row(
+        "first matmul, stochastic",
         CODES,
         "bits.matmul(x, x, 'float16', accumulators.fma('float16'), rounding='stochastic', seed=1)",
         3,
     ),
-    FirstCall("x + 1", ONES, "x + 1", 3),
-    FirstCall("softfloat reproduce", "", "from softfloat.commands import main; main(['reproduce'])", 40),
+    first_row("first x + 1", ONES, "x + 1", 3),
+    first_row("softfloat reproduce", "", "from softfloat.commands import main; main(['reproduce'])", 40),
 )
 
-TABLES: dict[str, tuple[Row, ...]] = {
-    **ROWS,
-    "First calls, empty cache": tuple(call.row for call in FIRST_CALLS),
-}
-"""All rows that are printed and stand in the page."""
-
-BY_NAME = {row.name: row.prepare for rows in ROWS.values() for row in rows} | YARDSTICKS
-
-
-def measure(row: Row, seconds: float) -> Figure:
-    """A row and its yardstick, in turn."""
-    try:
-        works = [row.prepare(), *([BY_NAME[row.against]()] if row.against else [])]
-    except Missing as reason:
-        return Figure(missing=str(reason))
-    found = fastest(works, seconds)
-    rates = [work.amount / best for work, best in zip(works, found, strict=True)]
-    unit = UNITS[row.unit]
-    return Figure((rates[0] if unit.rate else found[0]) * unit.factor, rates[0] / rates[1] if row.against else None)
-
-
-def page(figures: dict[str, Figure]) -> list[str]:
-    """The tables in Markdown: every row, measured or not."""
-    lines = ["Measured on " + described(machine()) + ".", ""]
-    for heading, rows in TABLES.items():
-        lines += [f"### {heading}", "", *table(("", "measured", "share", "goal", ""), map(cells_of(figures), rows)), ""]
-    return lines[:-1]
-
-
-def cells_of(figures: dict[str, Figure]) -> Callable[[Row], tuple[str, ...]]:
-    """A row's name, figure, share, goal and verdict."""
-
-    def cells(row: Row) -> tuple[str, ...]:
-        found = figures.get(row.name, Figure(missing="not measured"))
-        value = f"{digits(found.value)} {row.unit}" if found.value is not None else found.missing
-        return row.name, value, digits(found.share), row.goal_text, found.verdict(row)
-
-    return cells
-
-
-def selected(pattern: str) -> Iterable[tuple[str, list[Row]]]:
-    """Tables with the rows whose name, or the table's, the pattern is found in."""
-    for heading, rows in TABLES.items():
-        found = [row for row in rows if re.search(pattern, f"{heading}: {row.name}")]
-        if found:
-            yield heading, found
-
-
-def main() -> None:
-    parser = arguments_of(__doc__)
-    parser.add_argument("--only", default="", metavar="REGEX", help='rows whose "table: name" this is found in')
-    parser.add_argument("--quick", action="store_true", help="0.1 s a row instead of 1 s")
-    parser.add_argument("--first-calls", action="store_true", help="also first calls, which take a minute or two")
-    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="replace the tables in this page")
-    arguments = parser.parse_args()
-    softfloat.set_num_threads(1)
-    print(described(machine()))
-    first = {call.name: call for call in FIRST_CALLS}
-    figures: dict[str, Figure] = {}
-    widths = (40, 22, 10, 40, 8)
-    with np.errstate(all="ignore"):
-        for heading, rows in selected(arguments.only):
-            print(columns(widths, (heading[:40], "measured", "share", "goal", "")))
-            for row in rows:
-                if row.name in first and arguments.first_calls:
-                    figures[row.name] = Figure(first[row.name].measure())
-                else:
-                    figures[row.name] = measure(row, 0.1 if arguments.quick else 1.0)
-                print(columns(widths, cells_of(figures)(row)), flush=True)
-    if arguments.json:
-        rows = [
-            {"table": heading, "name": row.name, "unit": row.unit, "against": row.against, "goal": row.goal}
-            | figures[row.name]._asdict()
-            | {"verdict": figures[row.name].verdict(row)}
-            for heading, found in selected(arguments.only)
-            for row in found
-        ]
-        write_json(arguments.json, rows=rows)
-    if arguments.markdown:
-        write_block(arguments.markdown, "cliffs", page(figures))
-
+BENCHMARK = Benchmark("cliffs", {**ROWS, "First calls, empty cache": FIRST_CALLS}, YARDSTICKS)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main(__doc__)
