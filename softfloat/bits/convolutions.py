@@ -96,23 +96,23 @@ class Windows(NamedTuple):
     dilation: Two
     before: Two
     after: Two
-    count: Two
+    counts: Two
 
     def transposed(self) -> Windows:
         """Those of the input gradient: a window for each input, over output gradients as far apart as windows were."""
         reach = [(kernel - 1) * dilation for kernel, dilation in zip(self.kernel, self.dilation, strict=True)]
         before = reach[0] - self.before[0], reach[1] - self.before[1]
-        spread = [_spread(count, stride) for count, stride in zip(self.count, self.stride, strict=True)]
+        spread = [_spread(count, stride) for count, stride in zip(self.counts, self.stride, strict=True)]
         after = [self.inputs[i] + reach[i] - before[i] - spread[i] for i in range(2)]
         return Windows(
-            inputs=self.count,
+            inputs=self.counts,
             spacing=self.stride,
             kernel=self.kernel,
             stride=(1, 1),
             dilation=self.dilation,
             before=before,
             after=(after[0], after[1]),
-            count=self.inputs,
+            counts=self.inputs,
         )
 
 
@@ -250,7 +250,7 @@ def _convolution(inputs: tuple[int, ...], weights: tuple[int, ...], geometry: Ge
     data, kernel = _sizes(inputs, layout.data), _sizes(weights, layout.weights)
     groups = _check_groups(geometry.groups, data["C"], kernel, name)
     windows = _placed((data["H"], data["W"]), (kernel["H"], kernel["W"]), name, geometry, layout.spatial)
-    sizes = {"N": data["N"], "C": kernel["O"], **dict(zip("HW", windows.count, strict=True))}
+    sizes = {"N": data["N"], "C": kernel["O"], **dict(zip("HW", windows.counts, strict=True))}
     shape = tuple(sizes[x] for x in layout.data)
     return Convolution(windows, groups, kernel["I"], kernel["O"] // groups, shape)
 
@@ -325,7 +325,7 @@ def _gathered(surrounded: Codes, windows: Windows, chunk: int) -> Codes:
     (down, right), (below, beside) = windows.stride, windows.dilation
     return as_strided(
         surrounded,
-        (groups, images, *windows.count, channels // chunk, *windows.kernel, chunk),
+        (groups, images, *windows.counts, channels // chunk, *windows.kernel, chunk),
         (group, image, row * down, column * right, channel * chunk, row * below, column * beside, channel),
         writeable=False,
     )
