@@ -23,8 +23,8 @@ from softfloat.experiments.published import (
     DOCUMENTS,
     GRAPHCORE,
     Claim,
-    Number,
-    Text,
+    Numeric,
+    Textual,
     Verdict,
     judge,
     number,
@@ -158,10 +158,10 @@ def stochastic_claims(
     emulated = float(nearest.final[0])
     note = "Rounding the increment first gives 0.00010001659; from 0.25 on, half the spacing is more."
     claims = [
-        Number(
+        Numeric(
             "10a", "sum of 10 000 x 0.0001 to nearest even", "0.25", lambda: last, lambda: emulated, ".2f", note
         ).claim(GRAPHCORE),
-        Text(
+        Textual(
             "10b",
             "additions before it stays at 0.25",
             "never beyond 0.25",

@@ -108,7 +108,7 @@ class Row(Protocol):
         """What comes of it."""
 
 
-class Number(NamedTuple):
+class Numeric(NamedTuple):
     """A statement about one number, published with the digits that `pattern` asks for."""
 
     id: str
@@ -129,7 +129,7 @@ class Number(NamedTuple):
         )
 
 
-class Text(NamedTuple):
+class Textual(NamedTuple):
     """A statement about something else: texts that are equal or not. `right` says whether the published one is."""
 
     id: str
@@ -148,7 +148,7 @@ class Text(NamedTuple):
         return Claim(self.id, source, self.statement, self.published, value, emulated, verdict, self.note)
 
 
-class NoNumber(NamedTuple):
+class Unrounded(NamedTuple):
     """A statement in which nothing is rounded."""
 
     id: str
@@ -267,7 +267,7 @@ def _kept_codes() -> str:
 def _swamped(row: str, small: str, published: str, percent: str, note: str = "") -> tuple[Row, Row]:
     """A line of the tutorial's table of small + 0.25 - 0.25, and of its relative errors."""
     return (
-        Number(
+        Numeric(
             f"8{row}",
             f"{small} + 0.25 - 0.25",
             published,
@@ -276,7 +276,7 @@ def _swamped(row: str, small: str, published: str, percent: str, note: str = "")
             ".7f",
             note,
         ),
-        Text(
+        Textual(
             f"8{row}'",
             "its relative error",
             percent,
@@ -290,16 +290,16 @@ def _swamped(row: str, small: str, published: str, percent: str, note: str = "")
 def _status(row: str, after: str, case: Callable[[], ExceptionCase], raised: str, note: str = "") -> Row:
     """What the register $FP_STS holds after something."""
     expected = " ".join(f"{name} 0x{int(name in raised.split())}" for name in ("OFLO", "DIV0", "INV"))
-    return Text(f"14{row}", f"$FP_STS after {after}", "0x1 or 0x0", lambda: expected, lambda: case().status, note)
+    return Textual(f"14{row}", f"$FP_STS after {after}", "0x1 or 0x0", lambda: expected, lambda: case().status, note)
 
 
 LEAST = Fraction(1, 2**24)
 SINGLE_LEAST = Fraction(1, 2**149)
 
 GRAPHCORE_ROWS: tuple[Row, ...] = (
-    Number("1", "largest FP16", "65504", lambda: TOP, lambda: _below(0x7C00), ".0f"),
-    Number("2", "smallest positive FP16", "6.0e-08", lambda: LEAST, lambda: _above(0), ".1e"),
-    Number(
+    Numeric("1", "largest FP16", "65504", lambda: TOP, lambda: _below(0x7C00), ".0f"),
+    Numeric("2", "smallest positive FP16", "6.0e-08", lambda: LEAST, lambda: _above(0), ".1e"),
+    Numeric(
         "3a",
         "smaller numbers underflow in FP16",
         "3.0e-08",
@@ -308,10 +308,10 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         ".1e",
         "The largest float32 that becomes 0, by bisection: the tie goes to the even zero.",
     ),
-    Text("3b", "the next float32 above 2^-25", "not 0", lambda: "0x0001 UNDERFLOW|INEXACT", lambda: _underflow(1)),
-    Text("3c", "3e-8, just above the threshold", "not 0", lambda: "0x0001 UNDERFLOW|INEXACT", lambda: _underflow(2)),
-    Number("4", "Adam's epsilon, 1e-8, in FP16", "0", lambda: _rounded("1e-8"), lambda: _nearest("1e-8"), ".0f"),
-    Number(
+    Textual("3b", "the next float32 above 2^-25", "not 0", lambda: "0x0001 UNDERFLOW|INEXACT", lambda: _underflow(1)),
+    Textual("3c", "3e-8, just above the threshold", "not 0", lambda: "0x0001 UNDERFLOW|INEXACT", lambda: _underflow(2)),
+    Numeric("4", "Adam's epsilon, 1e-8, in FP16", "0", lambda: _rounded("1e-8"), lambda: _nearest("1e-8"), ".0f"),
+    Numeric(
         "5a",
         "largest FP32",
         "1.7e+38",
@@ -320,7 +320,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         ".1e",
         "The largest float32 is 3.4e+38; 1.7e+38 is half of it.",
     ),
-    Number(
+    Numeric(
         "5b",
         "smallest positive FP32",
         "1.7e-38",
@@ -329,7 +329,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         ".1e",
         "The smallest float32 is 1.4e-45, the smallest normal one 1.2e-38.",
     ),
-    Number(
+    Numeric(
         "6",
         "0.0004 + 0.25 - 0.25",
         "0.0004833",
@@ -338,7 +338,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         ".7f",
         "The digits of 0.0004883 are transposed.",
     ),
-    Number(
+    Numeric(
         "7",
         "nearest FP16 to 0.2504",
         "0.2504833",
@@ -351,7 +351,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
     *_swamped("b", "0.02", "0.0200205", "+0.1%", "A digit is lost: 0.0200195."),
     *_swamped("c", "0.002", "0.0019531", "-2.3%"),
     *_swamped("d", "0.0002", "0.0002441", "+22.1%"),
-    Number(
+    Numeric(
         "9",
         "0.0001 + 0.25 - 0.25",
         "0.0",
@@ -360,13 +360,13 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         ".1f",
         "Swamping: the nearest number to 0.2501 is 0.25.",
     ),
-    NoNumber(
+    Unrounded(
         "12",
         "AMP and SLIC peak, FP16 against FP32",
         "4x",
         "Mk2: 64 against 16 multiply-adds a cycle. A rate has no bits to emulate.",
     ),
-    Number(
+    Numeric(
         "13a",
         "60000 + 60000, nanoo=False",
         "65504",
@@ -375,7 +375,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         ".0f",
         "The highest representable number.",
     ),
-    Text(
+    Textual(
         "13b",
         "60000 + 60000, nanoo=True",
         "NaN",
@@ -394,14 +394,14 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         "INV",
         "Poplar documents INV for any NaN operand; IEEE 754 only for signalling ones.",
     ),
-    Text(
+    Textual(
         "14g",
         "traps that stop execution",
         "oflo, div0, inv",
         lambda: "oflo, div0, inv",
         lambda: ", ".join(traps_that_stop()),
     ),
-    Text(
+    Textual(
         "15",
         "loss scaling by 2^8 and back",
         "256",
@@ -409,7 +409,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         _rescaled,
         "All finite FP16 numbers. A power of two changes no bit of a product that stays in range.",
     ),
-    Text(
+    Textual(
         "16a",
         "squares of 296, 298, 302, 304 in FP16",
         "prone to overflow",
@@ -417,7 +417,7 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
         _in_one_pass,
         "296^2 = 87616; the variance in one pass is inf - inf.",
     ),
-    Text(
+    Textual(
         "16b",
         "their variance in two passes",
         "stable",
@@ -428,8 +428,8 @@ GRAPHCORE_ROWS: tuple[Row, ...] = (
 )
 
 MINDSPORE_ROWS: tuple[Row, ...] = (
-    Number("17a", "largest FP16", "65504", lambda: TOP, lambda: _below(0x7C00), ".0f"),
-    Number(
+    Numeric("17a", "largest FP16", "65504", lambda: TOP, lambda: _below(0x7C00), ".0f"),
+    Numeric(
         "17b",
         "upper end of the FP16 range",
         "66504",
@@ -438,7 +438,7 @@ MINDSPORE_ROWS: tuple[Row, ...] = (
         ".0f",
         "Two digits of 65504 were mixed up; the same page has it right above.",
     ),
-    Number(
+    Numeric(
         "17c",
         "smallest FP16",
         "6.104e-05",
@@ -447,7 +447,7 @@ MINDSPORE_ROWS: tuple[Row, ...] = (
         ".3e",
         "The smallest normal number; subnormal ones go down to 2^-24.",
     ),
-    Text(
+    Textual(
         "17d",
         "66504 and 2^-15, outside that range",
         "set to 0",
@@ -456,7 +456,7 @@ MINDSPORE_ROWS: tuple[Row, ...] = (
         "What is too large becomes infinity; what is small becomes subnormal.",
         right=False,
     ),
-    Number(
+    Numeric(
         "17e",
         "0.00006666666 in FP16",
         "0.000067",
@@ -465,7 +465,7 @@ MINDSPORE_ROWS: tuple[Row, ...] = (
         ".6f",
         "6.664e-05 in full: the published digits are a rounded print.",
     ),
-    Number(
+    Numeric(
         "17f",
         "largest FP32",
         "1.7e+38",
@@ -474,15 +474,15 @@ MINDSPORE_ROWS: tuple[Row, ...] = (
         ".1e",
         "As above: 3.4e+38.",
     ),
-    Number("17g", "smallest positive FP32", "1.4e-45", lambda: SINGLE_LEAST, lambda: _above(0, float32), ".1e"),
-    Text(
+    Numeric("17g", "smallest positive FP32", "1.4e-45", lambda: SINGLE_LEAST, lambda: _above(0, float32), ".1e"),
+    Textual(
         "18a",
         "initial loss scale 2^24",
         "16777216",
         lambda: f"exact in FP32, {'overflow' if _overflows(2**24) else 'exact'} in FP16",
         _first_scale,
     ),
-    NoNumber(
+    Unrounded(
         "18b",
         "dynamic loss scale, window 2000",
         "factor 2",
@@ -491,14 +491,14 @@ MINDSPORE_ROWS: tuple[Row, ...] = (
 )
 
 PADDLE_ROWS: tuple[Row, ...] = (
-    Text(
+    Textual(
         "19a",
         "float_to_half_rn(1 + 2^-11), (1 + 3 * 2^-11)",
         "nearest even",
         lambda: "0x3c00, 0x3c02",
         _converted_ties,
     ),
-    Text(
+    Textual(
         "19b",
         "uint16 to float and back",
         "lossless",
