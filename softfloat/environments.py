@@ -116,11 +116,12 @@ Check = Callable[[str, Any], Any]
 
 
 def _member(kind: type[E], aliases: Mapping[str, E] = MappingProxyType({})) -> Check:
-    return lambda name, value: as_member(kind, value, name, aliases)
+    return lambda name, value: value if isinstance(value, kind) else as_member(kind, value, name, aliases)
 
 
 def _switch(name: str, value: Any) -> bool:
-    check_switch(name, bool(value) if isinstance(value, np.bool_) else value)
+    if value is not True and value is not False:
+        check_switch(name, bool(value) if isinstance(value, np.bool_) else value)
     return bool(value)
 
 
@@ -392,8 +393,11 @@ class Environment:
 
 NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
-OWN_CHECKS: dict[str, Check] = {f.name: f.metadata["check"] for f in fields(Settings) if "check" in f.metadata}
-OWN_SETTINGS = tuple(OWN_CHECKS)
+OWN_ROWS: dict[str, tuple[Any, Check]] = {
+    f.name: (f.default, f.metadata["check"]) for f in fields(Settings) if "check" in f.metadata
+}
+"""Default and check of every setting that is not of other formats."""
+OWN_SETTINGS = tuple(OWN_ROWS)
 OWN_VALUES = attrgetter(*OWN_SETTINGS)
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
@@ -403,7 +407,11 @@ _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_ent
 @lru_cache(maxsize=512, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
 def _checked(overrides: tuple[tuple[str, Settings], ...], *values: Any) -> Settings:
     """The settings that arguments of `Environment` are, in the order of `OWN_SETTINGS`, names turned into members."""
-    own = {name: check(name, value) for (name, check), value in zip(OWN_CHECKS.items(), values, strict=True)}
+    own = {
+        name: check(name, value)
+        for (name, (default, check)), value in zip(OWN_ROWS.items(), values, strict=True)
+        if value is not default
+    }
     return Settings(overrides=dict(overrides), **own)
 
 
