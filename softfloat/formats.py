@@ -475,6 +475,18 @@ class Format:
         """10^-precision."""
         return 10.0**-self.precision
 
+    def contains(self, other: Format) -> bool:
+        """Whether every finite number of the other format is one of this; zeros are one number, whatever their sign.
+
+        >>> bfloat16.contains(float8_e5m2), bfloat16.contains(float16)
+        (True, False)
+        """
+        quantum = other.emin - other.mantissa_bits  # exponent of its last bit, where that is least
+        least = quantum if other.subnormals else other.emin
+        reaches = self.emin - self.mantissa_bits <= quantum if self.subnormals else self.emin <= least
+        signs_and_zero = self.signed >= other.signed and self.zero >= other.zero
+        return reaches and signs_and_zero and self.p >= other.p and self.max >= other.max
+
     # -- other names
     # ------------------------------------------------------------------------------------------------------------
 
