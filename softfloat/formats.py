@@ -287,15 +287,15 @@ class Format:
     def spec(self) -> FormatSpec:
         """What compiled code knows of the format."""
         return spec.format_spec(
-            self.exponent_bits,
-            self.mantissa_bits,
-            self.bias,
-            bool(self.infinities),
-            NanEncoding[self.nan.upper()],
-            self.subnormals,
-            self.signed,
-            bool(self.signed_zero),
-            self.zero,
+            exponent_bits=self.exponent_bits,
+            mantissa_bits=self.mantissa_bits,
+            bias=self.bias,
+            infinities=bool(self.infinities),
+            nan_encoding=NanEncoding[self.nan.upper()],
+            subnormals=self.subnormals,
+            signed=self.signed,
+            signed_zero=bool(self.signed_zero),
+            zero=self.zero,
         )
 
     # -- layout
