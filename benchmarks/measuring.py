@@ -305,9 +305,9 @@ class Benchmark:
             if found:
                 yield heading, found
 
-    def page(self, figures: Mapping[str, Figure]) -> list[str]:
-        """The tables in Markdown: every row, measured or not."""
-        lines = [described(machine()) + ".", ""]
+    def page(self, figures: Mapping[str, Figure], where: str) -> list[str]:
+        """The tables in Markdown: every row, measured or not; and on what machine."""
+        lines = [f"{where}.", ""]
         for heading, rows in self.tables.items():
             cells = (row.cells(figures.get(row.name, Figure(missing="not measured"))) for row in rows)
             lines += [f"### {heading}", "", *table(("", *HEAD), cells), ""]
@@ -323,10 +323,13 @@ class Benchmark:
         for switch in sorted({row.needs for rows in self.tables.values() for row in rows if row.needs}):
             parser.add_argument(switch, action="store_true", help="also the rows that say so, which take longer")
         arguments = parser.parse_args()
+        if arguments.markdown and arguments.only:
+            parser.error("--markdown replaces all tables: it goes without --only")
         if arguments.markdown:
             block(arguments.markdown.read_text(encoding="utf-8"), self.name)
         elementwise.FAST = not arguments.plain
-        print(described(machine()))
+        about_machine = machine()  # before anything here adds to its load
+        print(described(about_machine))
         figures: dict[str, Figure] = {}
         records = []
         widths = (50, 22, 10, 26, 10, 8)
@@ -349,15 +352,15 @@ class Benchmark:
                     }
                     records.append(about | found._asdict() | {"verdict": found.verdict(row)})
         if arguments.json:
-            write_json(arguments.json, rows=records)
+            write_json(arguments.json, machine=about_machine, rows=records)
         if arguments.markdown:
-            write_block(arguments.markdown, self.name, self.page(figures))
+            write_block(arguments.markdown, self.name, self.page(figures, described(about_machine)))
 
 
 def write_json(path: Path, **figures: Any) -> None:
-    """All figures, with the machine they are of."""
+    """All figures; with the machine as it is, unless they say of which they are."""
     with replacing(path) as file:
-        file.write((json.dumps(plain({"machine": machine(), **figures}), indent=1) + "\n").encode())
+        file.write((json.dumps(plain({"machine": machine()} | figures), indent=1) + "\n").encode())
 
 
 def arguments_of(description: str | None) -> argparse.ArgumentParser:
