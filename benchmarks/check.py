@@ -1,95 +1,103 @@
 """Rows per minute of writing, reading and checking test vectors, on one thread.
 
-    python benchmarks/check.py [--rows 1000000] [--rounds 5] [--json FILE]
+    python benchmarks/check.py [--only REGEX] [--quick] [--plain] [--json FILE] [--markdown PAGE]
 
-A rate is that of the fastest of several rounds, taken in turn. Files lie in a temporary folder, in memory as far as the
-system keeps them there. `floor` is what a rate is meant to reach: 5 million rows of half additions a minute, with flags.
+Files lie in a temporary folder, in memory as far as the system keeps them there. Goals: 5 million rows of half additions a
+minute, with flags.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import softfloat
-from softfloat.testing import Case, check_vectors, read_vectors, resolve, write_vectors
-
-
-@dataclass
-class Job:
-    name: str
-    rows: int
-    run: Callable[[], Any]
-    floor: float | None = None
-    best: float = float("inf")
-
-    def take(self) -> None:
-        start = time.perf_counter()
-        self.run()
-        self.best = min(self.best, time.perf_counter() - start)
-
-    @property
-    def rate(self) -> float:
-        return self.rows / self.best * 60 / 1e6
-
-
-def jobs(folder: Path, rows: int) -> list[Job]:
-    add = resolve("f16_add")
-    found = [Job("write half add", rows, lambda: write_vectors(folder / "new.txt", add, rows))]
-
-    def checked(name: str, case: Case, count: int, suffix: str = ".txt", floor: float | None = None) -> None:
-        path = folder / f"{len(found)}{suffix}"
-        write_vectors(path, case, count)
-
-        def run() -> None:
-            assert check_vectors(path, case).passed
-
-        found.append(Job(name, count, run, floor))
-
-    checked("check half add", add, rows, floor=5)
-    path = folder / "1.txt"
-    found.append(Job("read half add", rows, lambda: sum(len(chunk) for chunk in read_vectors(path, add))))
-    irregular = folder / "irregular.txt"
-    irregular.write_bytes(path.read_bytes()[: 18 * (rows // 10)].replace(b" ", b"  "))
-    found.append(Job("check half add, line by line", rows // 10, lambda: check_vectors(irregular, add), 5))
-    checked("check half add, compressed", add, rows // 4, ".txt.gz")
-    checked("check half add, archive", add, rows // 4, ".npz")
-    checked("check float32 fma", resolve("f32_mulAdd"), rows // 4)
-    checked("check float32 to half", resolve("f32_to_f16"), rows // 4)
-    checked("check half exp", resolve("exp", "float16"), rows // 4)
-    checked("check amp dots of 64", resolve("vecdot", "float16", accumulator="amp('half')", length=64), rows // 50)
-    wrong = folder / "wrong.txt"
-    write_vectors(wrong, add.under(rounding="toward_zero"), rows // 4)
-    found.append(Job("check truncated half add, diagnosis included", rows // 4, lambda: check_vectors(wrong, add)))
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the larger files (default 1000000)")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    arguments = parser.parse_args()
-    softfloat.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        found = jobs(Path(folder), arguments.rows)
-        for _ in range(arguments.rounds):
-            for job in found:
-                job.take()
-    print(f"{'':<46}{'rows':>10}{'million rows/min':>18}{'floor':>8}")
-    for job in found:
-        floor = "" if job.floor is None else f"{job.floor:.0f}" + (" " if job.rate >= job.floor else "!")
-        print(f"{job.name:<46}{job.rows:>10}{job.rate:>18.1f}{floor:>8}")
-    if arguments.json:
-        rows = [{"name": job.name, "rows": job.rows, "million_rows_per_minute": job.rate} for job in found]
-        arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-
+from alone import alone
 
 if __name__ == "__main__":
-    main()
+    alone()
+
+from measuring import Benchmark, Row, Work
+
+from softfloat.testing import check_vectors, read_vectors, resolve, write_vectors
+
+ROWS = 1_000_000  # of the larger files
+ADD = "f16_add"
+
+
+@cache
+def folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+def path_of(name: str) -> Path:
+    return Path(folder().name) / name
+
+
+@cache
+def written(count: int, suffix: str, name: str, *arguments: Any, **options: Any) -> Path:
+    path = path_of(f"{name}-{count}{suffix}")
+    write_vectors(path, resolve(name, *arguments, **options), count)
+    return path
+
+
+def writing() -> Work:
+    case = resolve(ADD)
+    return Work(lambda: write_vectors(path_of("new.txt"), case, ROWS), ROWS)
+
+
+def reading() -> Work:
+    path, case = written(ROWS, ".txt", ADD), resolve(ADD)
+    return Work(lambda: sum(len(chunk) for chunk in read_vectors(path, case)), ROWS)
+
+
+def checked(count: int, suffix: str, name: str, *arguments: Any, **options: Any) -> Work:
+    path, case = written(count, suffix, name, *arguments, **options), resolve(name, *arguments, **options)
+
+    def run() -> None:
+        assert check_vectors(path, case).passed
+
+    return Work(run, count)
+
+
+def irregular() -> Work:
+    """Two blanks between numbers, so that each line is read by itself."""
+    path, case = path_of("irregular.txt"), resolve(ADD)
+    path.write_bytes(written(ROWS, ".txt", ADD).read_bytes()[: 18 * (ROWS // 10)].replace(b" ", b"  "))
+    return Work(lambda: check_vectors(path, case), ROWS // 10)
+
+
+def diagnosed() -> Work:
+    """Results of another rounding, and what is the matter with them."""
+    path, case = path_of("wrong.txt"), resolve(ADD)
+    write_vectors(path, case.under(rounding="toward_zero"), ROWS // 4)
+    return Work(lambda: check_vectors(path, case), ROWS // 4)
+
+
+def vecdots() -> Work:
+    return checked(ROWS // 50, ".txt", "vecdot", "float16", accumulator="amp('half')", length=64)
+
+
+BENCHMARK = Benchmark(
+    "check",
+    {
+        "Files of vectors": (
+            Row("write half add", writing, "M/min"),
+            Row("check half add", partial(checked, ROWS, ".txt", ADD), "M/min", goal=5),
+            Row("read half add", reading, "M/min"),
+            Row("check half add, line by line", irregular, "M/min", goal=5),
+            Row("check half add, compressed", partial(checked, ROWS // 4, ".txt.gz", ADD), "M/min"),
+            Row("check half add, archive", partial(checked, ROWS // 4, ".npz", ADD), "M/min"),
+            Row("check float32 fma", partial(checked, ROWS // 4, ".txt", "f32_mulAdd"), "M/min"),
+            Row("check float32 to half", partial(checked, ROWS // 4, ".txt", "f32_to_f16"), "M/min"),
+            Row("check half exp", partial(checked, ROWS // 4, ".txt", "exp", "float16"), "M/min"),
+            Row("check amp dots of 64", vecdots, "M/min"),
+            Row("check truncated half add, diagnosis included", diagnosed, "M/min"),
+        )
+    },
+    {},
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main(__doc__)

@@ -1,37 +1,30 @@
 """Matrix products beside OpenBLAS's sgemm, and beside what one would write without an emulator, all in one process.
 
-    python benchmarks/dots.py [--size 256 512] [--rounds 7] [--threads] [--large] [--json FILE]
+    python benchmarks/dots.py [--only REGEX] [--quick] [--threads] [--large] [--plain] [--json FILE] [--markdown PAGE]
 
-A rate is multiply-adds per second of the fastest of many rounds, taken in turn. The share is that rate over the rate of
-NumPy's float32 matrix product on one thread. All flags are computed, a byte for each output. `floor` is what the share
-is meant to reach. `--large` multiplies 4096 x 4096 x 4096 and reports the memory it took.
+A rate is multiply-adds per second. The share is that rate over the rate of NumPy's float32 matrix product on one thread.
+All flags are computed, a byte for each output. `--threads` compares two threads with one, at 1024 x 1024 x 1024; `--large`
+multiplies 4096 x 4096 x 4096 and reports by how much that raised the most memory that the process had.
 """
 
-# ruff: noqa: E402 -- libraries look at the number of threads when they are imported
 from __future__ import annotations
 
-import argparse
-import json
-import math
-import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+from alone import alone
+
+if __name__ == "__main__":
+    alone()
 
 import numpy as np
+from measuring import STOCHASTIC, Benchmark, Missing, Row, Work, codes, product, sgemm
 
-import softfloat
 from softfloat import bits
 from softfloat.accumulators import Accumulator, amp, chunked, exact, fma, mul_add, pairwise, tensor_core, vdpbf16ps
-from softfloat.engine import elementwise
 
-STOCHASTIC = {"rounding": "stochastic", "seed": 1}
 CASES: tuple[tuple[str, Accumulator, str, dict[str, Any], float | None], ...] = (
     ("mul_add half", mul_add("float16"), "float16", {}, 0.15),
     ("fma half", fma("float16"), "float16", {}, 0.10),
@@ -55,132 +48,82 @@ CASES: tuple[tuple[str, Accumulator, str, dict[str, Any], float | None], ...] = 
     ("pairwise half", pairwise("float16"), "float16", {}, None),
     ("fma half, toward zero", fma("float16"), "float16", {"rounding": "toward_zero"}, None),
 )
+"""Name, accumulator, format of operands, options, and the share of sgemm that is meant to be reached."""
 
 
-@dataclass
-class Case:
-    name: str
-    run: Callable[[], Any]
-    work: int
-    floor: float | None = None
-    best: float = float("inf")
-
-    def take(self) -> None:
-        """A few calls in a row, so that each case finds its own operands in the cache, whatever ran before."""
-        for _ in range(3 if self.best < 0.1 else 1):
-            start = time.perf_counter()
-            self.run()
-            self.best = min(self.best, time.perf_counter() - start)
-
-    @property
-    def rate(self) -> float:
-        return self.work / self.best / 1e9
+def cube(size: int) -> str:
+    return f"{size}³"
 
 
-def cases(size: int, plain: bool) -> list[Case]:
-    """All cases for square matrices; the plain ones only where they do not take too long."""
-    random = np.random.default_rng(0)
-    a, b = (random.standard_normal((size, size)).astype(np.float32) for _ in range(2))
-    found = [Case("sgemm", lambda: a @ b, size**3)]
-    for name, accumulator, fmt, options, floor in CASES:
-        x, y = (bits.encode(v, fmt, overflow="saturate")[0] for v in (a, b))
-        found.append(
-            Case(
-                name,
-                lambda x=x, y=y, f=fmt, how=accumulator, o=options: bits.matmul(x, y, f, how, **o),
-                size**3,
-                floor,
-            )
-        )
-    half = a.astype(np.float16), b.astype(np.float16)
+def rows(size: int) -> tuple[Row, ...]:
+    return tuple(
+        Row(f"{name}, {cube(size)}", partial(product, how, fmt, size, **options), "G/s", f"sgemm, {cube(size)}", share)
+        for name, how, fmt, options, share in CASES
+    )
 
-    def loop_over_k() -> np.ndarray[Any, Any]:
+
+def loop_over_k(size: int) -> Work:
+    """`mul_add` of halves, without flags, as one writes it in NumPy."""
+    a, b = (codes("float16", size, size, seed=seed).view(np.float16) for seed in range(2))
+
+    def run() -> None:
         c = np.zeros((size, size), np.float16)
         for k in range(size):
-            c = c + half[0][:, k : k + 1] * half[1][k]
-        return c
+            c = c + a[:, k : k + 1] * b[k]
 
-    if plain:
-        found.append(Case("mul_add half by a NumPy loop over k, no flags", loop_over_k, size**3))
-    return found
+    return Work(run, size**3)
 
 
-def threads(rounds: int, size: int = 1024) -> list[tuple[str, float]]:
-    """Speed of two threads over one."""
-    random = np.random.default_rng(0)
-    result = []
-    for name, accumulator, fmt, options, floor in CASES:
-        if floor is None:
-            continue
-        x, y = (bits.encode(random.standard_normal((size, size)), fmt, overflow="saturate")[0] for _ in range(2))
-        pair = [
-            Case(name, lambda x=x, y=y, f=fmt, how=accumulator, o=options: bits.matmul(x, y, f, how, **o), size**3)
-            for _ in range(2)
-        ]
-        for _ in range(rounds):
-            for count, case in enumerate(pair, 1):
-                softfloat.set_num_threads(count)
-                case.take()
-        softfloat.set_num_threads(1)
-        result.append((name, pair[0].best / pair[1].best))
-    return result
-
-
-def peak_gib() -> float:
-    """Most memory that the process had, in GiB; NaN where the platform does not say."""
+def peak() -> float:
+    """Most memory that the process had, in bytes."""
     try:
         import resource
     except ImportError:
-        return math.nan
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2 ** (30 if sys.platform == "darwin" else 20)
+        raise Missing("this platform does not tell how much memory a process had") from None
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 
 
-def large(size: int = 4096) -> dict[str, float]:
-    """One large product: seconds, and by how much the process's memory peaked."""
-    random = np.random.default_rng(0)
-    x, y = (bits.encode(random.standard_normal((size, size)).astype(np.float32), "float16")[0] for _ in range(2))
-    before = peak_gib()
-    start = time.perf_counter()
-    bits.matmul(x, y, "float16", mul_add("float16"))
-    seconds = time.perf_counter() - start
-    peak = peak_gib()
-    return {"size": size, "seconds": seconds, "peak_GiB": peak, "more_than_before_GiB": peak - before}
+def large(memory: bool, size: int = 4096) -> Work:
+    """One large product: seconds, or by how much the process's memory peaked."""
+    x, y = (codes("float16", size, size, seed=seed) for seed in range(2))
+
+    def run() -> float:
+        before, start = peak() if memory else 0.0, time.perf_counter()
+        bits.matmul(x, y, "float16", mul_add("float16"))
+        return peak() - before if memory else time.perf_counter() - start
+
+    return Work(run, measured=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, nargs="+", default=[256, 512])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", action="store_true", help="also compare two threads with one, at 1024^3")
-    parser.add_argument("--large", action="store_true", help="also multiply 4096 x 4096 x 4096")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--plain", action="store_true", help="leave the faster loops out")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    arguments = parser.parse_args()
-    softfloat.set_num_threads(1)
-    elementwise.FAST = not arguments.plain
-    rows = []
-    for size in arguments.size:
-        found = [x for x in cases(size, size <= 256) if arguments.only in x.name or x.name == "sgemm"]
-        for _ in range(arguments.rounds):
-            for case in found:
-                case.take()
-        print(f"{size} x {size} x {size}, one thread, all flags")
-        print(f"{'accumulator':<48}{'G/s':>8}{'share':>8}{'floor':>8}")
-        for case in found:
-            share = case.rate / found[0].rate
-            floor = "" if case.floor is None else f"{case.floor:.2f}" + (" " if share >= case.floor else "!")
-            print(f"{case.name:<48}{case.rate:>8.3f}{share:>8.3f}{floor:>8}")
-            rows.append({"size": size, "name": case.name, "rate": case.rate, "share": share, "floor": case.floor})
-    scaling = threads(max(2, arguments.rounds // 2)) if arguments.threads else []
-    for name, ratio in scaling:
-        print(f"two threads over one, 1024^3, {name}: {ratio:.2f}")
-    measured = large() if arguments.large else {}
-    if measured:
-        print("{size}^3 mul_add half: {seconds:.1f} s, peak {peak_GiB:.2f} GiB".format(**measured))
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": rows, "threads": dict(scaling), "large": measured}, indent=1))
-
+SCALING = {name: (how, fmt, 1024) for name, how, fmt, options, share in CASES if share is not None and not options}
+BENCHMARK = Benchmark(
+    "dots",
+    {
+        "Matrix products, 256³": (
+            *rows(256),
+            Row("mul_add half by a NumPy loop over k, no flags", partial(loop_over_k, 256), "G/s", "sgemm, 256³"),
+        ),
+        "Matrix products, 512³": rows(512),
+        "Matrix products, 1024³, two threads": tuple(
+            Row(
+                f"{name}, two threads",
+                partial(product, *case, threads=2),
+                "G/s",
+                f"{name}, one thread",
+                None,
+                "--threads",
+            )
+            for name, case in SCALING.items()
+        ),
+        "Matrix products, 4096³": (
+            # memory first: what a process had at the most never falls
+            Row("memory, mul_add half, 4096³", partial(large, True), "GiB", needs="--large"),
+            Row("time, mul_add half, 4096³", partial(large, False), "s", needs="--large"),
+        ),
+    },
+    {f"sgemm, {cube(size)}": partial(sgemm, size) for size in (256, 512)}
+    | {f"{name}, one thread": partial(product, *case) for name, case in SCALING.items()},
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main(__doc__)

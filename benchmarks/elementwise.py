@@ -1,230 +1,191 @@
 """Elementwise speed beside memcpy and beside other libraries, all in one process.
 
-    python benchmarks/elementwise.py [--size 20] [--rounds 30] [--operands normal|bits] [--json FILE]
+    python benchmarks/elementwise.py [--only REGEX] [--quick] [--plain] [--threads] [--json FILE] [--markdown PAGE]
 
-A rate is elements per second of the fastest of many rounds, taken in turn, so that a noisy neighbour disturbs all
-alike. The share is that rate over the rate at which NumPy copies float32. `each` makes a flag byte per element, `any`
-ORs all flags together; other libraries make no flags, but for SoftFloat. `floor` is what the share is meant to reach.
-Libraries that are not installed are left out.
+A rate is elements per second of 2^20. The share is that rate over the rate at which NumPy copies float32. `each` makes a
+flag byte per element, `any` ORs all flags together; other libraries make no flags, but for SoftFloat. Libraries that are
+not installed are named, and left out. `--threads` compares two threads with one, at 2^24 elements.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import numpy as np
+from alone import alone
 
-import softfloat
+if __name__ == "__main__":
+    alone()
+
+import numpy as np
+from measuring import (
+    ELEMENTS,
+    STOCHASTIC,
+    Benchmark,
+    Missing,
+    Row,
+    Work,
+    both_flags,
+    codes,
+    converted,
+    elementwise_work,
+    memcpy,
+    normal,
+    optional,
+)
+
 from softfloat import bits
 
-
-@dataclass
-class Case:
-    name: str
-    library: str
-    run: Callable[[], Any]
-    floor: float | None = None
-    elements: int = 0
-    best: float = float("inf")
-
-    def take(self) -> None:
-        """A few calls in a row, so that each case finds its own operands in the cache, whatever ran before."""
-        for _ in range(4):
-            start = time.perf_counter()
-            self.run()
-            self.best = min(self.best, time.perf_counter() - start)
-
-    @property
-    def rate(self) -> float:
-        return self.elements / self.best / 1e9
+ZERO = {"rounding": "toward_zero"}
 
 
-def both_flags(
-    flags: np.ndarray,
-    name: str,
-    floor: float | None,
-    call: Callable[..., Any],
-    *args: Any,
-    out: np.ndarray,
-    any_floor: float | None = None,
-    **options: Any,
-) -> list[Case]:
-    """A call with a flag byte for each element, and with all flags OR-ed together."""
-    return [
-        Case(
-            name,
-            f"softfloat, flags {which}",
-            lambda w=which, p=place: call(*args, out=p, flags=w, **options),
-            share,
-        )
-        for which, place, share in (("each", (out, flags), floor), ("any", out, any_floor or floor))
-    ]
+def random_bits(dtype: type, seed: int) -> np.ndarray:
+    """Every code as often as any other."""
+    return np.random.default_rng(seed).integers(0, 2 ** (8 * np.dtype(dtype).itemsize), ELEMENTS, dtype=dtype)
 
 
-def report(found: list[Case], rounds: int, title: str) -> list[dict[str, Any]]:
-    """Take all cases in turn, print a line for each, and return the figures; the first case is memcpy."""
-    for _ in range(rounds):
-        for case in found:
-            case.take()
-    memcpy = found[0].rate
-    rows = []
-    print(title)
-    print(f"{'operation':<38}{'library':<30}{'G/s':>8}{'share':>8}{'floor':>8}")
-    for case in sorted(found, key=lambda case: case is not found[0]):
-        share = case.rate / memcpy
-        floor = "" if case.floor is None else f"{case.floor:.2f}" + (" " if share >= case.floor else "!")
-        print(f"{case.name:<38}{case.library:<30}{case.rate:>8.3f}{share:>8.3f}{floor:>8}")
-        rows.append({**{k: v for k, v in vars(case).items() if k != "run"}, "rate": case.rate, "share": share})
-    return rows
-
-
-def optional(name: str) -> Any:
-    try:
-        return __import__(name)
-    except ImportError:
-        return None
-
-
-def operands(size: int, kind: str) -> tuple[np.ndarray, list[np.ndarray]]:
-    """float32 numbers, and three arrays of half codes."""
-    random = np.random.default_rng(0)
-    if kind == "bits":
-        x = random.integers(0, 2**32, size, dtype=np.uint32).view(np.float32)
-        return x, [random.integers(0, 2**16, size, dtype=np.uint16) for _ in range(3)]
-    x = random.standard_normal(size).astype(np.float32)
-    return x, [random.standard_normal(size).astype(np.float16).view(np.uint16) for _ in range(3)]
-
-
-def cases(size: int, kind: str) -> list[Case]:
-    x, (a, b, c) = operands(size, kind)
-    half, flags, brain, byte = (
-        np.empty(size, np.uint16),
-        np.empty(size, np.uint8),
-        np.empty(size, np.uint16),
-        np.empty(size, np.uint8),
+def any_bits(function: Callable[..., Any], count: int, fmt: str, flags: str, **options: Any) -> Work:
+    """An operation on random bit patterns."""
+    return elementwise_work(
+        function, [random_bits(np.uint16, seed) for seed in range(count)], fmt, flags=flags, **options
     )
-    copy = np.empty_like(x)
-    found = [Case("memcpy float32", "numpy", lambda: np.copyto(copy, x))]
 
-    def ours(*arguments: Any, **options: Any) -> None:
-        found.extend(both_flags(flags, *arguments, **options))
 
-    def theirs(name: str, library: str, run: Callable[[], Any]) -> None:
-        found.append(Case(name, library, run))
+def any_float32(fmt: str, flags: str, **options: Any) -> Work:
+    return elementwise_work(bits.encode, [random_bits(np.uint32, 0).view(np.float32)], fmt, flags=flags, **options)
 
-    stochastic = {"rounding": "stochastic", "seed": 1}
-    ours("float32 -> float16", 0.3, bits.encode, x, "float16", out=half, any_floor=0.5)
-    ours("float32 -> bfloat16", 0.3, bits.encode, x, "bfloat16", out=brain, any_floor=0.5)
-    ours("float32 -> float8_e4m3fn", 0.15, bits.encode, x, "float8_e4m3fn", out=byte)
-    ours("float32 -> float16, stochastic", 0.15, bits.encode, x, "float16", out=half, **stochastic)
-    ours("float32 -> bfloat16, stochastic", 0.15, bits.encode, x, "bfloat16", out=brain, **stochastic)
-    ours("float32 -> float8_e4m3fn, stochastic", None, bits.encode, x, "float8_e4m3fn", out=byte, **stochastic)
-    ours("float32 -> float16, toward zero", None, bits.encode, x, "float16", out=half, rounding="toward_zero")
-    ours("half add", 0.2, bits.add, a, b, "float16", out=half)
-    ours("half mul", None, bits.mul, a, b, "float16", out=half)
-    ours("half div", 0.08, bits.div, a, b, "float16", out=half)
-    ours("half fma", 0.08, bits.fma, a, b, c, "float16", out=half)
-    ours("half sqrt", None, bits.sqrt, a, "float16", out=half)
-    ours("half add, toward zero", None, bits.add, a, b, "float16", out=half, rounding="toward_zero")
-    ours("half add, stochastic", None, bits.add, a, b, "float16", out=half, **stochastic)
-    ours("bfloat16 add", None, bits.add, a, b, "bfloat16", out=brain)
-    ours("bfloat16 fma", None, bits.fma, a, b, c, "bfloat16", out=brain)
 
-    half_a, half_b, half_out = a.view(np.float16), b.view(np.float16), half.view(np.float16)
-    theirs("float32 -> float16", "numpy", lambda: np.copyto(half_out, x, casting="unsafe"))
-    theirs("half add", "numpy", lambda: np.add(half_a, half_b, out=half_out))
-    ml_dtypes = optional("ml_dtypes")
-    if ml_dtypes:
-        for name, dtype in (("bfloat16", ml_dtypes.bfloat16), ("float8_e4m3fn", ml_dtypes.float8_e4m3fn)):
-            theirs(f"float32 -> {name}", "ml_dtypes", lambda d=dtype: x.astype(d))
-    torch = optional("torch")
-    if torch:
-        torch.set_num_threads(1)
-        tensor, half_t, half_u = torch.from_numpy(x), torch.from_numpy(half_a), torch.from_numpy(half_b)
-        for name, dtype in (
-            ("float16", torch.float16),
-            ("bfloat16", torch.bfloat16),
-            ("float8_e4m3fn", torch.float8_e4m3fn),
-        ):
-            place = torch.empty(size, dtype=dtype)
-            theirs(f"float32 -> {name}", "torch", lambda p=place: p.copy_(tensor))
-        half_sum = torch.empty_like(half_t)
-        theirs("half add", "torch", lambda: torch.add(half_t, half_u, out=half_sum))
-    jax = optional("jax")
-    if jax:
-        array = jax.numpy.asarray(x)
-        for name in ("float16", "bfloat16", "float8_e4m3fn"):
-            cast = jax.jit(lambda v, n=name: v.astype(n))
-            theirs(f"float32 -> {name}", "jax", lambda f=cast: f(array).block_until_ready())
-    softfloatpy = optional("softfloatpy")
-    if softfloatpy:
-        pairs = [
-            (
-                softfloatpy.Float16.from_bytes(int(p).to_bytes(2, "big")),
-                softfloatpy.Float16.from_bytes(int(q).to_bytes(2, "big")),
-            )
-            for p, q in zip(a[:2000], b[:2000], strict=True)
-        ]
-        few = Case("half add", "softfloatpy (one at a time)", lambda: [softfloatpy.f16_add(p, q) for p, q in pairs])
-        few.elements = len(pairs)
-        found.append(few)
-    for case in found:
-        case.elements = case.elements or size
+def operation(function: Callable[..., Any], count: int, fmt: str, **options: Any) -> Work:
+    """An operation on normally distributed numbers."""
+    return elementwise_work(function, [codes(fmt, ELEMENTS, seed=seed) for seed in range(count)], fmt, **options)
+
+
+def module(name: str) -> Any:
+    """A library that may not be installed."""
+    found = optional(name)
+    if found is None:
+        raise Missing(f"{name} is not installed")
     return found
 
 
-def threads(log2_size: int, rounds: int) -> list[tuple[str, float]]:
-    """Speed of two threads over one."""
-    x, (a, b, _) = operands(1 << log2_size, "normal")
-    half, flags = np.empty(x.size, np.uint16), np.empty(x.size, np.uint8)
-    jobs = {
-        "float32 -> float16": lambda: bits.encode(x, "float16", out=(half, flags)),
-        "float32 -> float16, stochastic": lambda: bits.encode(
-            x, "float16", out=(half, flags), rounding="stochastic", seed=1
-        ),
-        "half add": lambda: bits.add(a, b, "float16", out=(half, flags)),
-        "half div": lambda: bits.div(a, b, "float16", out=(half, flags)),
-        "bfloat16 add": lambda: bits.add(a, b, "bfloat16", out=(half, flags)),
-    }
-    result = []
-    for name, job in jobs.items():
-        pair = [Case(name, str(count), job, elements=1) for count in (1, 2)]
-        for _ in range(rounds):
-            for count, case in enumerate(pair, 1):
-                softfloat.set_num_threads(count)
-                case.take()
-        result.append((name, pair[0].best / pair[1].best))
-    return result
+def numpy_cast() -> Work:
+    x, out = normal(ELEMENTS), np.empty(ELEMENTS, np.float16)
+    return Work(lambda: np.copyto(out, x, casting="unsafe"), ELEMENTS)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=20, help="log2 of the number of elements (default 20)")
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument(
-        "--operands",
-        choices=("normal", "bits"),
-        default="normal",
-        help="normally distributed numbers, or random bit patterns",
+def halves() -> tuple[np.ndarray, np.ndarray]:
+    return codes("float16", ELEMENTS).view(np.float16), codes("float16", ELEMENTS, seed=1).view(np.float16)
+
+
+def numpy_add() -> Work:
+    x, y = halves()
+    out = np.empty_like(x)
+    return Work(lambda: np.add(x, y, out=out), ELEMENTS)
+
+
+def ml_dtypes_cast(name: str) -> Work:
+    x, dtype = normal(ELEMENTS), getattr(module("ml_dtypes"), name)
+    return Work(lambda: x.astype(dtype), ELEMENTS)
+
+
+def torch_cast(name: str) -> Work:
+    torch = module("torch")
+    torch.set_num_threads(1)
+    x, out = torch.from_numpy(normal(ELEMENTS)), torch.empty(ELEMENTS, dtype=getattr(torch, name))
+    return Work(lambda: out.copy_(x), ELEMENTS)
+
+
+def torch_add() -> Work:
+    torch = module("torch")
+    torch.set_num_threads(1)
+    x, y = map(torch.from_numpy, halves())
+    out = torch.empty_like(x)
+    return Work(lambda: torch.add(x, y, out=out), ELEMENTS)
+
+
+def jax_cast(name: str) -> Work:
+    jax = module("jax")
+    x, cast = jax.numpy.asarray(normal(ELEMENTS)), jax.jit(lambda v: v.astype(name))
+    return Work(lambda: cast(x).block_until_ready(), ELEMENTS)
+
+
+def softfloatpy_add(count: int = 2000) -> Work:
+    """Berkeley SoftFloat, one at a time."""
+    library = module("softfloatpy")
+    x, y = (
+        [library.Float16.from_bytes(int(c).to_bytes(2, "big")) for c in codes("float16", ELEMENTS, seed=seed)[:count]]
+        for seed in range(2)
     )
-    parser.add_argument("--threads", action="store_true", help="also compare two threads with one, at 2^24 elements")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    arguments = parser.parse_args()
-    softfloat.set_num_threads(1)
-    title = f"2^{arguments.size} elements, operands: {arguments.operands}, one thread"
-    rows = report(cases(1 << arguments.size, arguments.operands), arguments.rounds, title)
-    scaling = threads(24, max(3, arguments.rounds // 4)) if arguments.threads else []
-    for name, ratio in scaling:
-        print(f"two threads over one, 2^24, {name}: {ratio:.2f}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": rows, "threads": dict(scaling)}, indent=1))
+    return Work(lambda: [library.f16_add(p, q) for p, q in zip(x, y, strict=True)], count)
 
+
+def ours(
+    name: str, prepare: Callable[..., Work], each: float | None = None, any_: float | None = None
+) -> tuple[Row, ...]:
+    return both_flags(name, prepare, "memcpy", each, any_)
+
+
+NAMES = ("float16", "bfloat16", "float8_e4m3fn")
+SCALING: dict[str, tuple[str, dict[str, Any]]] = {
+    "float32 → float16": ("float16", {}),
+    "float32 → float16, stochastic": ("float16", STOCHASTIC),
+}
+BENCHMARK = Benchmark(
+    "elementwise",
+    {
+        "Conversions of 2²⁰ normally distributed numbers": (
+            *ours("float32 → float16", partial(converted, "float16"), 0.3, 0.5),
+            *ours("float32 → bfloat16", partial(converted, "bfloat16"), 0.3, 0.5),
+            *ours("float32 → float8_e4m3fn", partial(converted, "float8_e4m3fn"), 0.15, 0.15),
+            *ours("float32 → float16, stochastic", partial(converted, "float16", **STOCHASTIC), 0.15, 0.15),
+            *ours("float32 → bfloat16, stochastic", partial(converted, "bfloat16", **STOCHASTIC), 0.15, 0.15),
+            *ours("float32 → float8_e4m3fn, stochastic", partial(converted, "float8_e4m3fn", **STOCHASTIC)),
+            *ours("float32 → float16, toward zero", partial(converted, "float16", **ZERO)),
+            Row("float32 → float16, NumPy", numpy_cast, "G/s", "memcpy"),
+            *(
+                Row(f"float32 → {name}, ml_dtypes", partial(ml_dtypes_cast, name), "G/s", "memcpy")
+                for name in NAMES[1:]
+            ),
+            *(Row(f"float32 → {name}, torch", partial(torch_cast, name), "G/s", "memcpy") for name in NAMES),
+            *(Row(f"float32 → {name}, jax", partial(jax_cast, name), "G/s", "memcpy") for name in NAMES),
+        ),
+        "Operations on 2²⁰ normally distributed numbers": (
+            *ours("half add", partial(operation, bits.add, 2, "float16"), 0.2, 0.2),
+            *ours("half mul", partial(operation, bits.mul, 2, "float16")),
+            *ours("half div", partial(operation, bits.div, 2, "float16"), 0.08, 0.08),
+            *ours("half fma", partial(operation, bits.fma, 3, "float16"), 0.08, 0.08),
+            *ours("half sqrt", partial(operation, bits.sqrt, 1, "float16")),
+            *ours("half add, toward zero", partial(operation, bits.add, 2, "float16", **ZERO)),
+            *ours("half add, stochastic", partial(operation, bits.add, 2, "float16", **STOCHASTIC)),
+            *ours("bfloat16 add", partial(operation, bits.add, 2, "bfloat16")),
+            *ours("bfloat16 fma", partial(operation, bits.fma, 3, "bfloat16")),
+            Row("half add, NumPy", numpy_add, "G/s", "memcpy"),
+            Row("half add, torch", torch_add, "G/s", "memcpy"),
+            Row("half add, softfloatpy", softfloatpy_add, "G/s", "memcpy"),
+        ),
+        "2²⁰ random bit patterns": (
+            *ours("any float32 → float16", partial(any_float32, "float16")),
+            *ours("any float32 → bfloat16", partial(any_float32, "bfloat16")),
+            *ours("any halves, add", partial(any_bits, bits.add, 2, "float16")),
+            *ours("any halves, div", partial(any_bits, bits.div, 2, "float16")),
+            *ours("any halves, fma", partial(any_bits, bits.fma, 3, "float16")),
+        ),
+        "Two threads, 2²⁴ elements": tuple(
+            Row(
+                f"{name}, two threads",
+                partial(converted, fmt, 1 << 24, 2, **options),
+                "G/s",
+                f"{name}, one thread",
+                None,
+                "--threads",
+            )
+            for name, (fmt, options) in SCALING.items()
+        ),
+    },
+    {"memcpy": memcpy}
+    | {f"{name}, one thread": partial(converted, fmt, 1 << 24, **options) for name, (fmt, options) in SCALING.items()},
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main(__doc__)

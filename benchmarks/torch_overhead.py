@@ -10,16 +10,13 @@ meant to stay below. `native` is the operator outside. The ratio is emulated ove
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from measuring import arguments_of, described, machine, timed, write_json
 
 import softfloat
 from softfloat import bits, float16
@@ -35,10 +32,7 @@ class Timing:
     best: float = float("inf")
 
     def take(self) -> None:
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            self.run()
-        self.best = min(self.best, (time.perf_counter() - start) / CALLS * 1e6)
+        self.best = min(self.best, timed(self.run, CALLS) * 1e6)
 
 
 @dataclass
@@ -104,10 +98,10 @@ def cases(environment: softfloat.Environment) -> list[Case]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    print(described(machine()))
     environment = softfloat.Environment()
     found = cases(environment)
     for _ in range(arguments.rounds):
@@ -132,7 +126,7 @@ def main() -> None:
             f"{LIMIT:>7.0f}{mark}{row['ratio']:>8.2f}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        write_json(arguments.json, rows=rows)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,14 @@ large as those of CIFAR-10, in seconds. The first round of each compiles and is 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from measuring import arguments_of, described, machine, write_json
 from torch.nn import functional
 
 from softfloat import Accumulator, Environment
@@ -77,10 +75,10 @@ def digits() -> list[tuple[Any, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    print(described(machine()))
     batches = digits()
     runs = {}
     for name in WAYS:
@@ -103,7 +101,7 @@ def main() -> None:
             f"{name:<32}{epochs[name]:>10.2f}{ratio:>8.2f}{shown:>7}{over}   {steps[name]:>16.3f}{RESNET_LIMIT:>7.0f}{late}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        write_json(arguments.json, rows=rows)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from softfloat.checks import check_choice, check_switch, is_integer
 from softfloat.frozen import settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
 from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
@@ -110,25 +111,61 @@ class StochasticRounding(Enum):
     REPLICA_IDENTICAL_ONLY = 2
 
 
+Check = Callable[[str, Any], Any]
+"""check(name, value) is the value as settings hold it."""
+
+
+def _member(kind: type[E], aliases: Mapping[str, E] = MappingProxyType({})) -> Check:
+    return lambda name, value: value if isinstance(value, kind) else as_member(kind, value, name, aliases)
+
+
+def _switch(name: str, value: Any) -> bool:
+    if value is not True and value is not False:
+        check_switch(name, bool(value) if isinstance(value, np.bool_) else value)
+    return bool(value)
+
+
+def _one_of(accepted: tuple[str, ...]) -> Check:
+    def check(name: str, value: Any) -> str:
+        check_choice(name, value, accepted)
+        return str(value)
+
+    return check
+
+
+def _integer(low: int, high: int, optional: bool = False) -> Check:
+    def check(name: str, value: Any) -> int | None:
+        if value is None and optional:
+            return None
+        if not is_integer(value):
+            raise TypeError(f"{name} must be an integer from {low} to {high}, got {value!r}")
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be {low} to {high}, got {value}")
+        return int(value)
+
+    return check
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
 
-    Compiled programs and constants are kept under it. `overrides` are those for results in formats of these names.
+    Compiled programs and constants are kept under it. `overrides` are those for results in formats of these names. Each
+    field's default is `Environment`'s too; its check turns what `Environment` accepts into the field.
     """
 
-    rounding: Rounding = Rounding.NEAREST_EVEN
-    overflow: Overflow = Overflow.INFINITY
-    tininess: Tininess = Tininess.AFTER
-    infinite_input: InfiniteInput = InfiniteInput.DEFAULT
-    daz: bool = False
-    ftz: bool = False
-    nan: str = "canonical"
-    sr_bits: int | None = None
-    generator: str = "philox4x32"
-    seed: int | None = None
-    replica: int = 0
-    replica_identical: bool = False
+    rounding: Rounding = field(default=Rounding.NEAREST_EVEN, metadata={"check": _member(Rounding, ROUNDING_ALIASES)})
+    overflow: Overflow = field(default=Overflow.INFINITY, metadata={"check": _member(Overflow)})
+    tininess: Tininess = field(default=Tininess.AFTER, metadata={"check": _member(Tininess)})
+    infinite_input: InfiniteInput = field(default=InfiniteInput.DEFAULT, metadata={"check": _member(InfiniteInput)})
+    daz: bool = field(default=False, metadata={"check": _switch})
+    ftz: bool = field(default=False, metadata={"check": _switch})
+    nan: str = field(default="canonical", metadata={"check": _one_of(tuple(NAN_POLICIES))})
+    sr_bits: int | None = field(default=None, metadata={"check": _integer(1, MAXIMUM_RANDOM_BITS, optional=True)})
+    generator: str = field(default="philox4x32", metadata={"check": _one_of(GENERATORS)})
+    seed: int | None = field(default=None, metadata={"check": _integer(0, 2**64 - 1, optional=True)})
+    replica: int = field(default=0, metadata={"check": _integer(0, 2**64 - 1)})
+    replica_identical: bool = field(default=False, metadata={"check": _switch})
     overrides: Mapping[str, Settings] = field(default_factory=dict)
     _hash: int = field(default=0, init=False, compare=False, repr=False)
 
@@ -208,18 +245,18 @@ class Environment:
         Naming the parameter and the accepted values.
     """
 
-    rounding: Rounding | str = Rounding.NEAREST_EVEN
-    overflow: Overflow | str = Overflow.INFINITY
-    tininess: Tininess | str = Tininess.AFTER
-    infinite_input: InfiniteInput | str = InfiniteInput.DEFAULT
-    daz: bool = False
-    ftz: bool = False
-    nan: str = "canonical"
-    sr_bits: int | None = None
-    generator: str = "philox4x32"
-    seed: int | None = None
-    replica: int = 0
-    replica_identical: bool = False
+    rounding: Rounding | str = Settings.rounding
+    overflow: Overflow | str = Settings.overflow
+    tininess: Tininess | str = Settings.tininess
+    infinite_input: InfiniteInput | str = Settings.infinite_input
+    daz: bool = Settings.daz
+    ftz: bool = Settings.ftz
+    nan: str = Settings.nan
+    sr_bits: int | None = Settings.sr_bits
+    generator: str = Settings.generator
+    seed: int | None = Settings.seed
+    replica: int = Settings.replica
+    replica_identical: bool = Settings.replica_identical
     traps: Flags | str | tuple[str, ...] = NO_FLAGS
     accumulator: Any = None
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
@@ -356,7 +393,11 @@ class Environment:
 
 NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
-OWN_SETTINGS = tuple(f.name for f in fields(Settings) if f.init and f.name != "overrides")
+OWN_ROWS: dict[str, tuple[Any, Check]] = {
+    f.name: (f.default, f.metadata["check"]) for f in fields(Settings) if "check" in f.metadata
+}
+"""Default and check of every setting that is not of other formats."""
+OWN_SETTINGS = tuple(OWN_ROWS)
 OWN_VALUES = attrgetter(*OWN_SETTINGS)
 
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
@@ -364,44 +405,14 @@ _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_ent
 
 
 @lru_cache(maxsize=512, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
-def _checked(
-    overrides: tuple[tuple[str, Settings], ...],
-    rounding: Any,
-    overflow: Any,
-    tininess: Any,
-    infinite_input: Any,
-    daz: Any,
-    ftz: Any,
-    nan: Any,
-    sr_bits: Any,
-    generator: Any,
-    seed: Any,
-    replica: Any,
-    replica_identical: Any,
-) -> Settings:
-    """The settings that arguments of `Environment` are, names turned into members."""
-    for name, value in (("daz", daz), ("ftz", ftz), ("replica_identical", replica_identical)):
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} must be True or False, got {value!r}")
-    if not isinstance(nan, str) or nan not in NAN_POLICIES:
-        raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {nan!r}")
-    if generator not in GENERATORS:
-        raise ValueError(f"generator must be one of {', '.join(map(repr, GENERATORS))}, got {generator!r}")
-    return Settings(
-        rounding=as_rounding(rounding),
-        overflow=as_member(Overflow, overflow, "overflow"),
-        tininess=as_member(Tininess, tininess, "tininess"),
-        infinite_input=as_member(InfiniteInput, infinite_input, "infinite_input"),
-        daz=bool(daz),
-        ftz=bool(ftz),
-        nan=nan,
-        sr_bits=_integer("sr_bits", sr_bits, 1, MAXIMUM_RANDOM_BITS) if sr_bits is not None else None,
-        generator=generator,
-        seed=_integer("seed", seed, 0, 2**64 - 1) if seed is not None else None,
-        replica=_integer("replica", replica, 0, 2**64 - 1),
-        replica_identical=bool(replica_identical),
-        overrides=dict(overrides),
-    )
+def _checked(overrides: tuple[tuple[str, Settings], ...], *values: Any) -> Settings:
+    """The settings that arguments of `Environment` are, in the order of `OWN_SETTINGS`, names turned into members."""
+    own = {
+        name: check(name, value)
+        for (name, (default, check)), value in zip(OWN_ROWS.items(), values, strict=True)
+        if value is not default
+    }
+    return Settings(overrides=dict(overrides), **own)
 
 
 def evaluate_as(
@@ -449,14 +460,6 @@ def _check_own_name(name: str) -> None:
 
     if ALIASES.get(name, name) != name:
         raise ValueError(f"overrides has {name!r}, another name of {ALIASES[name]}; accepted: Format.name")
-
-
-def _integer(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer from {low} to {high}, got {value!r}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be {low} to {high}, got {value}")
-    return int(value)
 
 
 def current_environment() -> Environment:

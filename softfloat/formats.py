@@ -287,15 +287,15 @@ class Format:
     def spec(self) -> FormatSpec:
         """What compiled code knows of the format."""
         return spec.format_spec(
-            self.exponent_bits,
-            self.mantissa_bits,
-            self.bias,
-            bool(self.infinities),
-            NanEncoding[self.nan.upper()],
-            self.subnormals,
-            self.signed,
-            bool(self.signed_zero),
-            self.zero,
+            exponent_bits=self.exponent_bits,
+            mantissa_bits=self.mantissa_bits,
+            bias=self.bias,
+            infinities=bool(self.infinities),
+            nan_encoding=NanEncoding[self.nan.upper()],
+            subnormals=self.subnormals,
+            signed=self.signed,
+            signed_zero=bool(self.signed_zero),
+            zero=self.zero,
         )
 
     # -- layout
@@ -474,6 +474,18 @@ class Format:
     def resolution(self) -> float:
         """10^-precision."""
         return 10.0**-self.precision
+
+    def contains(self, other: Format) -> bool:
+        """Whether every finite number of the other format is one of this; zeros are one number, whatever their sign.
+
+        >>> bfloat16.contains(float8_e5m2), bfloat16.contains(float16)
+        (True, False)
+        """
+        quantum = other.emin - other.mantissa_bits  # exponent of its last bit, where that is least
+        least = quantum if other.subnormals else other.emin
+        reaches = self.emin - self.mantissa_bits <= quantum if self.subnormals else self.emin <= least
+        signs_and_zero = self.signed >= other.signed and self.zero >= other.zero
+        return reaches and signs_and_zero and self.p >= other.p and self.max >= other.max
 
     # -- other names
     # ------------------------------------------------------------------------------------------------------------

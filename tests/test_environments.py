@@ -29,6 +29,7 @@ from softfloat import (
     current_environment,
     environment,
 )
+from softfloat.environments import OWN_SETTINGS, SETTINGS, Settings
 
 HALF, SINGLE, BFLOAT = softfloat.float16, softfloat.float32, softfloat.bfloat16
 ONE, LARGEST, INFINITY, NAN = HALF.one_code, HALF.max_code, HALF.inf_code, HALF.nan_code
@@ -135,7 +136,7 @@ def test_settings_are_a_value() -> None:
     ipu = Environment.ipu()
     assert ipu.settings.for_format("float32") == ipu.for_format("float32").settings
     assert ipu.settings.replace(rounding=Rounding.TO_ODD) == ipu.replace(rounding="to_odd").settings
-    for name in softfloat.environments.OWN_SETTINGS:
+    for name in OWN_SETTINGS:
         assert getattr(ipu, name) is getattr(ipu.settings, name)
     codes = np.arange(0, 2**16, 7, dtype=np.uint16)
     for mine, expected in zip(
@@ -552,3 +553,12 @@ def test_evaluate_takes_what_the_function_takes() -> None:
 def test_status_refuses_what_is_no_flag() -> None:
     with pytest.raises(ValueError, match="flags=64"):
         Environment().status.raise_flags(64)
+
+
+def test_settings_and_environments_have_the_same_names_and_defaults() -> None:
+    settings, env = Settings(), Environment()
+    own = {field.name for field in dataclasses.fields(Settings) if field.init}
+    assert own == set(SETTINGS) - {"traps", "accumulator"}
+    assert own == {*OWN_SETTINGS, "overrides"}
+    assert all(getattr(env, name) == getattr(settings, name) for name in own)
+    assert env.settings == settings

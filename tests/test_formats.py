@@ -419,3 +419,25 @@ def test_the_code_of_one_where_it_is_subnormal() -> None:
     bare = Format("u", exponent_bits=4, mantissa_bits=3, bias=0, subnormals=False)
     with pytest.raises(AttributeError, match="u has no 1"):
         bare.one_code  # noqa: B018 -- the property raises
+
+
+def numbers_of(fmt: Format) -> set[float]:
+    values = np.asarray(bits.decode(np.arange(2**fmt.bits).astype(fmt.dtype), fmt))
+    return set(values[np.isfinite(values)].tolist())
+
+
+SMALL = [fmt for fmt in ROSTER.values() if fmt.bits <= 16]
+SMALL += [
+    Format("made", exponent_bits=e, mantissa_bits=m, bias=bias, subnormals=subnormals, signed=signed, nan=nan)
+    for e, m, bias in ((4, 3, 7), (4, 3, 8), (5, 2, 14), (3, 4, 2))
+    for subnormals in (True, False)
+    for signed in (True, False)
+    for nan in ("ieee", "fn")
+]
+
+
+def test_a_format_contains_another_if_it_has_all_its_numbers() -> None:
+    numbers = [numbers_of(fmt) for fmt in SMALL]
+    for fmt, own in zip(SMALL, numbers, strict=True):
+        for other, others in zip(SMALL, numbers, strict=True):
+            assert fmt.contains(other) == (others <= own), (fmt, other)

@@ -438,11 +438,15 @@ def nan_to_num(x: SoftArray, copy: bool = True, nan: Any = 0.0, posinf: Any = No
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
+NAN_RANK = np.int64(1) << 40
+"""Beyond every number's."""
+
+
 def ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     """Integers that are ordered as the numbers are: -0 before +0, NaNs last."""
     magnitude = engine.magnitudes(codes, fmt).astype(np.int64)
     order = np.where(codes == engine.magnitudes(codes, fmt), magnitude, -1 - magnitude)
-    return np.where(engine.is_nan(codes, fmt), np.int64(1) << 40, order)
+    return np.where(engine.is_nan(codes, fmt), NAN_RANK, order)
 
 
 def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
@@ -450,29 +454,40 @@ def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
     return np.asarray(evaluated(name, bits.maximum, found, found, x.format))
 
 
-def extreme(
-    x: SoftArray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, largest: bool, number: bool = False
-) -> Any:
+def _extreme(name: str, largest: bool, number: bool) -> Handler:
     """The greatest or the least element along axes; NaN if there is one, unless `number`."""
-    name = {(True, False): "max", (False, False): "min", (True, True): "nanmax", (False, True): "nanmin"}[
-        largest, number
-    ]
-    if where is not True:
-        some = nanmax if number and largest else nanmin if number else max_ if largest else min_
-        return placed(by_lanes(some, name, x, axis, where, keepdims, initial=initial), out, name)
-    codes, kept = laid_out(x.codes, axis)
-    codes = begun(codes, initial, x.format, name)
-    if not codes.shape[-1]:
-        raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
-    keys = ranks(codes, x.format)
-    nan = keys == np.int64(1) << 40
-    if not largest:
-        keys = -keys
-    keys = np.where(nan, np.iinfo(np.int64).min if number else np.iinfo(np.int64).max, keys)
-    chosen = np.take_along_axis(codes, np.argmax(keys, axis=-1, keepdims=True), axis=-1)[..., 0]
-    with keeping(codes, kept, keepdims):
-        found = _signals(x, chosen, name)
-    return placed(restored(found, kept, keepdims, x.format), out, name)
+
+    def extreme(
+        a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
+    ) -> Any:
+        if where is not True:
+            return placed(by_lanes(extreme, name, a, axis, where, keepdims, initial=initial), out, name)
+        codes, kept = laid_out(a.codes, axis)
+        codes = begun(codes, initial, a.format, name)
+        if not codes.shape[-1]:
+            raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
+        keys = ranks(codes, a.format)
+        nan = keys == NAN_RANK
+        if not largest:
+            keys = -keys
+        keys = np.where(nan, np.iinfo(np.int64).min if number else np.iinfo(np.int64).max, keys)
+        chosen = np.take_along_axis(codes, np.argmax(keys, axis=-1, keepdims=True), axis=-1)[..., 0]
+        with keeping(codes, kept, keepdims):
+            found = _signals(a, chosen, name)
+        return placed(restored(found, kept, keepdims, a.format), out, name)
+
+    extreme.__name__ = name
+    return extreme
+
+
+max_, min_ = _extreme("max", True, False), _extreme("min", False, False)
+for _handler, _of in (
+    (max_, (np.max, np.amax)),
+    (min_, (np.min, np.amin)),
+    (_extreme("nanmax", True, True), (np.nanmax,)),
+    (_extreme("nanmin", False, True), (np.nanmin,)),
+):
+    implements(*_of)(_handler)
 
 
 def laid_out(codes: Codes, axis: Any) -> tuple[Codes, tuple[int, ...]]:
@@ -516,38 +531,6 @@ def restored(codes: Any, kept: tuple[int, ...], keepdims: Any, fmt: Format, more
     codes = np.asarray(codes)
     keep = keepdims is not ABSENT and bool(keepdims)
     return wrapped(codes.reshape(codes.shape[:more] + kept) if keep else codes, fmt)
-
-
-@implements(np.max, np.amax)
-def max_(
-    a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
-) -> Any:
-    """The greatest element."""
-    return extreme(a, axis, out, keepdims, initial, where, True)
-
-
-@implements(np.min, np.amin)
-def min_(
-    a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
-) -> Any:
-    """The least element."""
-    return extreme(a, axis, out, keepdims, initial, where, False)
-
-
-@implements(np.nanmax)
-def nanmax(
-    a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
-) -> Any:
-    """The greatest element that is no NaN."""
-    return extreme(a, axis, out, keepdims, initial, where, True, number=True)
-
-
-@implements(np.nanmin)
-def nanmin(
-    a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
-) -> Any:
-    """The least element that is no NaN."""
-    return extreme(a, axis, out, keepdims, initial, where, False, number=True)
 
 
 @implements(np.ptp)

@@ -113,25 +113,37 @@ def quotient(x: Codes, count: int, fmt: Format, name: str) -> Codes:
     return np.where(finite, codes, x).astype(fmt.dtype)
 
 
-@implements(np.sum)
-def sum_(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """Sums along axes, in C order, by the environment's accumulator."""
-    check_dtype("sum", dtype, a.format)
-    if where is not True:
-        return placed(by_lanes(sum_, "sum", a, axis, where, keepdims, initial=initial), out, "sum")
-    codes, kept = laid_out(a.codes, axis)
-    codes = begun(codes, initial, a.format, "sum")
-    with keeping(codes, kept, keepdims):
-        found = total(codes, a.format, "sum")
-    return placed(restored(found, kept, keepdims, a.format), out, "sum")
+def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, documentation: str) -> Handler:
+    """A function that makes one element of all along some axes; `start` stands before them unless the caller names another."""
+
+    def reduced(
+        a: SoftArray,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = ABSENT,
+        where: Any = True,
+    ) -> Any:
+        check_dtype(name, dtype, a.format)
+        if where is not True:
+            return placed(by_lanes(reduced, name, a, axis, where, keepdims, initial=initial), out, name)
+        codes, kept = laid_out(a.codes, axis)
+        codes = begun(codes, start if initial is ABSENT or initial is None else initial, a.format, name)
+        with keeping(codes, kept, keepdims):
+            found = fold(codes, a.format)
+        return placed(restored(found, kept, keepdims, a.format), out, name)
+
+    reduced.__name__, reduced.__doc__ = name, documentation
+    return reduced
+
+
+def _summed(codes: Codes, fmt: Format) -> Codes:
+    return total(codes, fmt, "sum")
+
+
+sum_ = _reduction("sum", _summed, ABSENT, "Sums along axes, in C order, by the environment's accumulator.")
+implements(np.sum)(sum_)
 
 
 def running(a: SoftArray, axis: Any, dtype: Any, out: Any, name: str) -> Any:
@@ -181,25 +193,12 @@ def _times(name: str, fmt: Format) -> Callable[[Codes, Codes], Codes]:
     return lambda x, y: evaluated(name, bits.mul, x, y, fmt)
 
 
-@implements(np.prod)
-def prod(
-    a: SoftArray,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = ABSENT,
-    where: Any = True,
-) -> Any:
-    """Products along axes, in C order, each step rounded."""
-    check_dtype("prod", dtype, a.format)
-    if where is not True:
-        return placed(by_lanes(prod, "prod", a, axis, where, keepdims, initial=initial), out, "prod")
-    codes, kept = laid_out(a.codes, axis)
-    codes = begun(codes, 1 if initial is ABSENT or initial is None else initial, a.format, "prod")
-    with keeping(codes, kept, keepdims):
-        found = folded(codes, _times("prod", a.format), False)
-    return placed(restored(found, kept, keepdims, a.format), out, "prod")
+def _multiplied(codes: Codes, fmt: Format) -> Codes:
+    return folded(codes, _times("prod", fmt), False)
+
+
+prod = _reduction("prod", _multiplied, 1, "Products along axes, in C order, each step rounded.")
+implements(np.prod)(prod)
 
 
 @implements(np.cumprod)

@@ -57,6 +57,33 @@ Two = tuple[int, int]
 
 
 class Geometry(NamedTuple):
+    """What a call says of a convolution's windows, channels and axes; `conv2d` says what is accepted."""
+
+    stride: Any
+    padding: Any
+    dilation: Any
+    groups: Any
+    layout: Any
+
+    def axes(self, dimensions: int) -> Layout:
+        """The layout's axes, as many of them spatial as asked for."""
+        accepted = [x for x in LAYOUTS if len(x) == dimensions + 2]
+        if self.layout not in accepted:
+            raise ValueError(f"layout must be {' or '.join(map(repr, accepted))}, got {self.layout!r}")
+        return LAYOUTS[self.layout]
+
+    def over(self, inputs: tuple[int, ...], weights: tuple[int, ...], name: str = "weights") -> Convolution:
+        """The convolution of arrays of these shapes, checked; `name` is what messages call the weights.
+
+        It is kept for the next call where all arguments are integers and names: 1, True and 1.0 would be one key.
+        """
+        kept = Geometry(*[tuple(x) if isinstance(x, list) else x for x in self])
+        if all(map(_is_plain, kept)):
+            return _kept(inputs, weights, kept, name)
+        return _convolution(inputs, weights, self, name)
+
+
+class Windows(NamedTuple):
     """Where windows lie, for rows and columns: sizes, steps, zeros around the inputs, and the number of windows.
 
     Inputs are `spacing` apart, zeros between them. Negative numbers of zeros cut inputs off.
@@ -69,23 +96,23 @@ class Geometry(NamedTuple):
     dilation: Two
     before: Two
     after: Two
-    windows: Two
+    counts: Two
 
-    def transposed(self) -> Geometry:
-        """The geometry of the input gradient: a window for each input, over output gradients as far apart as windows were."""
+    def transposed(self) -> Windows:
+        """Those of the input gradient: a window for each input, over output gradients as far apart as windows were."""
         reach = [(kernel - 1) * dilation for kernel, dilation in zip(self.kernel, self.dilation, strict=True)]
         before = reach[0] - self.before[0], reach[1] - self.before[1]
-        spread = [_spread(count, stride) for count, stride in zip(self.windows, self.stride, strict=True)]
+        spread = [_spread(count, stride) for count, stride in zip(self.counts, self.stride, strict=True)]
         after = [self.inputs[i] + reach[i] - before[i] - spread[i] for i in range(2)]
-        return Geometry(
-            inputs=self.windows,
+        return Windows(
+            inputs=self.counts,
             spacing=self.stride,
             kernel=self.kernel,
             stride=(1, 1),
             dilation=self.dilation,
             before=before,
             after=(after[0], after[1]),
-            windows=self.inputs,
+            counts=self.inputs,
         )
 
 
@@ -95,13 +122,6 @@ def _spread(count: int, step: int) -> int:
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
-
-
-def _layout(name: Any, dimensions: int) -> Layout:
-    accepted = [x for x in LAYOUTS if len(x) == dimensions + 2]
-    if name not in accepted:
-        raise ValueError(f"layout must be {' or '.join(map(repr, accepted))}, got {name!r}")
-    return LAYOUTS[name]
 
 
 def _steps(name: str, value: Any, axes: str) -> Two:
@@ -138,13 +158,13 @@ def _padding(padding: Any, axes: str, inputs: Two, dilated: Two, stride: Two) ->
     return [(0, 0), *pairs][-2:]
 
 
-def _geometry(inputs: Two, kernel: Two, name: str, stride: Any, padding: Any, dilation: Any, axes: str) -> Geometry:
+def _placed(inputs: Two, kernel: Two, name: str, geometry: Geometry, axes: str) -> Windows:
     """The windows of a convolution, from its arguments."""
-    steps, dilations = _steps("stride", stride, axes), _steps("dilation", dilation, axes)
+    steps, dilations = _steps("stride", geometry.stride, axes), _steps("dilation", geometry.dilation, axes)
     if min(kernel) < 1:
         raise ValueError(f"{name} must have a kernel of at least 1 in each of {', '.join(axes)}, got {kernel}")
     dilated = _spread(kernel[0], dilations[0]), _spread(kernel[1], dilations[1])
-    zeros = _padding(padding, axes, inputs, dilated, steps)
+    zeros = _padding(geometry.padding, axes, inputs, dilated, steps)
     counts = []
     for axis, size, pair, window, step in zip("HW", inputs, zeros, dilated, steps, strict=True):
         count = (size + sum(pair) - window) // step + 1
@@ -156,7 +176,7 @@ def _geometry(inputs: Two, kernel: Two, name: str, stride: Any, padding: Any, di
         counts.append(count)
     (top, bottom), (left, right) = zeros
     around = (top, left), (bottom, right)
-    return Geometry(inputs, (1, 1), kernel, steps, dilations, *around, (counts[0], counts[1]))
+    return Windows(inputs, (1, 1), kernel, steps, dilations, *around, (counts[0], counts[1]))
 
 
 def _shaped(name: str, shape: Any, axes: str) -> tuple[int, ...]:
@@ -200,29 +220,24 @@ def _sizes(shape: Sequence[int], axes: str) -> dict[str, int]:
     return {"H": 1, **dict(zip(axes, shape, strict=True))}
 
 
-class Convolution:
-    """The shapes and the geometry of a convolution or one of its gradients, checked; `name` is what messages call the weights."""
+class Convolution(NamedTuple):
+    """A convolution, or what one of its gradients is of, checked.
 
-    def __init__(
-        self,
-        inputs: tuple[int, ...],
-        weights: tuple[int, ...],
-        layout: Layout,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        groups: Any,
-        name: str = "weights",
-    ) -> None:
-        data, kernel = _sizes(inputs, layout.data), _sizes(weights, layout.weights)
-        self.groups = _check_groups(groups, data["C"], kernel, name)
-        self.inputs = kernel["I"]
-        self.outputs = kernel["O"] // self.groups
-        self.geometry = _geometry(
-            (data["H"], data["W"]), (kernel["H"], kernel["W"]), name, stride, padding, dilation, layout.spatial
-        )
-        sizes = {"N": data["N"], "C": kernel["O"], **dict(zip("HW", self.geometry.windows, strict=True))}
-        self.shape = tuple(sizes[x] for x in layout.data)
+    Attributes
+    ----------
+    windows : Windows
+        Where they lie.
+    groups, inputs, outputs : int
+        Groups of channels; input and output channels of each.
+    shape : tuple of int
+        Of the outputs, in the layout.
+    """
+
+    windows: Windows
+    groups: int
+    inputs: int
+    outputs: int
+    shape: tuple[int, ...]
 
     def check_gradient(self, gradient: Codes) -> None:
         """Refuse any shape but that of the outputs."""
@@ -230,21 +245,21 @@ class Convolution:
             raise ValueError(f"gradient must have the outputs' shape {self.shape}, got {gradient.shape}")
 
 
-def _checked(inputs: tuple[int, ...], weights: tuple[int, ...], layout: Layout, *others: Any) -> Convolution:
-    """A `Convolution`, kept for the next call where all arguments are integers and names: 1, True and 1.0 would be one key."""
-    settings = tuple(tuple(x) if isinstance(x, list) else x for x in others)
-    if all(map(_is_plain, settings)):
-        return _kept(inputs, weights, layout, *settings)
-    return Convolution(inputs, weights, layout, *others)
+def _convolution(inputs: tuple[int, ...], weights: tuple[int, ...], geometry: Geometry, name: str) -> Convolution:
+    layout = LAYOUTS[geometry.layout]
+    data, kernel = _sizes(inputs, layout.data), _sizes(weights, layout.weights)
+    groups = _check_groups(geometry.groups, data["C"], kernel, name)
+    windows = _placed((data["H"], data["W"]), (kernel["H"], kernel["W"]), name, geometry, layout.spatial)
+    sizes = {"N": data["N"], "C": kernel["O"], **dict(zip("HW", windows.counts, strict=True))}
+    shape = tuple(sizes[x] for x in layout.data)
+    return Convolution(windows, groups, kernel["I"], kernel["O"] // groups, shape)
+
+
+_kept = lru_cache(maxsize=1024)(_convolution)
 
 
 def _is_plain(x: Any) -> bool:
     return type(x) in (int, str) or (type(x) is tuple and all(map(_is_plain, x)))
-
-
-@lru_cache(maxsize=1024)
-def _kept(inputs: tuple[int, ...], weights: tuple[int, ...], layout: Layout, *settings: Any) -> Convolution:
-    return Convolution(inputs, weights, layout, *settings)
 
 
 def _addend(contraction: Contraction, c: Any, shape: tuple[int, ...], layout: Layout) -> Codes | None:
@@ -282,11 +297,11 @@ class Operand(NamedTuple):
             )
 
 
-def _surrounded(data: Operand, geometry: Geometry, groups: int, chunk: int) -> Codes:
+def _surrounded(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
     """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels."""
     images, *shape, channels = data.codes.shape
     sizes, targets, sources = [], [], []
-    for size, step, before, after in zip(shape, geometry.spacing, geometry.before, geometry.after, strict=True):
+    for size, step, before, after in zip(shape, windows.spacing, windows.before, windows.after, strict=True):
         whole = _spread(size, step) + before + after
         first = max(0, -(before // step))
         start = before + first * step
@@ -303,21 +318,21 @@ def _surrounded(data: Operand, geometry: Geometry, groups: int, chunk: int) -> C
     return result
 
 
-def _windows(surrounded: Codes, geometry: Geometry, chunk: int) -> Codes:
+def _gathered(surrounded: Codes, windows: Windows, chunk: int) -> Codes:
     """(groups, N, rows, columns, chunks, kernel rows, kernel columns, channels of a chunk): a view."""
     images, _, _, groups, channels = surrounded.shape
     image, row, column, group, channel = surrounded.strides
-    (down, right), (below, beside) = geometry.stride, geometry.dilation
+    (down, right), (below, beside) = windows.stride, windows.dilation
     return as_strided(
         surrounded,
-        (groups, images, *geometry.windows, channels // chunk, *geometry.kernel, chunk),
+        (groups, images, *windows.counts, channels // chunk, *windows.kernel, chunk),
         (group, image, row * down, column * right, channel * chunk, row * below, column * beside, channel),
         writeable=False,
     )
 
 
 def _matrices(weights: Operand, groups: int, chunk: int) -> Codes:
-    """(H, W, I, O) as (groups, k, O of a group), in the order of `_windows`, zeros up to whole chunks."""
+    """(H, W, I, O) as (groups, k, O of a group), in the order of `_gathered`, zeros up to whole chunks."""
     height, width, inputs, outputs = weights.codes.shape
     chunks = -(-inputs // chunk)
     if chunks * chunk > inputs:
@@ -407,7 +422,7 @@ def _convolve(
     contraction: Contraction,
     data: Operand,
     weights: Operand,
-    geometry: Geometry,
+    windows: Windows,
     groups: int,
     c: Codes | None,
     shape: tuple[int, ...],
@@ -415,10 +430,10 @@ def _convolve(
 ) -> Any:
     """The convolution of (N, H, W, C) and (H, W, I, O). The output's `shape`, and c, are in the layout."""
     chunk = contraction.accumulator.channel_group or max(weights.codes.shape[2], 1)
-    windows = _windows(_surrounded(data, geometry, groups, chunk), geometry, chunk)
+    gathered = _gathered(_surrounded(data, windows, groups, chunk), windows, chunk)
     matrices = _matrices(weights, groups, chunk)
     addend = None if c is None else _ordered(c, layout.data, "NHWC")
-    return _contract(contraction, _grids(windows, matrices, addend), shape, layout.data, "NHWC", [data, weights])
+    return _contract(contraction, _grids(gathered, matrices, addend), shape, layout.data, "NHWC", [data, weights])
 
 
 def _grids(windows: Codes, matrices: Codes, addend: Codes | None) -> list[Grid]:
@@ -441,23 +456,22 @@ def _forward(
     fmt: Any,
     accumulator: Accumulator,
     c: Any,
-    geometry: tuple[Any, Any, Any, Any],
-    layout: Any,
+    geometry: Geometry,
     out_format: Format | str | None,
     count: bool,
     options: Options,
 ) -> Any:
-    axes = _layout(layout, dimensions)
+    axes = geometry.axes(dimensions)
     contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
     first, second = contraction.formats
     x = _array(inputs, first, "inputs", axes.data)
     w = _array(weights, second, "weights", axes.weights)
-    checked = _checked(x.shape, w.shape, axes, *geometry)
+    checked = geometry.over(x.shape, w.shape)
     return _convolve(
         contraction,
         Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"),
         Operand(_ordered(w, axes.weights, "HWIO"), second, "weights"),
-        checked.geometry,
+        checked.windows,
         checked.groups,
         _addend(contraction, c, checked.shape, axes),
         checked.shape,
@@ -489,8 +503,8 @@ def conv1d(
     >>> [hex(x) for x in codes.ravel()]  # 1*1 + 2*2, 2*1 + 1*2
     ['0x4500', '0x4400']
     """
-    geometry = stride, padding, dilation, groups
-    return _forward(1, inputs, weights, fmt, accumulator, c, geometry, layout, out_format, count, options)
+    geometry = Geometry(stride, padding, dilation, groups, layout)
+    return _forward(1, inputs, weights, fmt, accumulator, c, geometry, out_format, count, options)
 
 
 def conv2d(
@@ -568,8 +582,8 @@ def conv2d(
     >>> [[hex(x) for x in row] for row in codes[0, :, :, 0]]  # 4, 6 and 9
     [['0x4400', '0x4600', '0x4400'], ['0x4600', '0x4880', '0x4600'], ['0x4400', '0x4600', '0x4400']]
     """
-    geometry = stride, padding, dilation, groups
-    return _forward(2, inputs, weights, fmt, accumulator, c, geometry, layout, out_format, count, options)
+    geometry = Geometry(stride, padding, dilation, groups, layout)
+    return _forward(2, inputs, weights, fmt, accumulator, c, geometry, out_format, count, options)
 
 
 def conv2d_input_gradient(
@@ -610,13 +624,14 @@ def conv2d_input_gradient(
     fastest, or in groups of channels as in `conv2d`. Where `stride` left an input out, and beyond the edges, the
     gradient is +0; all these products enter the accumulator.
     """
-    axes = _layout(layout, 2)
+    geometry = Geometry(stride, padding, dilation, groups, layout)
+    axes = geometry.axes(2)
     contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
     first, second = contraction.formats
     g = _array(gradient, first, "gradient", axes.data)
     w = _array(weights, second, "weights", axes.weights)
     shape = _shaped("input_shape", input_shape, axes.data)
-    checked = _checked(shape, w.shape, axes, stride, padding, dilation, groups)
+    checked = geometry.over(shape, w.shape)
     checked.check_gradient(g)
     flipped = _ordered(w, axes.weights, "HWIO")[::-1, ::-1]
     split = flipped.reshape(*flipped.shape[:3], checked.groups, checked.outputs).transpose(0, 1, 4, 3, 2)
@@ -625,7 +640,7 @@ def conv2d_input_gradient(
         contraction,
         Operand(_ordered(g, axes.data, "NHWC"), first, "gradient"),
         Operand(turned, second, "weights"),
-        checked.geometry.transposed(),
+        checked.windows.transposed(),
         checked.groups,
         _addend(contraction, c, shape, axes),
         shape,
@@ -672,20 +687,21 @@ def conv2d_weight_gradient(
     k is image, output row, output column, columns fastest. Products with padding enter the accumulator. There are no
     groups of channels to fill up: k has no channels.
     """
-    axes = _layout(layout, 2)
+    geometry = Geometry(stride, padding, dilation, groups, layout)
+    axes = geometry.axes(2)
     contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
     first, second = contraction.formats
     x = _array(inputs, first, "inputs", axes.data)
     g = _array(gradient, second, "gradient", axes.data)
     shape = _shaped("weight_shape", weight_shape, axes.weights)
-    checked = _checked(x.shape, shape, axes, stride, padding, dilation, groups, "weight_shape")
+    checked = geometry.over(x.shape, shape, "weight_shape")
     checked.check_gradient(g)
     start = contraction.check_addend(c, shape)
     data, other = Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"), Operand(g, second, "gradient")
     chunk, outputs = max(checked.inputs, 1), checked.outputs
-    windows = _windows(_surrounded(data, checked.geometry, checked.groups, chunk), checked.geometry, chunk)
-    turned = windows.transpose(0, 5, 6, 7, 1, 2, 3, 4)  # groups; H and W of the kernel, I; N, H, W; 1
-    matrix = _ordered(g, axes.data, "NHWC").reshape(math.prod(windows.shape[1:4]), checked.groups, outputs)
+    gathered = _gathered(_surrounded(data, checked.windows, checked.groups, chunk), checked.windows, chunk)
+    turned = gathered.transpose(0, 5, 6, 7, 1, 2, 3, 4)  # groups; H and W of the kernel, I; N, H, W; 1
+    matrix = _ordered(g, axes.data, "NHWC").reshape(math.prod(gathered.shape[1:4]), checked.groups, outputs)
     addend = None if start is None else _ordered(start, axes.weights, "HWIO")
     grids = _grids(turned, matrix.transpose(1, 0, 2), addend)
     return _contract(contraction, grids, shape, axes.weights, "HWIO", [data, other])

@@ -710,3 +710,17 @@ def test_tensordot(data: st.DataObject) -> None:
         )
     )
     compare(found, wanted.reshape(left + right))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "max", "min", "median"])
+def test_reductions_without_nans_take_the_keywords_of_those_with_them(name: str) -> None:
+    def array(values: Any) -> softfloat.SoftArray:
+        return softfloat.array(np.array(values, np.float16))
+
+    x = array([[1.0, np.nan, 3.0], [4.0, 5.0, 7.0]])
+    keywords = {"ddof": 1} if name in ("var", "std") else {}
+    flat = getattr(np, f"nan{name}")(x, axis=1, **keywords)
+    kept = getattr(np, f"nan{name}")(x, axis=1, keepdims=True, **keywords)
+    assert kept.shape == (2, 1)
+    assert kept.codes.ravel().tolist() == flat.codes.tolist()
+    assert flat.tolist() == [float(getattr(np, name)(array(row), **keywords)) for row in ([1.0, 3.0], [4.0, 5.0, 7.0])]

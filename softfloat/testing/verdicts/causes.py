@@ -198,20 +198,6 @@ FLAGLESS = {row.name for row in ELEMENTWISE.values() if not row.flags}
 # -- rounding more than once, or not enough --------------------------------------------------------------------------
 
 
-def _holds(fmt: Format, other: Format) -> bool:
-    """Whether every finite value of `other` is one of `fmt`."""
-    least = other.emin - other.mantissa_bits if other.subnormals else other.emin
-    smallest = fmt.emin - fmt.mantissa_bits if fmt.subnormals else fmt.emin
-    return (
-        fmt.p >= other.p
-        and fmt.emax >= other.emax
-        and smallest <= least
-        and fmt.max >= other.max
-        and (fmt.signed or not other.signed)
-        and fmt.zero >= other.zero
-    )
-
-
 INTERMEDIATES = ("float16", "bfloat16", "tfloat32", "float32")
 EXACT = Environment()
 
@@ -271,12 +257,12 @@ def _twice(case: Case) -> Iterator[Cause]:
     if not fmt.signed or not fmt.zero:
         return
     for middle in middles:
-        if middle != fmt and _holds(middle, fmt):
+        if middle != fmt and middle.contains(fmt):
             yield Cause(name.format(middle), meaning.format(middle, fmt), _computed_in(case, middle))
     function = _numpy(case.operation.name)
     if function is not None:
         yield Cause(name.format("float64"), meaning.format("float64", fmt), _by_numpy(case, function, np.float64))
-        if case.operation.name not in ARITHMETIC and _holds(ROSTER["float32"], fmt):
+        if case.operation.name not in ARITHMETIC and ROSTER["float32"].contains(fmt):
             text = "the host's float32 function is taken, and its result rounded"
             yield Cause("host float32 function", text, _by_numpy(case, function, np.float32))
     normal = _unbounded(fmt)

@@ -17,6 +17,7 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
+from softfloat.bits.convolutions import Geometry
 from softfloat.formats import Format, float32
 from softfloat.torch.operators.bridge import Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.unit import Unit
@@ -160,36 +161,32 @@ class Runner(NamedTuple):
     def __call__(
         self, function: Callable[..., Any], a: Codes, b: Codes, c: Codes | None, options: dict[str, Any], *shape: Any
     ) -> Codes:
-        """One function of `softfloat.bits`; `shape` is that of a gradient."""
+        """One function of `softfloat.bits`; `options` are a `Geometry`'s, `shape` is that of a gradient."""
         return self.unit.run(function, a, b, *shape, self.format, self.how, c, out_format=self.format, **options)
 
 
-class Geometry:
-    """A convolution's arguments, and how `softfloat.bits`, whose convolutions have two spatial axes, does it with one, two or three.
+class Spatial(NamedTuple):
+    """A convolution with one, two or three spatial axes, and how `softfloat.bits`, whose convolutions have two, does it.
 
     With one axis there is a second of length 1. With three, windows along the first, depth, are laid side by side: for
     each place of depth an image, whose channels are those of the planes in its window. So k is kernel row, kernel
     column, and within a group of channels the plane of the kernel and the channel, channels fastest.
+
+    Attributes
+    ----------
+    stride, padding, dilation, output_padding : tuple of int
+        One for each spatial axis.
+    options : dict
+        The `Geometry` of the last two axes, as keywords.
     """
 
-    def __init__(self, axes: int, groups: int, *each: tuple[int, ...]) -> None:
-        if axes not in (1, 2, 3):
-            raise UnsupportedArguments(f"convolutions have 1, 2 or 3 spatial axes, got {axes}")
-        for name, x in zip(("stride", "padding", "dilation", "output_padding"), each, strict=True):
-            if len(x) not in (1, axes):
-                raise RuntimeError(f"{name} must be one integer or {axes}, one for each spatial axis, got {list(x)}")
-        self.axes, self.groups = axes, groups
-        self.stride, self.padding, self.dilation, self.output_padding = (
-            list(x) * (axes if len(x) == 1 else 1) for x in each
-        )
-        missing = 2 - axes
-        self.options: dict[str, Any] = {
-            "stride": tuple(([1] * missing + self.stride)[-2:]),
-            "padding": tuple(([0] * missing + self.padding)[-2:]),
-            "dilation": tuple(([1] * missing + self.dilation)[-2:]),
-            "groups": groups,
-            "layout": "NCHW",
-        }
+    axes: int
+    groups: int
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    options: dict[str, Any]
 
     # -- shapes --
 
@@ -251,7 +248,7 @@ class Geometry:
 
     # -- the convolution and its gradients --
 
-    def convolution(self, run: Runner, x: Codes, weight: Codes, c: Codes | None = None) -> Codes:
+    def outputs(self, run: Runner, x: Codes, weight: Codes, c: Codes | None = None) -> Codes:
         """Outputs, from inputs and weights as PyTorch has them."""
         if self.axes == 1:
             return run(bits.conv2d, x[:, :, None], weight[:, :, None], c, self.options)[:, :, 0]
@@ -296,13 +293,27 @@ class Geometry:
 
 
 @lru_cache(maxsize=1024)
-def _geometry(axes: int, groups: int, *each: tuple[int, ...]) -> Geometry:
-    return Geometry(axes, groups, *each)
+def _spatial(axes: int, groups: int, *each: tuple[int, ...]) -> Spatial:
+    if axes not in (1, 2, 3):
+        raise UnsupportedArguments(f"convolutions have 1, 2 or 3 spatial axes, got {axes}")
+    for name, x in zip(("stride", "padding", "dilation", "output_padding"), each, strict=True):
+        if len(x) not in (1, axes):
+            raise RuntimeError(f"{name} must be one integer or {axes}, one for each spatial axis, got {list(x)}")
+    stride, padding, dilation, output_padding = (x * (axes if len(x) == 1 else 1) for x in each)
+    rows = (1,) * (2 - axes)  # those of a convolution that has columns alone
+    geometry = Geometry(
+        stride=(*rows, *stride)[-2:],
+        padding=(*(0 for _ in rows), *padding)[-2:],
+        dilation=(*rows, *dilation)[-2:],
+        groups=groups,
+        layout="NCHW",
+    )
+    return Spatial(axes, groups, stride, padding, dilation, output_padding, geometry._asdict())
 
 
-def geometry_of(weight: torch.Tensor, groups: int, *each: Sequence[int]) -> Geometry:
-    """The geometry for weights, and stride, padding, dilation and output padding."""
-    return _geometry(weight.ndim - 2, groups, *map(tuple, each))
+def spatial(weight: torch.Tensor, groups: int, *each: Sequence[int]) -> Spatial:
+    """That of weights, and stride, padding, dilation and output padding."""
+    return _spatial(weight.ndim - 2, groups, *map(tuple, each))
 
 
 def _convolution(
@@ -320,16 +331,16 @@ def _convolution(
     groups: int,
 ) -> torch.Tensor:
     """A transposed convolution is the input gradient of one whose outputs are the inputs."""
-    geometry = geometry_of(weight, groups, stride, padding, dilation, output_padding)
+    convolution = spatial(weight, groups, stride, padding, dilation, output_padding)
     how = unit.accumulator(True, fmt)
     run = Runner(unit, fmt, how)
     c = None if bias is None else addend(unit, codes_of(bias), fmt, how)
     data, kernel = codes_of(x), codes_of(weight)
     if transposed:
-        shape = geometry.transposed_shape(x, weight)
-        result = geometry.input_gradient(run, geometry.adapted(data, shape, kernel.shape), kernel, shape, c)
+        shape = convolution.transposed_shape(x, weight)
+        result = convolution.input_gradient(run, convolution.adapted(data, shape, kernel.shape), kernel, shape, c)
     else:
-        result = geometry.convolution(run, data, kernel, c)
+        result = convolution.outputs(run, data, kernel, c)
     return unit.deliver(result, x.dtype, target)
 
 
@@ -354,20 +365,20 @@ def _convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor | None, ...]:
-    geometry = geometry_of(weight, groups, stride, padding, dilation, output_padding)
+    convolution = spatial(weight, groups, stride, padding, dilation, output_padding)
     run = Runner(unit, fmt, unit.accumulator(True, fmt))
     g, data, kernel = codes_of(gradient), codes_of(x), codes_of(weight)
     results: list[Codes | None] = [None, None, None]
     if transposed:
-        data = geometry.adapted(data, g.shape, kernel.shape)
+        data = convolution.adapted(data, g.shape, kernel.shape)
     if output_mask[0] and transposed:
-        found = geometry.convolution(run, g, kernel)
+        found = convolution.outputs(run, g, kernel)
         results[0] = found[tuple(slice(size) for size in x.shape)]
     elif output_mask[0]:
-        results[0] = geometry.input_gradient(run, g, kernel, x.shape)
+        results[0] = convolution.input_gradient(run, g, kernel, x.shape)
     if output_mask[1]:
         inputs, outputs = (g, data) if transposed else (data, g)
-        results[1] = geometry.weight_gradient(run, inputs, outputs, kernel.shape)
+        results[1] = convolution.weight_gradient(run, inputs, outputs, kernel.shape)
     if output_mask[2]:
         axes = [axis for axis in range(gradient.ndim) if axis != 1]
         results[2] = summed(unit, fmt, g, axes, True)

@@ -1,0 +1,305 @@
+"""One step beside the main roads: what it costs, beside what it is meant to cost, all on one core and in one process.
+
+    python benchmarks/cliffs.py [--only REGEX] [--quick] [--first-calls] [--json FILE] [--markdown docs/performance.md]
+
+Each row of `ROWS` is a call, the unit of its figure, what it is a share of, and its goal. The share is the row's rate over
+that of its yardstick, which is timed in turn with it; a row without a yardstick has its goal in its own unit. The last
+column says whether the goal is reached. All flags are computed: a byte for each output. `--first-calls` times first calls
+with an empty cache of compiled code, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from alone import alone
+
+if __name__ == "__main__":
+    alone()
+
+import numpy as np
+from measuring import (
+    ELEMENTS,
+    SIZE,
+    STOCHASTIC,
+    Benchmark,
+    Missing,
+    Row,
+    Work,
+    codes,
+    converted,
+    elementwise_work,
+    memcpy,
+    optional,
+    product,
+    sgemm,
+)
+
+import softfloat
+from softfloat import bits, reference
+from softfloat.accumulators import (
+    Accumulator,
+    Reduction,
+    Stage,
+    amp,
+    chunked,
+    exact,
+    fma,
+    mul_add,
+    pairwise,
+    tensor_core,
+)
+
+HALF = fma("float16")
+
+
+def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE) -> Work:
+    x, y = codes("float16", rows, length), codes("float16", rows, length, seed=1)
+    return Work(lambda: bits.vecdot(x, y, "float16", accumulator), rows * length)
+
+
+def total(function: Callable[..., Any], *shape: int, accumulator: Accumulator = HALF) -> Work:
+    """A sum of the last axis."""
+    x = codes("float16", *shape)
+    return Work(lambda: function(x, "float16", accumulator, len(shape) - 1), x.size)
+
+
+def folded(function: Callable[..., Any], elements: int = 1 << 14, **options: Any) -> Work:
+    x = softfloat.from_codes(codes("float16", elements), "float16")
+    return Work(lambda: function(x, **options), elements)
+
+
+def depthwise(channels: int = 288, height: int = 14, window: int = 5) -> Work:
+    x, w = codes("float16", 1, height, height, channels), codes("float16", window, window, 1, channels, seed=1)
+    out = height - window + 1
+    return Work(lambda: bits.conv2d(x, w, "float16", HALF, groups=channels), out * out * window * window * channels)
+
+
+def binary(function: Callable[..., Any], fmt: Any, **options: Any) -> Work:
+    return elementwise_work(function, [codes(fmt, ELEMENTS, seed=seed) for seed in range(2)], fmt, **options)
+
+
+def few(call: Callable[[Any, Any], object]) -> Work:
+    """A call on two arrays of 20."""
+    x, y = (softfloat.from_codes(codes("float16", 20, seed=seed), "float16") for seed in range(2))
+    positive = abs(x)
+    return Work(lambda: call(positive, y))
+
+
+def scalar(function: Callable[..., object]) -> Work:
+    return Work(lambda: function(0x3C00, 0x3555, softfloat.float16))
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[None]:
+    """All threads of a library that starts its own in here, and this one, on the same core."""
+    if not hasattr(os, "sched_setaffinity"):
+        raise Missing("this platform pins no thread to a core")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def jax_scan() -> Work:
+    """A half multiplication and a half addition for each k; Missing unless it has the bits of `mul_add`."""
+    jax = optional("jax")
+    if jax is None:
+        raise Missing("jax is not installed")
+
+    def scan(a: Any, b: Any) -> Any:
+        start = jax.numpy.zeros((SIZE, SIZE), "float16")
+        return jax.lax.scan(lambda c, row: (c + row[0][:, None] * row[1][None], None), start, (a.T, b))[0]
+
+    operands = [codes("float16", SIZE, SIZE, seed=seed) for seed in range(2)]
+    with one_core():
+        x, y = (jax.numpy.asarray(operand.view(np.float16)) for operand in operands)
+        compiled = jax.jit(scan)
+        found = np.asarray(compiled(x, y)).view(np.uint16)
+    if not np.array_equal(found, bits.matmul(*operands, "float16", mul_add("float16"))[0]):
+        raise Missing("this jax rounds otherwise; XLA_FLAGS=--xla_allow_excess_precision=false may help")
+
+    def run() -> None:
+        with one_core():
+            compiled(x, y).block_until_ready()
+
+    return Work(run, SIZE**3)
+
+
+YARDSTICKS: dict[str, Callable[[], Work]] = {
+    "sgemm": sgemm,
+    "memcpy": memcpy,
+    "a jax scan": jax_scan,
+    "one thread": partial(converted, "float16", 1 << 24),
+}
+"""What shares are of, beside other rows."""
+
+SEGMENTS = Accumulator(name="segments", running=Stage("float16"), segments=4, reduction=(Reduction(Stage("float16")),))
+REDUCTIONS = Accumulator(
+    name="reductions",
+    running=Stage("float16"),
+    segments=16,
+    reduction=(Reduction(Stage("float16"), sections=4), Reduction(Stage("float16"))),
+)
+ODD_HALF = softfloat.Format("e6m9", exponent_bits=6, mantissa_bits=9)
+
+ROWS: dict[str, tuple[Row, ...]] = {
+    "Matrix products, 512³ unless another size is named": (
+        Row("fma half", partial(product, HALF), "G/s", "sgemm", 0.14),
+        # 0.14 of sgemm is what the scan of the row after this one reaches where both can be measured
+        Row("mul_add half", partial(product, mul_add("float16")), "G/s", "sgemm", 0.14),
+        Row("mul_add half beside jax", partial(product, mul_add("float16")), "G/s", "a jax scan", 1.0),
+        Row("fma bfloat16", partial(product, fma("bfloat16"), "bfloat16"), "G/s", "sgemm", 0.14),
+        Row("mul_add bfloat16", partial(product, mul_add("bfloat16"), "bfloat16"), "G/s", "sgemm", 0.18),
+        Row("amp half", partial(product, amp("half")), "G/s", "sgemm", 0.11),
+        Row("amp float", partial(product, amp("float")), "G/s", "sgemm", 0.13),
+        Row("amp half, stochastic", partial(product, amp("half"), **STOCHASTIC), "G/s", "sgemm", 0.05),
+        Row("fma half, stochastic", partial(product, HALF, **STOCHASTIC), "G/s", "sgemm", 0.05),
+        Row("mul_add half, stochastic", partial(product, mul_add("float16"), **STOCHASTIC), "G/s", "sgemm", 0.02),
+        Row("fma half, toward zero", partial(product, HALF, rounding="toward_zero"), "G/s", "fma half", 0.5),
+        Row("fma half, ties away", partial(product, HALF, rounding="nearest_away"), "G/s", "fma half", 0.5),
+        Row("fma half, up", partial(product, HALF, rounding="toward_positive"), "G/s", "fma half", 0.5),
+        Row("fma half, down", partial(product, HALF, rounding="toward_negative"), "G/s", "fma half", 0.5),
+        Row("fma half, to odd", partial(product, HALF, rounding="to_odd"), "G/s", "fma half", 0.5),
+        Row("fma half, DAZ", partial(product, HALF, daz=True), "G/s", "fma half", 0.5),
+        Row("fma half, FTZ", partial(product, HALF, ftz=True), "G/s", "fma half", 0.5),
+        Row("fma half, tininess before", partial(product, HALF, tininess="before"), "G/s", "fma half", 0.5),
+        Row("fma half, one infinity", partial(product, HALF, special=np.inf), "G/s", "fma half", 0.8),
+        Row("fma half, one NaN", partial(product, HALF, special=np.nan), "G/s", "fma half", 0.8),
+        Row("fma half, counted", partial(product, HALF, count=True), "G/s", "fma half", 0.25),
+        Row("mul_add half, counted", partial(product, mul_add("float16"), count=True), "G/s", "mul_add half", 0.25),
+        Row("amp half, counted", partial(product, amp("half"), count=True), "G/s", "amp half", 0.25),
+        Row("pairwise half", partial(product, pairwise("float16")), "G/s", "sgemm", 0.02),
+        Row("exact, to float32", partial(product, exact("float32")), "G/s", "sgemm", 0.02),
+        Row("exact, to half", partial(product, exact("float16")), "G/s", "sgemm", 0.02),
+        Row("chunked 64, half in float", partial(product, chunked(64, "float16", "float32")), "G/s", "sgemm", 0.02),
+        Row(
+            "chunked 64, mul_add in half",
+            partial(product, chunked(64, mul_add("float16"), "float16")),
+            "G/s",
+            "sgemm",
+            0.02,
+        ),
+        Row("chunked 64, amp in half", partial(product, chunked(64, amp("half"), "float16")), "G/s", "sgemm", 0.02),
+        Row("four chains of fma half", partial(product, HALF.replace(chains=4)), "G/s", "sgemm", 0.02),
+        Row("four segments of fma half", partial(product, SEGMENTS), "G/s", "sgemm", 0.02),
+        Row("reductions in two levels", partial(product, REDUCTIONS), "G/s", "sgemm", 0.02),
+        Row("vecdot, fma half", partial(vecdot, HALF), "G/s", "sgemm", 0.02),
+        Row("vecdot, mul_add half", partial(vecdot, mul_add("float16")), "G/s", "sgemm", 0.02),
+        Row("tensor core H100, half", partial(product, tensor_core("H100")), "G/s", "sgemm"),
+        Row("96 × 64³, fma half", partial(product, HALF, "float16", 64, 64, 64, 96), "G/s", "fma half", 0.8),
+        Row(
+            "96 × 64³, mul_add half",
+            partial(product, mul_add("float16"), "float16", 64, 64, 64, 96),
+            "G/s",
+            "mul_add half",
+            0.8,
+        ),
+        Row(
+            "96 × 64³, tensor core",
+            partial(product, tensor_core("H100"), "float16", 64, 64, 64, 96),
+            "G/s",
+            "tensor core H100, half",
+            0.8,
+        ),
+        Row("matrix × vector, fma half", partial(product, HALF, n=1), "G/s", "", 1.0),
+        Row("vector × matrix, fma half", partial(product, HALF, m=1, k=SIZE, n=SIZE), "G/s", "", 1.0),
+        Row("matrix × vector, mul_add half", partial(product, mul_add("float16"), n=1), "G/s", "", 1.0),
+    ),
+    "Sums and folds of halves": (
+        Row("sum of 10⁶ rows of 16", partial(total, bits.sum, 10**6, 16), "M/s", "", 500),
+        Row("sum of 2²⁰ in order", partial(total, bits.sum, ELEMENTS), "M/s", "", 150),
+        Row("pairwise sum of 2²⁰", partial(total, bits.sum, ELEMENTS, accumulator=pairwise("float16")), "M/s", "", 500),
+        Row("cumsum of 2²⁰", partial(total, bits.cumsum, ELEMENTS), "M/s", "", 100),
+        Row("prod of 2¹⁴", partial(folded, np.prod), "M/s"),
+        Row("cumprod of 2¹⁴", partial(folded, np.cumprod), "M/s"),
+        Row("subtract.reduce of 2¹⁴", partial(folded, np.subtract.reduce), "M/s"),
+        Row("hypot.reduce of 2¹⁴", partial(folded, np.hypot.reduce), "M/s"),
+    ),
+    "Convolutions": (Row("depthwise, 288 channels, 5 × 5, fma half", depthwise, "G/s", "", 0.5),),
+    "Elementwise, 2²⁰ elements, a flag byte for each": (
+        Row("bfloat16 add", partial(binary, bits.add, "bfloat16"), "G/s", "memcpy", 0.10),
+        Row("add of another format of 16 bits", partial(binary, bits.add, ODD_HALF), "G/s", "memcpy", 0.10),
+        Row("half add", partial(binary, bits.add, "float16"), "G/s", "memcpy", 0.22),
+        Row(
+            "half add, toward zero", partial(binary, bits.add, "float16", rounding="toward_zero"), "G/s", "memcpy", 0.12
+        ),
+        Row("half add, to odd", partial(binary, bits.add, "float16", rounding="to_odd"), "G/s", "memcpy", 0.12),
+        Row("half add, stochastic", partial(binary, bits.add, "float16", **STOCHASTIC), "G/s", "memcpy", 0.05),
+        Row("float32 → half", partial(converted, "float16"), "G/s", "memcpy", 0.32),
+        Row("float32 → half, toward zero", partial(converted, "float16", rounding="toward_zero"), "G/s", "memcpy", 0.2),
+        Row("float32 → half, to odd", partial(converted, "float16", rounding="to_odd"), "G/s", "memcpy", 0.2),
+        Row("e4m3 add", partial(binary, bits.add, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
+        Row("e4m3 mul", partial(binary, bits.mul, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
+        Row("e4m3 div", partial(binary, bits.div, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
+    ),
+    "Two threads": (Row("float32 → half, 2²⁴", partial(converted, "float16", 1 << 24, 2), "G/s", "one thread", 1.8),),
+    "Small calls": (
+        Row("x.sum(), 20 halves", partial(few, lambda x, y: x.sum()), "µs", "", 15),
+        Row("x @ y, 20 halves", partial(few, lambda x, y: x @ y), "µs", "", 20),
+        Row("x < y, 20 halves", partial(few, lambda x, y: x < y), "µs", "", 5),
+        Row("np.sqrt(x), 20 halves", partial(few, lambda x, y: np.sqrt(x)), "µs", "", 8),
+        Row("x + y, 20 halves", partial(few, lambda x, y: x + y), "µs"),
+        Row("bits.add of two numbers", partial(scalar, bits.add), "µs", "", 6),
+        Row("reference.add of two numbers", partial(scalar, reference.add), "µs", "", 10),
+    ),
+}
+"""Tables by their headings."""
+
+
+def first_call(before: str, statement: str) -> Work:
+    """A statement in a new process with an empty cache; what stands `before` it is not timed."""
+    text = (
+        f"import sys, time\n{before}\nstart = time.perf_counter()\n{statement}\n"
+        "print(time.perf_counter() - start, file=sys.__stdout__)"
+    )
+
+    def run() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+            done = subprocess.run(
+                [sys.executable, "-c", text],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
+        return float(done.stdout.split()[-1])
+
+    return Work(run, measured=True)
+
+
+def first_row(name: str, before: str, statement: str, goal: float) -> Row:
+    return Row(name, partial(first_call, before, statement), "s", "", goal, "--first-calls")
+
+
+ONES = "import numpy, softfloat; x = softfloat.asarray(numpy.ones((4, 4), numpy.float16))"
+CODES = "import numpy; from softfloat import accumulators, bits; x = numpy.full((4, 4), 0x3C00, numpy.uint16)"
+
+FIRST_CALLS = (
+    first_row("first x.sum()", ONES, "x.sum()", 3),
+    first_row("first x @ y", ONES, "x @ x", 3),
+    first_row("first matmul, amp", CODES, "bits.matmul(x, x, 'float16', accumulators.amp('half'))", 3),
+    first_row(
+        "first matmul, stochastic",
+        CODES,
+        "bits.matmul(x, x, 'float16', accumulators.fma('float16'), rounding='stochastic', seed=1)",
+        3,
+    ),
+    first_row("first x + 1", ONES, "x + 1", 3),
+    first_row("softfloat reproduce", "", "from softfloat.commands import main; main(['reproduce'])", 40),
+)
+
+BENCHMARK = Benchmark("cliffs", {**ROWS, "First calls, empty cache": FIRST_CALLS}, YARDSTICKS)
+
+if __name__ == "__main__":
+    BENCHMARK.main(__doc__)
