@@ -44,39 +44,39 @@ FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
 LANES = 64
 DEEPEST = 64  # levels of a tree over all that memory holds
 
-(
-    KIND,
-    BLOCK,
-    CHAINS,
-    TREE,
-    LEVELS,
-    FRACTION_BITS,
-    HAS_ADDEND,
-    HAS_RESULT,
-    PAIRED,
-    CUMULATIVE,
-    COUNTING,
-    INDEX,
-    ROW_STRIDE,
-    COLUMN_STRIDE,
-    PAYLOADS,
-    ENTERED,
-    PRODUCTS_ROUNDED,
-    LONE_CONVERTED,
-    CHOICES,
-) = range(19)
-"""Places in the array of a call's choices, and its size. `LONE_CONVERTED`: a product that a tree adds to nothing changes its format."""
-
 A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE, OPERAND = range(14)
 """Rows of working space."""
 PARTS = OPERAND + 2
 """From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; `round_drawn_row` has the one before."""
 
 
+class Choices(NamedTuple):
+    """What a call chooses, and where its outputs lie; all integers, so that loops take them as one type."""
+
+    kind: int  # how products meet the running sum
+    block: int  # products of a block
+    chains: int  # running sums that take blocks in turn
+    tree: int  # whether neighbours are added in pairs
+    levels: int  # of the reduction above segments
+    fraction_bits: int  # of an aligned block's grid
+    has_addend: int
+    has_result: int  # whether the output has another format than the partials
+    paired: int  # whether a is laid out like b
+    cumulative: int
+    counting: int
+    index: int  # number of the first output
+    row_stride: int  # from it to the one below
+    column_stride: int  # and beside
+    payloads: int  # whether codes of NaNs are asked for
+    entered: int  # the stage that c comes from
+    products_rounded: int
+    lone_converted: int  # a product that a tree adds to nothing changes its format
+
+
 class Call(NamedTuple):
     """What holds for all outputs of a call."""
 
-    how: np.ndarray
+    how: Choices
     draws: np.ndarray  # random bits of a stage; 0 where it does not draw
     ints: np.ndarray  # a row of numbers for each stage
     floats: np.ndarray
@@ -156,7 +156,7 @@ def moved(site, values, payload, held, state, call):
     before = state.work[OPERAND]
     before[:] = values
     convert(site, values, state, call)
-    if call.how[PAYLOADS]:
+    if call.how.payloads:
         converted_payload_row(payload, values, before, source_at(held, call), target_at(site, call))
         put_payloads(payload, values, state.codes)
 
@@ -166,17 +166,17 @@ def added(site, total, addend, state, call):
     """One addition of a row: rounded, and counted if wanted."""
     stand_alone()
     work = state.work
-    if call.how[COUNTING]:
+    if call.how.counting:
         work[BEFORE, :] = total
     if call.draws[site]:
         for j in range(total.size):
             work[PARTS, j] = total[j]
             work[PARTS + 1, j] = addend[j]
     add_row(total, addend, state.flags, call.ints[site], call.floats[site])
-    if call.how[COUNTING]:
+    if call.how.counting:
         work[BEFORE_ROUNDING, :] = total
     stage(site, total, 2, state, call)
-    if call.how[COUNTING]:
+    if call.how.counting:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
 
 
@@ -221,8 +221,8 @@ def load_row(target, source, i, k, start, paired):
 @row
 def load_factors(a, b, i, k, start, state, call):
     """The factors of a product; of a rounded one they are in place: itself and 1."""
-    if not call.how[PRODUCTS_ROUNDED]:
-        load_row(state.work[A], a, i, k, start, call.how[PAIRED])
+    if not call.how.products_rounded:
+        load_row(state.work[A], a, i, k, start, call.how.paired)
         load_row(state.work[B], b, i, k, start, True)
 
 
@@ -236,7 +236,7 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
     bins[:, :] = 0.0
     bin_row(bins, z, magics)
     for k in range(first, last):
-        load_row(work[A], a, i, k, start, call.how[PAIRED])
+        load_row(work[A], a, i, k, start, call.how.paired)
         load_row(work[B], b, i, k, start, True)
         watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         for j in range(z.size):
@@ -252,7 +252,7 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
 def aligned_block(z, a, b, i, start, first, last, state, call):
     """Products first ... last - 1 and the running sum, cut to the grid that the largest exponent sets."""
     stand_alone()
-    work, tiny, fraction_bits = state.work, call.tiny, call.how[FRACTION_BITS]
+    work, tiny, fraction_bits = state.work, call.tiny, call.how.fraction_bits
     product_invalid = target_at(RUNNING, call).product_invalid
     work[NUMBER, :] = 1.0
     work[SCALE, :] = 0.0
@@ -286,27 +286,27 @@ def finish(top, running, stack, addend, held, state, call):
     """
     stand_alone()
     z = running[0]
-    joins = call.how[TREE] or call.how[CHAINS] > 1
+    joins = call.how.tree or call.how.chains > 1
     if joins and top < 0:
         z[:] = addend
         joins = False
-    if call.how[TREE]:
+    if call.how.tree:
         for level in range(top, 0, -1):
             added(RUNNING, stack[level - 1], stack[level], state, call)
         if top >= 0:
             z[:] = stack[0]
-        if call.how[LONE_CONVERTED] and held == PRODUCT and not call.how[HAS_ADDEND]:
+        if call.how.lone_converted and held == PRODUCT and not call.how.has_addend:
             stage(RUNNING, z, 0, state, call)
-    for chain in range(1, call.how[CHAINS] if joins else 1):
+    for chain in range(1, call.how.chains if joins else 1):
         added(RUNNING, z, running[chain], state, call)
-    if joins and call.how[HAS_ADDEND]:
+    if joins and call.how.has_addend:
         added(RUNNING, z, addend, state, call)
-    levels = call.how[LEVELS]
+    levels = call.how.levels
     if levels and top >= 0 and call.stored[levels - 1]:
         site = LEVEL + 2 * levels - 1
         moved(site, z, state.payloads[levels], held, state, call)
         held = site
-    if call.how[HAS_RESULT]:
+    if call.how.has_result:
         moved(RESULT, z, state.payloads[levels], held, state, call)
 
 
@@ -324,7 +324,7 @@ def close(count, running, totals, held, state, call):
             held = site - 1
         state.work[OPERAND, :] = totals[level]
         added(site, totals[level], addend, state, call)
-        if call.how[PAYLOADS]:
+        if call.how.payloads:
             above, below = state.payloads[level + 1], state.payloads[level]
             paired_payload_row(
                 above, totals[level], state.work[OPERAND], addend, above, below,
@@ -359,12 +359,12 @@ def contraction():
     """loop(first, last, a, b, c, entry, codes_a, codes_b, codes, flags, counts, extremes,
     stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).
 
-    Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`PAIRED`: like b, k by
+    Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`how.paired`: like b, k by
     columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
     their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
-    `PAYLOADS` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last two
+    `how.payloads` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last two
     rows of numbers are those of a and b.
-    Flags come with those of signalling operands. Codes go to uint32; `CUMULATIVE` gives codes and flags a row for each k,
+    Flags come with those of signalling operands. Codes go to uint32; `how.cumulative` gives codes and flags a row for each k,
     and flags come with those of signalling operands up to it.
     """
     digest = jit.SOURCE_DIGEST
@@ -377,13 +377,13 @@ def contraction():
         call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream)
         columns = b.shape[1]
         per_row = (columns + LANES - 1) // LANES
-        block, chains, levels, kind = how[BLOCK], how[CHAINS], how[LEVELS], how[KIND]
-        stride = how[COLUMN_STRIDE]
+        block, chains, levels, kind = how.block, how.chains, how.levels, how.kind
+        stride = how.column_stride
         for unit in range(first_unit, last_unit):
             i = unit // per_row
             start = (unit % per_row) * LANES
             width = min(LANES, columns - start)
-            index = how[INDEX] + i * how[ROW_STRIDE] + start * stride
+            index = how.index + i * how.row_stride + start * stride
             state = State(
                 np.zeros((PARTS + max(2, magics.size), width)),
                 np.zeros(width, np.int64),
@@ -399,45 +399,45 @@ def contraction():
             work = state.work
             running = np.zeros((chains, width))
             totals = np.zeros((max(levels, 1), width))
-            stack = np.zeros((DEEPEST if how[TREE] else 1, width))
+            stack = np.zeros((DEEPEST if how.tree else 1, width))
             bins = work[PARTS : PARTS + magics.size]
             state.extremes[0, :] = np.inf
             state.extremes[1, :] = -np.inf
             addend = np.zeros(width)
             for j in range(width):
-                state.flags[j] = flags_out[0 if how[CUMULATIVE] else i, start + j]
-                if how[HAS_ADDEND]:
+                state.flags[j] = flags_out[0 if how.cumulative else i, start + j]
+                if how.has_addend:
                     addend[j] = c[i, start + j]
                     state.codes[j] = entry[i, start + j]
                     state.payloads[levels, j] = entry[i, start + j]
-            if how[HAS_ADDEND] and not how[TREE] and chains == 1:
+            if how.has_addend and not how.tree and chains == 1:
                 if levels:
                     totals[levels - 1, :] = addend
                 else:
                     running[0, :] = addend
                     work[MEMORY, :] = addend
             operand_codes = np.zeros((3, width), np.int64)
-            held = how[ENTERED]
+            held = how.entered
             top = -1
             for n in range(stores.size):
                 z = running[n % chains]
-                top = top if how[TREE] else 0
-                if how[PAYLOADS]:
-                    load_codes(operand_codes[0], codes_a, i, n, start, how[PAIRED])
+                top = top if how.tree else 0
+                if how.payloads:
+                    load_codes(operand_codes[0], codes_a, i, n, start, how.paired)
                     load_codes(operand_codes[1], codes_b, i, n, start, True)
                     work[OPERAND, :] = z
-                if kind <= ROUNDED or how[PRODUCTS_ROUNDED]:
-                    load_row(work[A], a, i, n, start, how[PAIRED])
+                if kind <= ROUNDED or how.products_rounded:
+                    load_row(work[A], a, i, n, start, how.paired)
                     load_row(work[B], b, i, n, start, True)
-                if how[PRODUCTS_ROUNDED]:
+                if how.products_rounded:
                     multiply_row(work[TERM], work[A], work[B], state.flags, ints[PRODUCT], floats[PRODUCT])
                     stage(PRODUCT, work[TERM], 0, state, call)
-                    if how[PAYLOADS]:
+                    if how.payloads:
                         paired_payload_row(
                             operand_codes[2], work[TERM], work[A], work[B], operand_codes[0], operand_codes[1],
                             source_at(draws.size, call), source_at(draws.size + 1, call), target_at(PRODUCT, call),
                         )  # fmt: skip
-                if how[TREE]:
+                if how.tree:
                     held = RUNNING if n else PRODUCT
                     top += 1
                     stack[top, :] = work[TERM]
@@ -449,7 +449,7 @@ def contraction():
                 elif kind == ROUNDED:
                     added(RUNNING, z, work[TERM], state, call)
                 else:
-                    if how[COUNTING]:
+                    if how.counting:
                         work[BEFORE, :] = z
                     parts = 0
                     if kind == FUSED:
@@ -463,18 +463,18 @@ def contraction():
                         exact_block(z, a, b, i, start, n * block, (n + 1) * block, bins, state, call)
                         parts = magics.size
                     else:
-                        if how[PRODUCTS_ROUNDED]:
+                        if how.products_rounded:
                             work[A, :] = work[TERM]
                             work[B, :] = 1.0
                         aligned_block(z, a, b, i, start, n * block, (n + 1) * block, state, call)
-                    if how[COUNTING]:
+                    if how.counting:
                         work[BEFORE_ROUNDING, :] = z
                     stage(RUNNING, z, parts, state, call)
-                    if how[COUNTING]:
+                    if how.counting:
                         cut = work[CUT] if kind == ALIGNED else work[NOTHING]
                         before, exact = work[BEFORE], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, cut)
-                if how[PAYLOADS]:
+                if how.payloads:
                     payload, came, goes = state.payloads[0], source_at(held, call), target_at(RUNNING, call)
                     if kind == ROUNDED:
                         paired_payload_row(
@@ -491,7 +491,7 @@ def contraction():
                 if stores[n]:
                     work[BEFORE_ROUNDING, :] = z
                     moved(STORE, z, state.payloads[0], RUNNING, state, call)
-                    if how[COUNTING]:
+                    if how.counting:
                         before, exact = work[MEMORY], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, work[NOTHING])
                         work[MEMORY, :] = z
@@ -500,7 +500,7 @@ def contraction():
                     close(closes[n], running, totals, held, state, call)
                     work[MEMORY, :] = 0.0
                     held = RUNNING
-                if how[CUMULATIVE]:
+                if how.cumulative:
                     so_far, branches, sums, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
                     if levels and not closes[n]:
                         close(1, so_far, sums, held, shown, call)
@@ -510,16 +510,16 @@ def contraction():
                     for j in range(width):
                         codes_out[n, start + j] = shown.codes[j]
                         flags_out[n, start + j] |= shown.flags[j]
-            if how[CUMULATIVE]:
+            if how.cumulative:
                 continue
             if levels:
                 running[0, :] = totals[levels - 1]
-                held = LEVEL + 2 * (levels - 1) if stores.size else how[ENTERED]
+                held = LEVEL + 2 * (levels - 1) if stores.size else how.entered
             finish(top, running, stack, addend, held, state, call)
             for j in range(width):
                 codes_out[i, start + j] = state.codes[j]
                 flags_out[i, start + j] = state.flags[j]
-                if how[COUNTING]:
+                if how.counting:
                     for which in range(3):
                         counts_out[which, i, start + j] = state.counts[which, j]
                     for which in range(2):

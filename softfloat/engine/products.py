@@ -220,30 +220,32 @@ def _plain(
     unpacked = planned.accumulator.unpacked
     factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
     tiny = np.array([*factors, running.tiny])
-    how = np.zeros(floor.CHOICES, np.int64)
-    how[floor.KIND] = planned.kind
-    how[floor.BLOCK] = planned.block
-    how[floor.CHAINS] = planned.accumulator.chains
-    how[floor.TREE] = planned.accumulator.tree
-    how[floor.LEVELS] = len(levels)
-    how[floor.FRACTION_BITS] = planned.accumulator.fraction_bits or 0
-    how[floor.HAS_ADDEND] = problem.c is not None
-    how[floor.HAS_RESULT] = planned.converts
-    how[floor.PAIRED] = problem.paired
-    how[floor.CUMULATIVE] = cumulative
-    how[floor.COUNTING] = counting
-    how[floor.INDEX] = problem.index
-    how[floor.ROW_STRIDE] = problem.row_stride
-    how[floor.COLUMN_STRIDE] = problem.column_stride
-    how[floor.ENTERED] = planned.entered
-    how[floor.PRODUCTS_ROUNDED] = product is not None
-    how[floor.LONE_CONVERTED] = product is not None and product.format != running
+    how = floor.Choices(
+        kind=planned.kind,
+        block=planned.block,
+        chains=planned.accumulator.chains,
+        tree=int(planned.accumulator.tree),
+        levels=len(levels),
+        fraction_bits=planned.accumulator.fraction_bits or 0,
+        has_addend=int(problem.c is not None),
+        has_result=int(planned.converts),
+        paired=int(problem.paired),
+        cumulative=int(cumulative),
+        counting=int(counting),
+        index=problem.index,
+        row_stride=problem.row_stride,
+        column_stride=problem.column_stride,
+        payloads=0,
+        entered=planned.entered,
+        products_rounded=int(product is not None),
+        lone_converted=int(product is not None and product.format != running),
+    )
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     one_by_one = planned.kind in (floor.FUSED, floor.ROUNDED) and not planned.accumulator.tree
     carries = bool(planned.policy.propagate) and one_by_one and planned.accumulator.chains == 1
     unsigned_nans = any(not site.format.signed or site.format.nan == "fnuz" for site in planned.sites.values())
     if carries and (unsigned_nans or any(np.isnan(x).any() for x in (a, b, values))):
-        how[floor.PAYLOADS] = True
+        how = how._replace(payloads=1)
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
     magics = _magics(planned, a, b, values)
