@@ -36,7 +36,7 @@ from .accumulate import (
     watch_row,
 )
 from .carrier import source_of
-from .jit import bits_float, float_bits, row, stand_alone
+from .jit import bits_float, fixed_tuple, float_bits, row, stand_alone
 from .rounding import target_of
 
 FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
@@ -51,7 +51,7 @@ PARTS = OPERAND + 2
 
 
 class Choices(NamedTuple):
-    """What a call chooses, and where its outputs lie; all integers, so that loops take them as one type."""
+    """What a call chooses, and where its outputs lie; all integers, which travel as an array: a tuple is typed at every call."""
 
     kind: int  # how products meet the running sum
     block: int  # products of a block
@@ -71,6 +71,9 @@ class Choices(NamedTuple):
     entered: int  # the stage that c comes from
     products_rounded: int
     lone_converted: int  # a product that a tree adds to nothing changes its format
+
+
+CHOICES = len(Choices._fields)
 
 
 class Call(NamedTuple):
@@ -357,7 +360,7 @@ def result_bits():
 @jit.once
 def contraction():
     """loop(first, last, a, b, c, entry, codes_a, codes_b, codes, flags, counts, extremes,
-    stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream).
+    stores, closes, stored, choices, draws, ints, floats, tiny, magics, key, stream).
 
     Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`how.paired`: like b, k by
     columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
@@ -371,9 +374,10 @@ def contraction():
 
     def contraction_loop(
         first_unit, last_unit, a, b, c, entry, codes_a, codes_b, codes_out, flags_out, counts_out, extremes_out,
-        stores, closes, stored, how, draws, ints, floats, tiny, magics, key, stream,
+        stores, closes, stored, choices, draws, ints, floats, tiny, magics, key, stream,
     ):  # fmt: skip
         digest  # noqa: B018
+        how = Choices(*fixed_tuple(choices, CHOICES))
         call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream)
         columns = b.shape[1]
         per_row = (columns + LANES - 1) // LANES

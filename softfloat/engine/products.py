@@ -254,7 +254,7 @@ def _plain(
     def work(start: int, stop: int) -> int:
         loop(
             start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
-            planned.stores, planned.closes, stored, how, draws, ints, floats, tiny, magics,
+            planned.stores, planned.closes, stored, np.array(how), draws, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(stream),
         )  # fmt: skip
         return 0
