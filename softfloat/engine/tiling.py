@@ -293,6 +293,40 @@ class Operands:
     c: Codes | None
 
 
+def lowest_bits(
+    way: Way, operands: Operands, formats: tuple[Format, Format], partials: Format, length: int
+) -> list[int] | None:
+    """Exponents of the smallest bits of products, then of what else enters a sum; None if operands go beyond what a way can do."""
+    spans = [extent(operands.a, formats[0]), extent(operands.b, formats[1])]
+    low = sum(x.low for x in spans)
+    high = sum(x.high for x in spans)
+    lows, highs = [low], [high]
+    if operands.c is not None:
+        start = extent(operands.c, partials)
+        spans.append(start)
+        if not start.empty:
+            lows.append(start.low)
+            highs.append(start.high)
+    if way.kind == "exact" and way.options[2]:  # an overflow may store the largest number: its last bit
+        lows.append(way.site.format.emax - way.site.format.mantissa_bits)
+    if not all(x.finite for x in spans):
+        return None
+    low, top = min(lows), max(highs) + length.bit_length() + 1
+    if any(x.empty for x in spans[:2]):
+        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
+    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
+        return None
+    if way.carrier is np.float64 and (top > 127 or (way.kind == "exact" and top - low > SUBTLEST)):
+        return None
+    return lows
+
+
+def nan_flags(way: Way) -> int:
+    """The flags of an output that is NaN."""
+    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
+    return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
+
+
 def run(
     way: Way,
     planned: Program,
@@ -306,26 +340,8 @@ def run(
     `place`: the number of the first output, and how far it is to the next row and the next column.
     """
     first, second = planned.formats
-    spans = [extent(operands.a, first), extent(operands.b, second)]
-    low = sum(x.low for x in spans)
-    high = sum(x.high for x in spans)
-    lows, highs = [low], [high]
-    if operands.c is not None:
-        start = extent(operands.c, planned.partials)
-        spans.append(start)
-        if not start.empty:
-            lows.append(start.low)
-            highs.append(start.high)
-    if way.kind == "exact" and way.options[2]:  # an overflow may store the largest number: its last bit
-        lows.append(way.site.format.emax - way.site.format.mantissa_bits)
-    if not all(x.finite for x in spans):
-        return None
-    low, top = min(lows), max(highs) + planned.length.bit_length() + 1
-    if any(x.empty for x in spans[:2]):
-        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
-        return None
-    if way.carrier is np.float64 and (top > 127 or (way.kind == "exact" and top - low > SUBTLEST)):
+    lows = lowest_bits(way, operands, planned.formats, planned.partials, planned.length)
+    if lows is None:
         return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]
@@ -340,9 +356,8 @@ def run(
     c = _filled(operands.c, *shape, way.carrier)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     numbers = _parameters(way, planned)
-    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
-    nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
-    common = a, b, c, values, flags, numbers, nan_flags
+    of_nan = nan_flags(way)
+    common = a, b, c, values, flags, numbers, of_nan
     low_c = 2.0 ** min(lows[1:]) if lows[1:] else np.inf
     loop, more = _loop(way, planned, a, b, c, low_c, place, (rows, columns), key, stream)
 
@@ -353,7 +368,7 @@ def run(
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
     values, flags = values[:rows, :columns], flags[:rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= nan_flags
+        flags[np.isinf(values)] |= of_nan
     return _codes(values, planned.partials, way.site), flags
 
 
