@@ -1,0 +1,155 @@
+"""Small calls that need no looking into: codes as they should be, options of the ordinary kinds, everything else prepared.
+
+Each function here gives what the long way gives, or None where that is to be gone: for refusals too, which say why there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from softfloat.engine import elementwise
+from softfloat.engine.arguments import Codes
+from softfloat.engine.elementwise import NO_CODES
+from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, settings_of
+from softfloat.engine.parameters import loops, numbers
+from softfloat.environments import Environment, Settings
+from softfloat.formats import Format
+from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rule
+
+SMALL = 1 << 14  # elements up to which a call goes straight to its loop
+
+Brief = tuple[Settings, bool, int]
+"""Settings with overrides, whether each element has flags of its own, the number of the stream."""
+
+BY_DEFAULT: Brief = Settings(), True, 0
+
+
+def brief(options: Options) -> Brief | None:
+    """Options that concern settings, flags and stream alone, checked."""
+    if not options:
+        return BY_DEFAULT
+    settings, each, stream = None, True, 0
+    given = []
+    for name, value in options.items():
+        if name == "environment":
+            if isinstance(value, Environment):
+                settings = value.settings
+            elif isinstance(value, Settings):
+                settings = value
+            else:
+                return None
+        elif name == "flags":
+            if type(value) is not str or value not in ("each", "any"):
+                return None
+            each = value == "each"
+        elif name == "stream":
+            if type(value) is not int or not 0 <= value < 1 << 64:
+                return None
+            stream = value
+        elif name in ENVIRONMENT_OPTIONS:
+            given.append((name, value, type(value)))
+        else:
+            return None
+    if settings is None:
+        settings = settings_of(tuple(given))
+    elif given:
+        return None
+    return None if settings is None else (settings, each, stream)
+
+
+def flat(x: Any, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
+    """An operand as loops take it, if it is an array of a format's codes of that shape, and its memory in C order."""
+    if type(x) is not np.ndarray or x.shape != shape or x.dtype != fmt.dtype or not x.flags.c_contiguous:
+        return None
+    found = x.reshape(-1)
+    found.setflags(write=False)
+    return found
+
+
+def single(x: Any, fmt: Format) -> Codes | None:
+    """A Python integer that is a code, as loops take operands."""
+    if type(x) is not int or not 0 <= x < 1 << fmt.bits:
+        return None
+    found = np.empty(1, fmt.dtype)
+    found[0] = x
+    found.setflags(write=False)
+    return found
+
+
+def operands(given: tuple[Any, ...], fmt: Format) -> tuple[list[Codes], tuple[int, ...]] | None:
+    """Arrays of codes of one shape, or Python integers alone, flat; and the shape."""
+    first = given[0]
+    found = []
+    if type(first) is int:
+        for x in given:
+            one = single(x, fmt)
+            if one is None:
+                return None
+            found.append(one)
+        return found, ()
+    if type(first) is not np.ndarray or first.size > SMALL or fmt.bits != 8 * fmt.dtype.itemsize:
+        return None
+    shape = first.shape
+    for x in given:
+        one = flat(x, fmt, shape)
+        if one is None:
+            return None
+        found.append(one)
+    return found, shape
+
+
+def results(codes: Codes, flags: Codes, seen: int, shape: tuple[int, ...], each: bool) -> tuple[Any, Any]:
+    """What the caller sees of a call without `out`."""
+    if not shape:
+        return codes[0], flags[0] if each else seen
+    if len(shape) > 1:
+        return codes.reshape(shape), flags.reshape(shape) if each else seen
+    return codes, flags if each else seen
+
+
+def arithmetic(
+    operation: str, given: tuple[Any, ...], fmt: Format, options: Options, extra: float = 0.0
+) -> tuple[Any, Any] | None:
+    """An operation that has a loop of its own."""
+    asked, taken = brief(options), operands(given, fmt)
+    if asked is None or taken is None:
+        return None
+    whole, each, stream = asked
+    ready = elementwise.prepared(operation, fmt, whole, elementwise.FAST, each, extra)
+    if ready is None:
+        return None
+    (a, *rest), shape = taken
+    codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8) if each else NO_CODES
+    b, c = (rest[0], rest[-1]) if rest else (a, a)
+    return results(codes, flags, ready(a, b, c, codes, flags, stream, False), shape, each)
+
+
+Relation = Callable[[Codes, Codes, Codes, Codes], int]
+"""relation(x, y, truths, flags) -> flags OR-ed together, or 0 where each has its own byte."""
+
+
+@lru_cache(maxsize=512)
+def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each: bool) -> Relation:
+    """What compares flat codes."""
+    known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64), NAN_POLICIES[nan].any_nan_signals
+    loop = loops().comparison(name, signalling, each)
+    return lambda x, y, truths, flags: loop(x, y, truths, flags, *known)
+
+
+def comparison(
+    name: str, given: tuple[Any, ...], fmt: Format, options: Options, signalling: bool
+) -> tuple[Any, Any] | None:
+    """A comparison."""
+    asked, taken = brief(options), operands(given, fmt)
+    if asked is None or taken is None:
+        return None
+    whole, each, _ = asked
+    settings = whole.for_format(fmt.name)
+    (x, y), shape = taken
+    truths, flags = np.empty(x.size, bool), np.empty(x.size, np.uint8) if each else NO_CODES
+    seen = relation(name, fmt, settings.daz, settings.nan, signalling, each)(x, y, truths, flags)
+    return results(truths, flags, int(seen), shape, each)
