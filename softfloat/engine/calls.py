@@ -15,12 +15,12 @@ from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, settings_of
-from softfloat.engine.parameters import loops, numbers
+from softfloat.engine.parameters import FLOAT16, FLOAT32, loops, numbers
 from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
-from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rule
+from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
-SMALL = 1 << 14  # elements up to which a call goes straight to its loop
+SMALL = 1 << 16  # elements up to which a call goes straight to its loop
 
 Brief = tuple[Settings, bool, int]
 """Settings with overrides, whether each element has flags of its own, the number of the stream."""
@@ -126,6 +126,49 @@ def arithmetic(
     codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8) if each else NO_CODES
     b, c = (rest[0], rest[-1]) if rest else (a, a)
     return results(codes, flags, ready(a, b, c, codes, flags, stream, False), shape, each)
+
+
+FLOATS = {"e": (np.uint16, FLOAT16), "f": (np.uint32, FLOAT32), "d": (np.uint64, FLOAT64)}
+"""NumPy's floats by their characters: integers of their width, and their format."""
+
+EXACT = 1 << 53  # integers up to which are float64
+
+
+def conversion(x: Any, fmt: Format, options: Options) -> tuple[Any, Any] | None:
+    """Floats, as arrays or a Python number, in a format."""
+    shape: tuple[int, ...] = ()
+    if type(x) is np.ndarray:
+        known = FLOATS.get(x.dtype.char)
+        if known is None or x.size > SMALL or not (x.flags.c_contiguous and x.dtype.isnative):
+            return None
+        shape, a = x.shape, x.reshape(-1).view(known[0])
+    elif type(x) is float or (type(x) is int and -EXACT <= x <= EXACT):
+        known = FLOATS["d"]
+        a = np.array([x], np.float64).view(np.uint64)
+    else:
+        return None
+    a.setflags(write=False)
+    return _converted(a, known[1], fmt, options, shape)
+
+
+def between(codes: Any, source: Format, fmt: Format, options: Options) -> tuple[Any, Any] | None:
+    """Codes of one format in another."""
+    taken = operands((codes,), source)
+    return None if taken is None else _converted(taken[0][0], source.spec, fmt, options, taken[1])
+
+
+def _converted(
+    a: Codes, source: FormatSpec, fmt: Format, options: Options, shape: tuple[int, ...]
+) -> tuple[Any, Any] | None:
+    asked = brief(options)
+    if asked is None:
+        return None
+    whole, each, stream = asked
+    ready = elementwise.prepared("convert", fmt, whole, elementwise.FAST, each, 0.0, source)
+    if ready is None:
+        return None
+    codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8) if each else NO_CODES
+    return results(codes, flags, ready(a, a, a, codes, flags, stream, False), shape, each)
 
 
 Relation = Callable[[Codes, Codes, Codes, Codes], int]

@@ -256,6 +256,8 @@ def prepared(
     read = source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", (settings.sr_bits or 52) if drawn else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
+    if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
+        return None
     if drawn:
         loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), each, job.propagates)
         known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)

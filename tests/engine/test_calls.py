@@ -12,6 +12,7 @@ from ways import both, served
 
 import softfloat
 from softfloat import Environment, Format, bits
+from softfloat.engine import calls
 
 HALF = softfloat.float16
 FORMATS = [
@@ -27,6 +28,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, dict[str, Any]]] = {
     **{name: (getattr(bits, name), 2, {}) for name in ("add", "sub", "mul", "div", "remainder")},
     "sqrt": (bits.sqrt, 1, {}),
     "fma": (bits.fma, 3, {}),
+    **{name: (getattr(bits, name), 2, {}) for name in ("fmod", "modulo", "floor_divide", "hypot")},
+    **{name: (getattr(bits, name), 1, {}) for name in ("tanh", "radians")},
     "round_to_integral": (bits.round_to_integral, 1, {}),
     "round_to_integral, quietly": (bits.round_to_integral, 1, {"exact": False}),
     **{name: (getattr(bits, name), 2, {}) for name in ("eq", "lt", "le")},
@@ -75,6 +78,46 @@ def test_same_results_and_refusals(fmt: Format, setting: int) -> None:
             assert quick == long, (name, options, asked, turn)
 
 
+def floats(dtype: Any, count: int, seed: int) -> np.ndarray[Any, Any]:
+    """Of all magnitudes, with infinities, NaNs (some of them signalling), zeros and subnormals among them."""
+    rng = np.random.default_rng(seed)
+    wide = rng.integers(0, 1 << 8 * np.dtype(dtype).itemsize, count, dtype=np.uint64)
+    special = wide.astype(np.dtype(dtype).str.replace("f", "u")).view(dtype)
+    near = (rng.uniform(-1, 1, count) * 2.0 ** rng.integers(-30, 16, count)).astype(dtype)
+    return np.where(rng.random(count) < 0.3, special, near)
+
+
+@pytest.mark.parametrize("setting", range(len(SETTINGS)))
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_same_conversions(fmt: Format, setting: int) -> None:
+    settings = SETTINGS[setting]
+    for turn, dtype in enumerate((np.float16, np.float32, np.float64, ">f4", np.int32, np.float32)):
+        x = np.arange(-24, 24, dtype=np.int32) * 1000 if dtype == np.int32 else floats(dtype, 48, turn)
+        for each in (x, x.reshape(4, 12), x.reshape(4, 12).T, x[::3], x[:0], x[3:4].reshape(()), x[5]):
+            options = ({}, {"flags": "any"}, {"stream": 7})[(turn + each.ndim + each.size) % 3]
+            quick, long = both(bits.encode, each, fmt, **settings, **options)
+            assert quick == long, (dtype, options)
+    for number in (1.1, -0.0, float("inf"), float("nan"), 0, -3, 2**53, 2**53 + 1, -(2**70), True, "1", None, [1.5, 2]):
+        quick, long = both(bits.encode, number, fmt, **settings)
+        assert quick == long, number
+    for source in FORMATS:
+        (codes,) = operands(source, 40, 1, seed=setting)
+        for each in (codes, codes.reshape(4, 10).T, codes[:0], int(codes[7]), codes[3]):
+            quick, long = both(bits.convert, each, source, fmt, **settings)
+            assert quick == long, source
+
+
+def test_many_at_once() -> None:
+    """Above the size of small calls, and just below."""
+    x = floats(np.float32, calls.SMALL + 1, 0)
+    for settings in ({}, {"rounding": "stochastic", "seed": 1}, {"rounding": "stochastic", "seed": 1, "sr_bits": 8}):
+        for count in (calls.SMALL, calls.SMALL + 1):
+            codes, _ = bits.encode(x[:count], HALF, flags="any", **settings)
+            assert both(bits.encode, x[:count], HALF, flags="any", **settings)[1][0][3] == codes.tobytes()
+            quick, long = both(bits.add, codes, codes[::-1].copy(), HALF, **settings)
+            assert quick == long
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_ordinary_calls_go_the_short_way(name: str) -> None:
     function, arity, fixed = FUNCTIONS[name]
@@ -85,6 +128,15 @@ def test_ordinary_calls_go_the_short_way(name: str) -> None:
     assert not served(function, *[array[:, ::2]] * arity, HALF, **fixed)
     out = np.empty((2, 3), function(*[array] * arity, HALF)[0].dtype)
     assert not served(function, *[array] * arity, HALF, **fixed, out=out)
+
+
+def test_ordinary_conversions_go_the_short_way() -> None:
+    for number in (np.ones(3, np.float32), np.ones((2, 2)), np.ones(3, np.float16), 1.5, 3):
+        assert served(bits.encode, number, softfloat.bfloat16)
+    for codes in (np.full(3, 0x3C00, np.uint16), 0x3C00):
+        assert served(bits.convert, codes, HALF, softfloat.bfloat16)
+    assert not served(bits.encode, np.ones(3, np.int64), HALF)
+    assert not served(bits.encode, np.ones(4, np.float32)[::2], HALF)
 
 
 ODD: list[tuple[Any, Any, dict[str, Any]]] = [

@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 
 from softfloat.arrays import softarray
+from softfloat.bits import functions
 from softfloat.engine import calls, small
 
-SHORT = ((calls, "arithmetic"), (calls, "comparison"), (small, "product"), (small, "total"))
+SHORT = (
+    *((calls, name) for name in ("arithmetic", "comparison", "conversion", "between")),
+    (functions, "_straight"),
+    *((small, name) for name in ("product", "total")),
+)
 """What small calls try before the long way."""
 
 
