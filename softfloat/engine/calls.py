@@ -5,6 +5,7 @@ Each function here gives what the long way gives, or None where that is to be go
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -61,44 +62,51 @@ def brief(options: Options) -> Brief | None:
     return None if settings is None else (settings, each, stream)
 
 
-def flat(x: Any, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
-    """An operand as loops take it, if it is an array of a format's codes of that shape, and its memory in C order."""
-    if type(x) is not np.ndarray or x.shape != shape or x.dtype != fmt.dtype or not x.flags.c_contiguous:
-        return None
-    found = x.reshape(-1)
+def flat(x: Codes) -> Codes:
+    """An array as loops take it; its memory, where that is in C order."""
+    found = x.reshape(-1) if x.flags.c_contiguous else x.flatten()
     found.setflags(write=False)
     return found
 
 
-def single(x: Any, fmt: Format) -> Codes | None:
-    """A Python integer that is a code, as loops take operands."""
-    if type(x) is not int or not 0 <= x < 1 << fmt.bits:
-        return None
-    found = np.empty(1, fmt.dtype)
-    found[0] = x
+def single(x: int, fmt: Format, size: int = 1) -> Codes:
+    """A code over and over, as loops take operands."""
+    found = np.empty(size, fmt.dtype)
+    found[:] = x
     found.setflags(write=False)
     return found
 
 
 def operands(given: tuple[Any, ...], fmt: Format) -> tuple[list[Codes], tuple[int, ...]] | None:
-    """Arrays of codes of one shape, or Python integers alone, flat; and the shape."""
-    first = given[0]
-    found = []
-    if type(first) is int:
-        for x in given:
-            one = single(x, fmt)
-            if one is None:
-                return None
-            found.append(one)
-        return found, ()
-    if type(first) is not np.ndarray or first.size > SMALL or fmt.bits != 8 * fmt.dtype.itemsize:
-        return None
-    shape = first.shape
+    """Arrays of codes and Python integers, flat, and the shape that they broadcast to."""
+    shape: tuple[int, ...] | None = None
+    alike = True
     for x in given:
-        one = flat(x, fmt, shape)
-        if one is None:
+        if type(x) is np.ndarray:
+            if x.dtype != fmt.dtype or fmt.bits != 8 * x.itemsize:
+                return None
+            if shape is None:
+                shape = x.shape
+            elif x.shape != shape:
+                alike = False
+        elif type(x) is not int or not 0 <= x < 1 << fmt.bits:
             return None
-        found.append(one)
+    if shape is None:
+        return [single(x, fmt) for x in given], ()
+    if not alike:
+        try:
+            shape = np.broadcast_shapes(*[x.shape for x in given if type(x) is np.ndarray])
+        except ValueError:
+            return None
+    size = math.prod(shape)
+    if size > SMALL:
+        return None
+    found = []
+    for x in given:
+        if type(x) is int:
+            found.append(single(x, fmt, size))
+        else:
+            found.append(flat(x if x.shape == shape else np.broadcast_to(x, shape)))
     return found, shape
 
 
@@ -128,8 +136,12 @@ def arithmetic(
     return results(codes, flags, ready(a, b, c, codes, flags, stream, False), shape, each)
 
 
-FLOATS = {"e": (np.uint16, FLOAT16), "f": (np.uint32, FLOAT32), "d": (np.uint64, FLOAT64)}
-"""NumPy's floats by their characters: integers of their width, and their format."""
+FLOATS = {
+    np.dtype(np.float16): (np.uint16, FLOAT16),
+    np.dtype(np.float32): (np.uint32, FLOAT32),
+    np.dtype(np.float64): (np.uint64, FLOAT64),
+}
+"""NumPy's floats: integers of their width, and their format."""
 
 EXACT = 1 << 53  # integers up to which are float64
 
@@ -138,12 +150,12 @@ def conversion(x: Any, fmt: Format, options: Options) -> tuple[Any, Any] | None:
     """Floats, as arrays or a Python number, in a format."""
     shape: tuple[int, ...] = ()
     if type(x) is np.ndarray:
-        known = FLOATS.get(x.dtype.char)
-        if known is None or x.size > SMALL or not (x.flags.c_contiguous and x.dtype.isnative):
+        known = FLOATS.get(x.dtype)
+        if known is None or x.size > SMALL or not x.flags.c_contiguous:
             return None
         shape, a = x.shape, x.reshape(-1).view(known[0])
     elif type(x) is float or (type(x) is int and -EXACT <= x <= EXACT):
-        known = FLOATS["d"]
+        known = FLOATS[np.dtype(np.float64)]
         a = np.array([x], np.float64).view(np.uint64)
     else:
         return None

@@ -206,13 +206,6 @@ def _is_whole(x: Any, fmt: Format) -> bool:
     return type(x) is np.ndarray and x.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
 
 
-def _flat(x: Codes) -> Codes:
-    """Codes as loops take them, in C order."""
-    found = x.reshape(-1) if x.flags.c_contiguous else x.flatten()
-    found.setflags(write=False)
-    return found
-
-
 def product(
     a: Any,
     b: Any,
@@ -243,7 +236,7 @@ def product(
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
         return None
-    found = _run(plan, _flat(a), _flat(b), None if c is None else _flat(c), each)
+    found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
     return None if found is None else _returned(found, shape, each)
 
 
@@ -283,5 +276,5 @@ def total(
     plan = _plan(accumulator, fmt, fmt, output, whole, Grid(1, length, columns, False), elementwise.FAST)
     if plan is None:
         return None
-    found = _run(plan, None, _flat(laid_out), None, each)
+    found = _run(plan, None, calls.flat(laid_out), None, each)
     return None if found is None else _returned(found, shape, each)
