@@ -30,8 +30,9 @@ Shape = tuple[int, ...]
 
 
 class Grid(NamedTuple):
-    """A product of (rows, length) and (length, columns), with an addend or without."""
+    """So many products of (rows, length) and (length, columns), with addends or without."""
 
+    products: int
     rows: int
     length: int
     columns: int
@@ -47,9 +48,13 @@ class Plan(NamedTuple):
     """What serves a grid, settled."""
 
     grid: Grid
-    panels: tuple[int, int]
+    shape: tuple[int, int, int]  # of outputs, tiles filled up
+    tiles: int  # of each product
     way: tiling.Way
     loop: Any
+    decode: Any
+    extent: Any
+    nothing: Codes  # zeros in that shape, to which nobody writes
     numbers: Codes
     nan_flags: int
     beyond: int  # flags after which an output may be no number
@@ -76,21 +81,26 @@ def _plan(
     down, across = grid.panels
     if planned.index is not None or way.site.rule.overflow is Overflow.NAN or planned.length != grid.length:
         return None
-    if down * across * grid.length * tiles().ROWS * tiles().LANES[np.float32] > MOST:
+    if grid.products * down * across * grid.length * tiles().ROWS * tiles().LANES[np.float32] > MOST:
         return None
     to_output, served = _to_output(planned, whole, output)
     if not served:
         return None
     kind, *more = way.options
+    shape = grid.products, down * tiles().ROWS, across * tiles().LANES[np.float32]
     saturates = way.site.rule.overflow is Overflow.SATURATE
     reading = Rule(daz=planned.daz)
     inputs = first, second, planned.partials
     rules = reading, reading, planned.entry
     return Plan(
         grid=grid,
-        panels=(down, across),
+        shape=shape,
+        tiles=down * across,
         way=way,
         loop=tiles().deterministic(kind, way.carrier, way.group, way.planes, *more),
+        decode=loops().decoding(),
+        extent=dots().extent(),
+        nothing=np.zeros(shape, np.float32),
         numbers=tiling._parameters(way, planned),
         nan_flags=tiling.nan_flags(way),
         beyond=0 if saturates else int(spec.OVERFLOW),
@@ -129,12 +139,15 @@ def _in_range(way: tiling.Way, first: Format, second: Format, length: int) -> bo
 
 
 def _panels(values: Codes, size: int) -> Codes:
-    """Values (k, n) as `kernels.tiles` takes them."""
-    length, count = values.shape
-    if count > size:
-        return tiling._panels([values], size, np.float32)
-    found = np.zeros((1, 1, length, size), np.float32)
-    found[0, 0, :, :count] = values
+    """Values (products, k, n) as `kernels.tiles` takes them, a product after the other."""
+    products, length, count = values.shape
+    whole, rest = divmod(count, size)
+    found = np.zeros((products, whole + bool(rest), length, size), np.float32)
+    if whole:
+        split = values[:, :, : whole * size].reshape(products, length, whole, size)
+        found[:, :whole] = split.transpose(0, 2, 1, 3)
+    if rest:
+        found[:, whole, :, :rest] = values[:, :, whole * size :]
     return found
 
 
@@ -147,57 +160,59 @@ def _ones(length: int, size: int) -> Codes:
 
 
 def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> tuple[Codes, Any] | None:
-    """(codes, flags) of a grid, whose operands are flat; without `a` a row of ones."""
-    (rows, length, columns, _), (down, across) = plan.grid, plan.panels
+    """(codes, flags) of products, whose operands are flat; without `a` a row of ones."""
+    (count, rows, length, columns, _), shape, decode = plan.grid, plan.shape, plan.decode
     height, width = tiles().ROWS, tiles().LANES[np.float32]
-    shape = down * height, across * width
-    decode, before = loops().decoding(), 0 if a is None else a.size
+    before = 0 if a is None else a.size
     values = np.empty(before + b.size)
     if a is not None:
         decode(a, values[:before], *plan.read[0])
     decode(b, values[before:], *plan.read[1])
-    right = values[before:].reshape(length, columns)
+    left, right = values[:before].reshape(-1, rows, length), values[before:].reshape(count, length, columns)
     start: Codes | None = None
     if c is not None:
-        start = np.empty((rows, columns))
+        start = np.empty((count, rows, columns))
         decode(c, start.reshape(-1), *plan.read[2])
     if plan.in_range:
-        if not dots().extent()(values)[2]:
+        if not plan.extent(values)[2]:
             return None
     else:
-        left = np.ones((1, length)) if a is None else values[:before].reshape(rows, length)
-        operands, formats = tiling.Operands(left, right, start), plan.inputs[:2]
-        if tiling.lowest_bits(plan.way, operands, formats, plan.inputs[2], length) is None:
+        operands = tiling.Operands(np.ones((1, length)) if a is None else left, right, start)
+        if tiling.lowest_bits(plan.way, operands, plan.inputs[:2], plan.inputs[2], length) is None:
             return None
-    addend = np.zeros(shape, np.float32)
+    addends = plan.nothing
     if start is not None:
-        addend[:rows, :columns] = start
+        addends = np.zeros(shape, np.float32)
+        addends[:, :rows, :columns] = start
     sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
-    rows_panels = _ones(length, height) if a is None else _panels(values[:before].reshape(rows, length).T, height)
-    panels = rows_panels, _panels(right, width), addend
-    plan.loop(0, down * across, *panels, sums, flags, plan.numbers, plan.nan_flags)
-    raised = flags[:rows, :columns]
-    seen = int(raised[0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))
+    row_panels = _ones(length, height) if a is None else _panels(left.transpose(0, 2, 1), height)
+    column_panels = _panels(right, width)
+    for n in range(count):
+        one = slice(n, n + 1)
+        panels = (row_panels, column_panels) if count == 1 else (row_panels[one], column_panels[one])
+        plan.loop(0, plan.tiles, *panels, addends[n], sums[n], flags[n], plan.numbers, plan.nan_flags)
+    raised = flags[:, :rows, :columns]
+    seen = int(raised[0, 0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))
     if seen & plan.beyond:
         return None
-    single = sums[:rows, :columns].ravel().view(np.uint32)
+    single = sums[:, :rows, :columns].flatten().view(np.uint32)
     if plan.to_output is None:
-        return single.reshape(rows, columns), raised if each else seen
+        return single, raised if each else seen
     single.setflags(write=False)
     codes, more = np.empty(single.size, plan.output.dtype), np.empty(single.size, np.uint8) if plan.rounds else NO_CODES
     plan.to_output(single, single, single, codes, more, 0, False)
     if plan.rounds and each:
-        raised = raised | more.reshape(rows, columns)
+        raised = raised | more.reshape(raised.shape)
     elif plan.rounds:
         seen |= int(np.bitwise_or.reduce(more))
-    return codes.reshape(rows, columns), raised if each else seen
+    return codes, raised if each else seen
 
 
 def _returned(found: tuple[Codes, Any], shape: Shape, each: bool) -> tuple[Any, Any]:
     """(codes, flags) as the caller sees them."""
     codes, flags = found
     if not shape:
-        return codes[0, 0], flags[0, 0] if each else flags
+        return codes[0], flags[0, 0, 0] if each else flags
     return codes.reshape(shape), flags.reshape(shape) if each else flags
 
 
@@ -215,23 +230,26 @@ def product(
     output: Format | str | None,
     options: Options,
 ) -> tuple[Any, Any] | None:
-    """A product of a matrix or a vector, and a matrix or a vector."""
+    """A product of a matrix or a vector, and a matrix or a vector; or of stacks of matrices, one by one."""
     first, second = formats
     if not (_is_whole(a, first) and _is_whole(b, second)) or not isinstance(accumulator, Accumulator):
         return None
-    if not (0 < a.ndim < 3 and 0 < b.ndim < 3) or a.shape[-1] != b.shape[0]:
+    if not (0 < a.ndim < 4 and 0 < b.ndim < 4) or (3 in (a.ndim, b.ndim) and (a.ndim != b.ndim or len(a) != len(b))):
+        return None
+    if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         return None
     asked = calls.brief(options)
     if asked is None:
         return None
     whole, each, _ = asked
-    rows, columns = a.shape[0] if a.ndim > 1 else 1, b.shape[1] if b.ndim > 1 else 1
-    if not rows or not columns:
+    count, length = len(a) if a.ndim == 3 else 1, a.shape[-1]
+    rows, columns = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1
+    if not count * rows * columns:
         return None
-    shape = a.shape[:-1] + b.shape[1:]
+    shape = a.shape[:-1] + (b.shape[-1:] if b.ndim > 1 else ())
     if c is not None and not (_is_whole(c, accumulator.partials) and c.shape == shape):
         return None
-    grid = Grid(rows, b.shape[0], columns, c is not None)
+    grid = Grid(count, rows, length, columns, c is not None)
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
@@ -273,7 +291,7 @@ def total(
     if not columns or not length:
         return None
     output = accumulator.output(fmt, fmt) if output is None else check_format(output, "out_format")
-    plan = _plan(accumulator, fmt, fmt, output, whole, Grid(1, length, columns, False), elementwise.FAST)
+    plan = _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), elementwise.FAST)
     if plan is None:
         return None
     found = _run(plan, None, calls.flat(laid_out), None, each)

@@ -52,6 +52,12 @@ SHAPES = [
     ((9, 4), (4, 17)),
     ((2, 0), (0, 3)),
     ((0, 4), (4, 2)),
+    ((3, 2, 5), (3, 5, 4)),
+    ((2, 9, 4), (2, 4, 17)),
+    ((0, 2, 3), (0, 3, 2)),
+    ((2, 2, 3), (3, 2)),
+    ((2, 2, 3), (1, 3, 2)),
+    ((2, 3), (2, 3, 2)),
 ]
 
 
@@ -82,13 +88,17 @@ def test_same_products(case: tuple[Format, Accumulator, Format | None], setting:
         kinds = KINDS if number == 3 else KINDS[(number + setting) % len(KINDS) :][:1]
         for turn, kind in enumerate(kinds):
             a, b = drawn(rng, fmt, left, kind), drawn(rng, fmt, right, "ordinary" if kind == "large" else kind)
-            c = (None, drawn(rng, how.partials, left[:-1] + right[1:], kind))[(number + turn) % 2]
+            c = (None, drawn(rng, how.partials, addend_shape(left, right), kind))[(number + turn) % 2]
             options["flags"] = ("each", "any")[turn % 2]
             assert_same(bits.matmul, a, b, fmt, how, c, **options)
             if len(left) == len(right) == 1:
                 assert_same(bits.vecdot, a, b, fmt, how, c, **options)
             axis = (None, 0, -1, len(right))[(number + setting) % 4]
             assert_same(bits.sum, b, fmt, how, axis, **options)
+
+
+def addend_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    return (max(left, right, key=len)[:-2] + left[-2:-1] if len(left) > 1 else ()) + right[1:][-1:]
 
 
 def assert_same(*call: Any, **options: Any) -> None:
