@@ -79,7 +79,7 @@ def _plan(
     if way is None or way.kind != "deterministic" or way.carrier is not np.float32 or way.planes != 1:
         return None
     down, across = grid.panels
-    if planned.index is not None or way.site.rule.overflow is Overflow.NAN or planned.length != grid.length:
+    if planned.index is not None or planned.length != grid.length:
         return None
     if grid.products * down * across * grid.length * tiles().ROWS * tiles().LANES[np.float32] > MOST:
         return None

@@ -185,6 +185,15 @@ def test_odd_arguments(function: Callable[..., Any], number: int) -> None:
         assert quick == long
 
 
+@pytest.mark.parametrize("function", [bits.add, bits.lt], ids=lambda f: f.__name__)
+def test_integers_that_are_no_codes(function: Callable[..., Any]) -> None:
+    """0x10 has more bits than float4_e2m1fn, and its dtype takes it."""
+    for codes in (np.array([3, 0x10], np.uint8), 0x10):
+        quick, long = both(function, codes, codes, softfloat.float4_e2m1fn)
+        assert quick == long
+        assert quick[0] is ValueError
+
+
 def test_results_are_the_callers_own() -> None:
     a = np.full(3, 0x3C00, np.uint16)
     codes, flags = bits.add(a, a, HALF)
