@@ -261,13 +261,13 @@ def prepared(
     if drawn:
         loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), each, job.propagates)
         known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)
-        source = draw(settings, None, 0, ())
+        address = draw(settings, None, 0, ())
 
         def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
             results = np.empty_like(codes) if in_place else codes  # a tile that is done again reads its operands again
             if read is FLOAT64:
                 a = b = c = a.view(np.int64)
-            seen = loop(a, b, c, results, flags, *known, source.key, np.uint64(stream), 0, NO_BITS, source.width)
+            seen = loop(a, b, c, results, flags, *known, address.key, np.uint64(stream), 0, NO_BITS, address.width)
             if in_place:
                 codes[:] = results
             return int(seen)
