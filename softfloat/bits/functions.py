@@ -737,7 +737,8 @@ def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) 
     """Small calls that need no looking into; None for others."""
     if name not in FUNCTIONS:
         return calls.arithmetic(name, given, fmt, options)
-    asked, taken = (calls.brief(options), calls.operands(given, fmt)) if len(given) == 1 else (None, None)
+    asked = calls.brief(options) if len(given) == 1 else None
+    taken = None if asked is None else calls.operands(given, fmt)
     if asked is None or taken is None:
         return None
     whole, each, _ = asked

@@ -33,6 +33,8 @@ def brief(options: Options) -> Brief | None:
     """Options that concern settings, flags and stream alone, checked."""
     if not options:
         return BY_DEFAULT
+    if "out" in options or "random_bits" in options:
+        return None
     settings, each, stream = None, True, 0
     given = []
     for name, value in options.items():
@@ -123,7 +125,8 @@ def arithmetic(
     operation: str, given: tuple[Any, ...], fmt: Format, options: Options, extra: float = 0.0
 ) -> tuple[Any, Any] | None:
     """An operation that has a loop of its own."""
-    asked, taken = brief(options), operands(given, fmt)
+    asked = brief(options)
+    taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None
     whole, each, stream = asked
@@ -199,7 +202,8 @@ def comparison(
     name: str, given: tuple[Any, ...], fmt: Format, options: Options, signalling: bool
 ) -> tuple[Any, Any] | None:
     """A comparison."""
-    asked, taken = brief(options), operands(given, fmt)
+    asked = brief(options)
+    taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None
     whole, each, _ = asked
