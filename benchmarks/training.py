@@ -1,11 +1,16 @@
 """What training in emulated half precision costs, as ratios to PyTorch's own half precision on the same CPU.
 
-    python benchmarks/training.py [--rounds 5] [--json FILE]
+    python benchmarks/training.py [--rounds 5] [--json FILE] [--models]
 
 An epoch of the tutorial's two-convolution net on scikit-learn's digits (1 797 images of 8 x 8, batches of 32: 56 steps,
 each forward, backward and SGD with momentum, everything in half), natively and emulated, taken in turn; of each the
 fastest round. `limit` is what the ratio is meant to stay below. Then one step of ResNet-8 on a batch of 32 images as
 large as those of CIFAR-10, in seconds. The first round of each compiles and is not counted.
+
+Then, and with --models alone, a step of models of all kinds in half and bfloat16, natively and under `emulate()`, in
+milliseconds. PyTorch computes natively as it likes, by oneDNN where that has the dtype. Temporary arrays of some megabytes
+make glibc give memory back and take it again at each operation, or not, as luck has it: MALLOC_TRIM_THRESHOLD_ and
+MALLOC_MMAP_THRESHOLD_ of 1000000000 take the luck out.
 """
 
 from __future__ import annotations
@@ -18,7 +23,9 @@ from typing import Any
 import numpy as np
 import torch
 from measuring import arguments_of, described, machine, write_json
+from torch import nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from softfloat import Accumulator, Environment
 from softfloat.accumulators import amp, fma
@@ -74,11 +81,146 @@ def digits() -> list[tuple[Any, Any]]:
     return list(zip(images[:whole].split(BATCH), labels[:whole].split(BATCH), strict=True))
 
 
+# -- models of all kinds ---------------------------------------------------------------------------------------------
+
+
+class Recurrent(nn.Module):
+    """An LSTM over 20 steps, and a linear layer on its last output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(32, 64, batch_first=True), nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class GraphAttention(nn.Module):
+    """One layer of attention over the neighbours in a graph (Velickovic et al., Graph Attention Networks, ICLR 2018)."""
+
+    def __init__(self, inputs: int, outputs: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.linear = heads, nn.Linear(inputs, outputs * heads, bias=False)
+        self.receiving = nn.Parameter(torch.randn(heads, outputs) / 8)
+        self.sending = nn.Parameter(torch.randn(heads, outputs) / 8)
+
+    def forward(self, x: torch.Tensor, neighbours: torch.Tensor) -> Any:
+        z = self.linear(x).view(len(x), self.heads, -1)
+        scores = (z * self.receiving).sum(-1)[:, None] + (z * self.sending).sum(-1)[None]
+        scores = functional.leaky_relu(scores, 0.2).masked_fill(~neighbours[..., None], -1e4)
+        return torch.einsum("ijh,jhf->ihf", torch.softmax(scores, 1), z).flatten(1)
+
+
+class GraphNetwork(nn.Module):
+    """Two layers of graph attention on a random graph of 64 nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = GraphAttention(32, 8, 4), GraphAttention(32, 10, 1)
+        self.register_buffer("neighbours", (torch.rand(64, 64) < 0.1) | torch.eye(64, dtype=torch.bool))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.two(functional.elu(self.one(x, self.neighbours)), self.neighbours)
+
+
+def separable(inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    """A depthwise convolution and a pointwise one (Howard et al., MobileNets, 2017)."""
+    return nn.Sequential(
+        nn.Conv2d(inputs, inputs, 3, stride, 1, groups=inputs, bias=False),
+        *(nn.BatchNorm2d(inputs), nn.ReLU()),
+        nn.Conv2d(inputs, outputs, 1, bias=False),
+        *(nn.BatchNorm2d(outputs), nn.ReLU()),
+    )
+
+
+class Mobile(nn.Module):
+    """A small MobileNet for images of 32 x 32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        blocks = [separable(*block) for block in ((16, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2))]
+        first = nn.Conv2d(3, 16, 3, 2, 1, bias=False)
+        self.features, self.head = nn.Sequential(first, nn.BatchNorm2d(16), nn.ReLU(), *blocks), nn.Linear(128, 10)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.head(self.features(x).mean((2, 3)))
+
+
+class Transformer(nn.Module):
+    """Two layers of an encoder, four heads; attention made of matrix products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
+        self.encoder, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with sdpa_kernel(SDPBackend.MATH):
+            return self.head(self.encoder(x).mean(1))
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "the tutorial's net": (lambda: TwoConvolutions(1, 8, 8), (BATCH, 1, 8, 8)),
+    "ResNet-8": (lambda: ResNet(1, channels=3), (BATCH, 3, 32, 32)),
+    "LSTM": (Recurrent, (16, 20, 32)),
+    "graph attention": (GraphNetwork, (64, 32)),
+    "MobileNet": (Mobile, (16, 3, 32, 32)),
+    "TransformerEncoder": (Transformer, (8, 16, 64)),
+}
+"""Models, and the shapes of their batches."""
+
+DTYPES = {"half": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def stepper(name: str, dtype: torch.dtype, emulated: bool) -> Callable[[], float]:
+    """One step of training; returns seconds."""
+    make, shape = MODELS[name]
+    torch.manual_seed(0)
+    model, x, labels = make().to(dtype), torch.rand(shape).to(dtype), torch.arange(shape[0]) % 10
+    optimiser = torch.optim.SGD(model.parameters(), lr=2.0**-10, momentum=0.9)
+
+    def step() -> float:
+        with contextlib.ExitStack() as opened:
+            if emulated:  # without oneDNN, whose LSTM in bfloat16 is one operator, not made of others
+                opened.enter_context(torch.backends.mkldnn.flags(enabled=False))
+                opened.enter_context(emulate())
+            start = time.perf_counter()
+            optimiser.zero_grad()
+            functional.cross_entropy(model(x), labels).backward()
+            optimiser.step()
+            return time.perf_counter() - start
+
+    return step
+
+
+def models(rounds: int) -> list[dict[str, Any]]:
+    """A step of each model, native and emulated."""
+    print(f"\nPyTorch {torch.__version__} on {torch.get_num_threads()} threads")
+    print(f"{'ms a step':<24}" + "".join(f"{name:>10}{'emulated':>10}{'times':>7}" for name in DTYPES))
+    rows = []
+    for name in MODELS:
+        found: dict[str, Any] = {"name": name}
+        for dtype in DTYPES:
+            ways = {how: stepper(name, DTYPES[dtype], how == "emulated") for how in ("native", "emulated")}
+            best = fastest(ways, rounds)
+            found[dtype] = {**{how: 1e3 * x for how, x in best.items()}, "times": best["emulated"] / best["native"]}
+        rows.append(found)
+        shown = (f"{x['native']:>10.2f}{x['emulated']:>10.2f}{x['times']:>7.1f}" for x in map(found.get, DTYPES) if x)
+        print(f"{name:<24}" + "".join(shown))
+    return rows
+
+
 def main() -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--models", action="store_true", help="only the table of models")
     arguments = parser.parse_args()
     print(described(machine()))
+    if arguments.models:
+        table = models(arguments.rounds)
+        if arguments.json:
+            write_json(arguments.json, models=table)
+        return
     batches = digits()
     runs = {}
     for name in WAYS:
@@ -100,8 +242,9 @@ def main() -> None:
         print(
             f"{name:<32}{epochs[name]:>10.2f}{ratio:>8.2f}{shown:>7}{over}   {steps[name]:>16.3f}{RESNET_LIMIT:>7.0f}{late}"
         )
+    table = models(arguments.rounds)
     if arguments.json:
-        write_json(arguments.json, rows=rows)
+        write_json(arguments.json, ways=rows, models=table)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from softfloat.checks import check_choice, check_switch, is_integer
-from softfloat.frozen import settle
+from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
 from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
 
@@ -146,6 +146,7 @@ def _integer(low: int, high: int, optional: bool = False) -> Check:
     return check
 
 
+@hash_kept
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
@@ -167,12 +168,9 @@ class Settings:
     replica: int = field(default=0, metadata={"check": _integer(0, 2**64 - 1)})
     replica_identical: bool = field(default=False, metadata={"check": _switch})
     overrides: Mapping[str, Settings] = field(default_factory=dict)
-    _hash: int = field(default=0, init=False, compare=False, repr=False)
 
     def __hash__(self) -> int:
-        if not self._hash:  # kept: caches ask for it at every call
-            settle(self, _hash=hash((frozenset(self.overrides.items()), *OWN_VALUES(self))))
-        return self._hash
+        return hash((frozenset(self.overrides.items()), *OWN_VALUES(self)))
 
     def for_format(self, name: str) -> Settings:
         """Those that govern results in the format of this name."""
@@ -422,7 +420,7 @@ def evaluate_as(
     parameters = _parameters(operation)
     number = env.streams.take()
     options.setdefault("stream", number)
-    traps = as_flags(env.traps)
+    traps: Flags = env.traps  # type: ignore[assignment]
     each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
     try:
         result, flags, *more = operation(*operands, environment=env, flags=each, **options)
@@ -431,7 +429,7 @@ def evaluate_as(
         raise
     raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
     env.status.add(raised)
-    if raised & traps:
+    if traps and raised & traps:
         named = [options[parameter] for parameter in parameters if parameter in options]
         if "accumulator" in parameters:
             operands, named = (), []  # a row and a column, not an element of each

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softfloat.checks import check_switch
-from softfloat.frozen import settle
+from softfloat.frozen import hash_kept, settle
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
 from softfloat.markup import plain_table, spans, styled, table_html, titled
@@ -177,6 +177,7 @@ DERIVED: Any = None  # from the other parameters
 EXPONENT_RANGE = 400  # keeps products, quotients and their errors clear of the limits of float64
 
 
+@hash_kept
 @dataclass(frozen=True, repr=False)
 class Format:
     """A binary floating-point format of at most 24 bits of precision and 8 exponent bits.
@@ -613,7 +614,7 @@ def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
     if isinstance(fmt, Format):
         return fmt
     if isinstance(fmt, str):
-        return Format.from_name(fmt)
+        return ROSTER.get(fmt) or Format.from_name(fmt)
     raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
 
 

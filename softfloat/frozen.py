@@ -1,13 +1,38 @@
-"""The one way past `frozen`: dataclasses that turn names into members, and leave defaults to be derived, settle them as they are made."""
+"""What frozen dataclasses need beyond `frozen`: fields settled as they are made, and hashes that are kept.
+
+Dataclasses that turn names into members, and leave defaults to be derived, settle them before anybody else has seen them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["settle"]
+__all__ = ["hash_kept", "settle"]
+
+Kind = TypeVar("Kind", bound=type)
 
 
 def settle(made: object, /, **values: Any) -> None:
     """Give fields of a frozen dataclass their values, before anybody else has seen it."""
     for name, value in values.items():
         object.__setattr__(made, name, value)
+
+
+def hash_kept(kind: Kind) -> Kind:
+    """Class decorator: find an object's hash once, as caches ask for it at every call.
+
+    It is left out of copies and pickles, as strings hash otherwise in another process.
+    """
+    found: Any = kind.__hash__
+
+    def kept(self: Any) -> int:
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = found(self)
+        return known
+
+    def state(self: Any) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    kind.__hash__, kind.__getstate__ = kept, state  # type: ignore[assignment]
+    return kind

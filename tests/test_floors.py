@@ -38,7 +38,7 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate | lanes | steps | loops dots tiles",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | products",
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | calls products | small",
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures inspection | tables",

@@ -44,12 +44,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 from softfloat.checks import check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
-from softfloat.frozen import settle
+from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
 __all__ = ["PRESETS", "Accumulator", "Preset", "Reduction", "Stage"]
@@ -133,6 +134,7 @@ class Reduction:
             check_whole("sections", self.sections, 1)
 
 
+@hash_kept
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Accumulator:
     """How a dot product is summed; the words are those of the module's documentation.
@@ -369,10 +371,19 @@ Make = TypeVar("Make", bound=Callable[..., "Accumulator"])
 
 
 def preset(example: str, meaning: str, source: str) -> Callable[[Make], Make]:
-    """A decorator: the function is a row of `PRESETS` under its own name."""
+    """A decorator: the function is a row of `PRESETS` under its own name, and what it makes, a value, is kept."""
 
     def entered(make: Make) -> Make:
-        PRESETS[make.__name__] = Preset(make, example, meaning, source)
-        return make
+        kept = lru_cache(maxsize=256, typed=True)(make)
+
+        @wraps(make)
+        def made(*arguments: Any, **settings: Any) -> Accumulator:
+            try:
+                return kept(*arguments, **settings)
+            except TypeError:  # of no kind that is kept, or refused: then again, saying why
+                return make(*arguments, **settings)
+
+        PRESETS[make.__name__] = Preset(made, example, meaning, source)
+        return cast(Make, made)
 
     return entered

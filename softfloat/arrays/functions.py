@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -28,6 +28,7 @@ from softfloat.arrays.softarray import (
     zeros_like,
 )
 from softfloat.engine import Codes
+from softfloat.environments import current_environment
 from softfloat.formats import Format
 from softfloat.status import FloatingPointTrap
 
@@ -114,9 +115,18 @@ def as_soft(x: Any, fmt: Format, function: str) -> SoftArray:
     return x if isinstance(x, SoftArray) and x.format == fmt else wrapped(coerced(x, fmt, function), fmt)
 
 
-@contextmanager
-def relocated(place: Callable[..., tuple[int, ...]], *known: Any, name: str | None = None) -> Iterator[None]:
+def relocated(
+    place: Callable[..., tuple[int, ...]], *known: Any, name: str | None = None
+) -> AbstractContextManager[None]:
     """A trap names where the element is in the result that the caller sees: place(its index, *known)."""
+    return _relocated(place, known, name) if current_environment().traps else UNTRAPPED
+
+
+UNTRAPPED = nullcontext()
+
+
+@contextmanager
+def _relocated(place: Callable[..., tuple[int, ...]], known: tuple[Any, ...], name: str | None) -> Iterator[None]:
     try:
         yield
     except FloatingPointTrap as trap:

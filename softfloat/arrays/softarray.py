@@ -46,7 +46,9 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.arrays import views
-from softfloat.engine import Codes, elementwise
+from softfloat.engine import Codes, calls, elementwise
+from softfloat.engine.calls import SMALL
+from softfloat.engine.elementwise import NO_CODES
 from softfloat.environments import Environment, Rounding, Settings, current_environment, evaluate_as
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.status import Flags, FloatingPointTrap, as_flags
@@ -68,7 +70,6 @@ __all__ = [
     "zeros_like",
 ]
 
-SMALL = 1 << 14  # elements up to which an operator goes straight to its loop
 SHORT = 1 << 10  # elements up to which a number spread over a shape is kept
 
 Shape: TypeAlias = int | Sequence[int]
@@ -253,26 +254,36 @@ def evaluated(name: str, function: Callable[..., Any], *arguments: Any, **option
     return evaluate_as(name, current_environment(), function, arguments, options)
 
 
-def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftArray | None) -> SoftArray | None:
-    """An operator on a small array by its loop, without the ways around it; None where they are needed."""
+def _flat_of(x: SoftArray) -> Codes | None:
+    """The codes of a small array as loops take operands; None if it is large, or that needs a copy."""
+    if x._codes.size > SMALL:
+        return None
+    return x._flat if x._flat is not None else x._flattened()
+
+
+def _flat_beside(x: SoftArray, other: Any, operation: str, quiet: bool = False) -> Codes | None:
+    """The other operand of a small array, of its shape; None if it is no such array and no number, or needs a copy."""
     codes, fmt = x._codes, x._format
-    if codes.size > SMALL:
-        return None
-    env = current_environment()
-    if env.traps:
-        return None
-    a = x._flat if x._flat is not None else x._flattened()
-    if a is None:
-        return None
     if type(other) is SoftArray:
         if (other._format is not fmt and other._format != fmt) or other._codes.shape != codes.shape:
             return None
-        b = other._flat if other._flat is not None else other._flattened()
-        if b is None or (out is not None and other is not x and np.may_share_memory(codes, other._codes)):
-            return None
-    elif type(other) in (float, int, np.float64) and codes.size <= SHORT:
-        b = _spread(int(_weak(other, fmt, operation)), fmt.dtype, codes.size)
-    else:
+        return other._flat if other._flat is not None else other._flattened()
+    if type(other) in (float, int, np.float64) and codes.size <= SHORT:
+        return _spread(int(_weak(other, fmt, operation, quiet)), fmt.dtype, codes.size)
+    return None
+
+
+def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftArray | None) -> SoftArray | None:
+    """An operator on a small array by its loop, without the ways around it; None where they are needed."""
+    codes, fmt = x._codes, x._format
+    env = current_environment()
+    if env.traps:
+        return None
+    a = _flat_of(x)
+    b = None if a is None else _flat_beside(x, other, operation)
+    if a is None or b is None:
+        return None
+    if out is not None and type(other) is SoftArray and other is not x and np.may_share_memory(codes, other._codes):
         return None
     ready = elementwise.prepared(operation, fmt, env.settings, elementwise.FAST)
     if ready is None:
@@ -284,8 +295,39 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         return None
     if swapped:
         a, b = b, a
-    env.status.add(ready(a, b, out._codes.reshape(-1), env.streams.take(), in_place))
+    env.status.add(ready(a, b, b, out._codes.reshape(-1), NO_CODES, env.streams.take(), in_place))
     return out
+
+
+def straight_unary(operation: str, x: SoftArray) -> SoftArray | None:
+    """`straight`, for functions of one operand."""
+    env = current_environment()
+    a = None if env.traps else _flat_of(x)
+    ready = None if a is None else elementwise.prepared(operation, x._format, env.settings, elementwise.FAST)
+    if a is None or ready is None:
+        return None
+    found = np.empty(x._codes.shape, x._format.dtype)
+    env.status.add(ready(a, a, a, found.reshape(-1), NO_CODES, env.streams.take(), False))
+    return wrapped(found, x._format)
+
+
+def straight_comparison(relation: str, x: SoftArray, other: Any, swapped: bool) -> Codes | None:
+    """`straight`, for comparisons, in which numbers raise no flags; "ne" is what "eq" is not."""
+    env = current_environment()
+    a = None if env.traps else _flat_of(x)
+    b = None if a is None else _flat_beside(x, other, relation, quiet=True)
+    if a is None or b is None:
+        return None
+    if swapped:
+        a, b = b, a
+    settings, negated = env.settings.for_format(x._format.name), relation == "ne"
+    compare = calls.relation(
+        "eq" if negated else relation, x._format, settings.daz, settings.nan, relation in ("lt", "le"), False
+    )
+    found = np.empty(x._codes.shape, bool)
+    env.streams.take()
+    env.status.add(compare(a, b, found.reshape(-1), NO_CODES))
+    return ~found if negated else found
 
 
 def _forward(operation: str, ufunc: np.ufunc) -> Callable[[SoftArray, Any], Any]:
@@ -328,6 +370,16 @@ def _general(ufunc: np.ufunc, swapped: bool = False, in_place: bool = False) -> 
         return UFUNCS[ufunc](ufunc, "__call__", operands, {"out": (self,)} if in_place else {})
 
     return general
+
+
+def _compared(relation: str, ufunc: np.ufunc, swapped: bool = False) -> Callable[[SoftArray, Any], Any]:
+    def compared(self: SoftArray, other: Any) -> Any:
+        found = straight_comparison(relation, self, other, swapped)
+        if found is not None:
+            return found if found.ndim else found[()]
+        return UFUNCS[ufunc](ufunc, "__call__", (self, other), {}) if is_operand(other) else NotImplemented
+
+    return compared
 
 
 def _unary(ufunc: np.ufunc) -> Callable[[SoftArray], Any]:
@@ -750,9 +802,9 @@ class SoftArray:
     __ipow__ = _general(np.power, in_place=True)
     __matmul__, __rmatmul__ = _general(np.matmul), _general(np.matmul, swapped=True)
     __imatmul__ = _general(np.matmul, in_place=True)
-    __lt__, __le__, __gt__, __ge__ = (_general(f) for f in (np.less, np.less_equal, np.greater, np.greater_equal))
-    __eq__ = _general(np.equal)
-    __ne__ = _general(np.not_equal)
+    __lt__, __le__ = _compared("lt", np.less), _compared("le", np.less_equal)
+    __gt__, __ge__ = _compared("lt", np.greater, True), _compared("le", np.greater_equal, True)
+    __eq__, __ne__ = _compared("eq", np.equal), _compared("ne", np.not_equal)
     conj, conjugate = _unary(np.conjugate), _unary(np.conjugate)
     __neg__, __pos__, __abs__ = _unary(np.negative), _unary(np.positive), _unary(np.absolute)
 

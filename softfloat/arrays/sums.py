@@ -10,6 +10,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,18 @@ def accumulator_for(fmt: Format, products: bool = True) -> Accumulator:
     """How the environment in force sums numbers of a format."""
     chosen = current_environment().accumulator
     if chosen is None:
-        return mul_add(fmt) if products else fma(fmt)
+        return _default(fmt, products)
     if not isinstance(chosen, Accumulator) and callable(chosen):
         chosen = chosen(fmt)
     if not isinstance(chosen, Accumulator):
         raise TypeError(f"accumulator of the environment must give a softfloat.Accumulator, got {chosen!r}")
     return chosen
+
+
+@lru_cache(maxsize=256)
+def _default(fmt: Format, products: bool) -> Accumulator:
+    """Each product and each sum rounded to the format."""
+    return mul_add(fmt) if products else fma(fmt)
 
 
 def total(codes: Codes, fmt: Format, name: str) -> Codes:
@@ -125,6 +132,14 @@ def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, do
         initial: Any = ABSENT,
         where: Any = True,
     ) -> Any:
+        if (
+            start is ABSENT
+            and axis is dtype is out is None
+            and keepdims is False
+            and initial is ABSENT
+            and where is True
+        ):
+            return wrapped(fold(a.codes.reshape(-1), a.format), a.format)
         check_dtype(name, dtype, a.format)
         if where is not True:
             return placed(by_lanes(reduced, name, a, axis, where, keepdims, initial=initial), out, name)

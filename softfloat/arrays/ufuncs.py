@@ -26,6 +26,7 @@ from softfloat.arrays.softarray import (
     directed,
     evaluated,
     straight,
+    straight_unary,
     wrapped,
 )
 from softfloat.bits.operations import ELEMENTWISE, Operation
@@ -264,6 +265,9 @@ ENTRIES |= PRODUCTS
 STRAIGHT: dict[Any, str] = {np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div"}
 """Ufuncs that small arrays of one format do without the ways around."""
 
+STRAIGHT_UNARY: dict[Any, str] = {np.sqrt: "sqrt"}
+"""The same of one operand."""
+
 
 # -- calling ---------------------------------------------------------------------------------------------------------
 
@@ -279,9 +283,14 @@ def run(ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str,
 
 
 def _call(ufunc: np.ufunc, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    operation = STRAIGHT.get(ufunc)
-    if operation and not keywords and isinstance(inputs[0], SoftArray):
-        found = straight(operation, inputs[0], inputs[1], False, None)
+    if not keywords and isinstance(inputs[0], SoftArray):
+        found = None
+        if ufunc is np.matmul:
+            found = _straight_product(inputs[0], inputs[1])
+        elif ufunc in STRAIGHT:
+            found = straight(STRAIGHT[ufunc], inputs[0], inputs[1], False, None)
+        elif ufunc in STRAIGHT_UNARY:
+            found = straight_unary(STRAIGHT_UNARY[ufunc], inputs[0])
         if found is not None:
             return found
     entry, name = ENTRIES[ufunc], ufunc.__name__
@@ -302,6 +311,16 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], keywords: dict[str, Any]) -> A
         return outs[0]
     results = entry.compute(name, fmt, *codes)
     return _placed(entry, outs, fmt, results if isinstance(results, tuple) else (results,), name)
+
+
+def _straight_product(x: SoftArray, y: Any) -> SoftArray | None:
+    """The matrix product of arrays of one format."""
+    fmt = x.format
+    return (
+        wrapped(sums.product_of(x.codes, y.codes, fmt, "matmul"), fmt)
+        if type(y) is SoftArray and y.format == fmt
+        else None
+    )
 
 
 DEFAULTS: dict[str, tuple[Any, ...]] = {

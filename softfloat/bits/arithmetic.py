@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, Unpack
 
-from softfloat.engine import Call, Options, check_boolean, check_codes
+from softfloat.engine import Call, Options, calls, check_boolean, check_codes
 from softfloat.formats import Format, check_format
 
 __all__ = ["add", "div", "fma", "mul", "remainder", "round_to_integral", "sqrt", "sub"]
@@ -17,6 +17,9 @@ def _arithmetic(
     operation: str, fmt: Format | str, operands: dict[str, Any], options: Options, extra: float = 0.0
 ) -> Result:
     fmt = check_format(fmt)
+    found = calls.arithmetic(operation, tuple(operands.values()), fmt, options, extra)
+    if found is not None:
+        return found
     call = Call(options, fmt)
     codes = [check_codes(x, fmt, name) for name, x in operands.items()]
     return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)

@@ -8,7 +8,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.bits.arithmetic import Result
-from softfloat.engine import Call, Options, check_boolean, check_codes
+from softfloat.engine import Call, Options, calls, check_boolean, check_codes
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rule
 
@@ -20,6 +20,10 @@ __all__ = ["eq", "le", "lt", "maximum", "maximum_number", "minimum", "minimum_nu
 
 def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
     fmt = check_format(fmt)
+    signalling = check_boolean("signalling", signalling)
+    found = calls.comparison(relation, (a, b), fmt, options, signalling)
+    if found is not None:
+        return found
     call = Call(options, fmt)
     call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
@@ -28,7 +32,7 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     raises = engine.flag_bytes(raised)
     numbers = engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
     any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
-    loop = engine.loops().comparison(relation, check_boolean("signalling", signalling), raised is not None)
+    loop = engine.loops().comparison(relation, signalling, raised is not None)
 
     def work(start: int, stop: int) -> int:
         return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers, any_nan)

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack
 import numpy as np
 
 from softfloat import engine
-from softfloat.engine import Call, Job, Options, Work, check_codes
-from softfloat.environments import Rounding
+from softfloat.engine import Call, Job, Options, Work, calls, check_codes
+from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
@@ -723,8 +723,39 @@ class Binary(Protocol):
         """Codes in, (codes, flags) out."""
 
 
+@lru_cache(maxsize=512)
+def _tables(name: str, fmt: Format, whole: Settings) -> tuple[engine.Codes, engine.Codes] | None:
+    """The results at every code, if they are looked up there."""
+    settings = whole.for_format(fmt.name)
+    wide = fmt.spec.width > TABLE_BITS or settings.rounding is Rounding.STOCHASTIC
+    if wide or engine.loops().jit.DISABLED:
+        return None
+    return _result_table(name, fmt.spec, engine.rule_for(settings, fmt, False))
+
+
+def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) -> Result | None:
+    """Small calls that need no looking into; None for others."""
+    if name not in FUNCTIONS:
+        return calls.arithmetic(name, given, fmt, options)
+    asked = calls.brief(options) if len(given) == 1 else None
+    taken = None if asked is None else calls.operands(given, fmt)
+    if asked is None or taken is None:
+        return None
+    whole, each, _ = asked
+    tables = _tables(name, fmt, whole)
+    if tables is None:
+        return None
+    (a,), shape = taken
+    codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size if each else 0, np.uint8)
+    seen = engine.loops().gathering(each)(a, codes, flags, *tables)
+    return calls.results(codes, flags, int(seen), shape, each)
+
+
 def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Options) -> Result:
     fmt = check_format(fmt)
+    found = _straight(name, tuple(operands.values()), fmt, options)
+    if found is not None:
+        return found
     call = Call(options, fmt)
     codes = [check_codes(x, fmt, argument) for argument, x in operands.items()]
     return engine.run(

@@ -9,7 +9,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.bits.arithmetic import Result
-from softfloat.engine import Call, Options, check_boolean, check_codes, check_stream
+from softfloat.engine import Call, Options, calls, check_boolean, check_codes, check_stream
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels import spec
@@ -48,6 +48,9 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     (array([11878, 31743, 31744], dtype=uint16), array([1, 1, 5], dtype=uint8))
     """
     fmt = check_format(fmt)
+    found = calls.conversion(x, fmt, options)
+    if found is not None:
+        return found
     call = Call(options, fmt)
     array, source, more = _source_codes(x)
     work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else engine.drawn_more(more)
@@ -86,6 +89,9 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     (np.uint8(126), np.uint8(5))
     """
     src, dst = check_format(src, "src"), check_format(dst, "dst")
+    found = calls.between(codes, src, dst, options)
+    if found is not None:
+        return found
     call = Call(options, dst)
     return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 

@@ -12,7 +12,7 @@ import numpy as np
 from softfloat import engine
 from softfloat.accumulators import Accumulator
 from softfloat.checks import is_integer
-from softfloat.engine import Call, Codes, Options, check_boolean, check_codes
+from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine.products import Problem, Results, grid_view, run
 from softfloat.engine.programs import Program, check_inputs, program
 from softfloat.formats import Format, check_format, float32
@@ -211,7 +211,12 @@ def vecdot(
     >>> [hex(vecdot([big, one, one], [one] * 3, "float16", how)[0]) for how in (fma("float16"), exact("float16"))]
     ['0x6800', '0x6801']
     """
-    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    formats = check_formats(fmt)
+    if count is False and np.ndim(a) == np.ndim(b) == 1:
+        found = small.product(a, b, formats, accumulator, c, out_format, options)
+        if found is not None:
+            return found
+    contraction = Contraction(formats, accumulator, out_format, count, options)
     x = check_codes(a, contraction.formats[0], "a")
     y = check_codes(b, contraction.formats[1], "b")
     if not x.ndim or not y.ndim:
@@ -263,7 +268,12 @@ def matmul(
     >>> hex(codes[0, 0]), int(flags[0, 0])  # 1*1 + 2*3
     ('0x4700', 0)
     """
-    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    formats = check_formats(fmt)
+    if count is False:
+        found = small.product(a, b, formats, accumulator, c, out_format, options)
+        if found is not None:
+            return found
+    contraction = Contraction(formats, accumulator, out_format, count, options)
     x = check_codes(a, contraction.formats[0], "a")
     y = check_codes(b, contraction.formats[1], "b")
     if not x.ndim or not y.ndim:
@@ -322,6 +332,10 @@ def _summed(
     out_format: Format | str | None, count: bool, options: Options,
 ) -> Any:  # fmt: skip
     one = check_format(fmt)
+    if count is False and not cumulative:
+        found = small.total(codes, one, accumulator, axis, out_format, options)
+        if found is not None:
+            return found
     if out_format is None:
         out_format = check_accumulator(accumulator).output(one, one)
     contraction = Contraction((one, float32), accumulator, out_format, count, options)

@@ -18,7 +18,7 @@ from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import Draw, bits_at, draw, poplar_state, refuse_random_bits
 from softfloat.engine.elementwise import Job, Work, drawn_more, fast_family, odd_float, run
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
-from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers
+from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers, rule_for
 from softfloat.engine.products import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.results import finished, flag_bytes, outputs
@@ -64,6 +64,7 @@ __all__ = [
     "program",
     "refuse_mask",
     "refuse_random_bits",
+    "rule_for",
     "run",
     "set_num_threads",
     "share",

@@ -227,38 +227,63 @@ def _fast_work(family: str, job: Job) -> Work:
     return _direct_work(_fast(family, job), job)
 
 
-Ready = Callable[[Codes, Codes, Codes, int, bool], int]
-"""ready(a, b, codes, stream, in_place) -> flags OR-ed together, on flat arrays of one length; `in_place`: codes are those of an operand."""
+Ready = Callable[..., int]
+"""ready(a, b, c, codes, flags, stream, in_place) -> flags OR-ed together, or 0 where each has its own byte, on flat arrays of one length.
+
+Operands that the operation does not take repeat the last. `in_place`: codes are those of an operand.
+"""
 
 
 @lru_cache(maxsize=512)
-def prepared(operation: str, fmt: Format, whole: Settings, fast: bool) -> Ready | None:
-    """What `run` would do for two operands, everything but them settled; None where there is more to settle.
+def prepared(
+    operation: str,
+    fmt: Format,
+    whole: Settings,
+    fast: bool,
+    each: bool = False,
+    extra: float = 0.0,
+    source: FormatSpec | None = None,
+) -> Ready | None:
+    """What `run` would do for operands of one shape, everything but them settled; None where there is more to settle.
 
-    `whole` are the settings with overrides; `fast`: whether faster loops may serve.
+    `whole` are the settings with overrides; `fast`: whether faster loops may serve; `each`: whether each element has flags of its own;
+    `source`: what operands are codes of, if not `fmt`.
     """
     settings = whole.for_format(fmt.name)
     drawn = settings.rounding is Rounding.STOCHASTIC
     if drawn and (settings.generator != "philox4x32" or settings.seed is None):
         return None
-    rule = rule_for(settings, fmt, False, (settings.sr_bits or 52) if drawn else 52)
-    job = Job(operation, fmt.spec, fmt.spec, rule, [], NO_CODES, NO_CODES, False, 0.0, None)
+    read = source or fmt.spec
+    rule = rule_for(settings, fmt, operation == "convert", (settings.sr_bits or 52) if drawn else 52)
+    job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
+    if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
+        return None
     if drawn:
-        loop = loops().elementwise_drawn(operation, is_unusual(fmt.spec), False, job.propagates)
-        known = 0.0, NOTHING_MORE, ALL_KNOWN, *numbers(fmt.spec, fmt.spec, rule, CARRIER64)
-        source = draw(settings, None, 0, ())
+        loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), each, job.propagates)
+        known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)
+        address = draw(settings, None, 0, ())
 
-        def ready_drawn(a: Codes, b: Codes, codes: Codes, stream: int, in_place: bool) -> int:
+        def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
             results = np.empty_like(codes) if in_place else codes  # a tile that is done again reads its operands again
-            flags = loop(a, b, b, results, NO_CODES, *known, source.key, np.uint64(stream), 0, NO_BITS, source.width)
+            if read is FLOAT64:
+                a = b = c = a.view(np.int64)
+            seen = loop(a, b, c, results, flags, *known, address.key, np.uint64(stream), 0, NO_BITS, address.width)
             if in_place:
                 codes[:] = results
-            return flags
+            return int(seen)
 
         return ready_drawn
-    family = fast_family(operation, fmt.spec, fmt.spec, rule) if fast else ""
-    direct, settled, _ = _fast(family, job) if family else _plain(job)
-    return lambda a, b, codes, stream, in_place: direct(a, b, b, codes, NO_CODES, *settled)
+    family = fast_family(operation, read, fmt.spec, rule) if fast else ""
+    direct, settled, carrier = _fast(family, job) if family else _plain(job)
+    if read is FLOAT64 or (carrier is CARRIER32 and read == FLOAT32):
+        signed = np.int64 if read is FLOAT64 else np.int32
+
+        def ready_viewed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
+            a = a.view(signed)
+            return direct(a, a, a, codes, flags, *settled)
+
+        return ready_viewed
+    return lambda a, b, c, codes, flags, stream, in_place: direct(a, b, c, codes, flags, *settled)
 
 
 def _fast_drawn_work(family: str, job: Job) -> Work:

@@ -45,6 +45,14 @@ def _made(settings: tuple[tuple[str, Any, type], ...]) -> Settings:
     return Environment(**{name: value for name, value, _ in settings}).settings
 
 
+def settings_of(given: tuple[tuple[str, Any, type], ...]) -> Settings | None:
+    """The settings that some options are, each with its type; None where they are refused, or of a kind that is not kept."""
+    try:
+        return _made(given)
+    except (TypeError, ValueError):
+        return None
+
+
 def check_stream(stream: Any) -> int:
     """The number of a stream of random numbers."""
     return check_seed("stream", stream)

@@ -92,20 +92,16 @@ class Operands:
     c: Codes | None
 
 
-def run(
-    way: Way, planned: Program, operands: Operands, place: Place, random: Random, tally: Tally | None = None
-) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None if the operands go beyond what this way can do.
-
-    A `tally` is filled, if the way counts.
-    """
-    first, second = planned.formats
-    spans = [extent(operands.a, first), extent(operands.b, second)]
+def lowest_bits(
+    way: Way, operands: Operands, formats: tuple[Format, Format], partials: Format, length: int
+) -> list[int] | None:
+    """Exponents of the smallest bits of products, then of what else enters a sum; None if operands go beyond what a way can do."""
+    spans = [extent(operands.a, formats[0]), extent(operands.b, formats[1])]
     low = sum(x.low for x in spans)
     high = sum(x.high for x in spans)
     lows, highs = [low], [high]
     if operands.c is not None:
-        start = extent(operands.c, planned.partials)
+        start = extent(operands.c, partials)
         spans.append(start)
         if not start.empty:
             lows.append(start.low)
@@ -115,12 +111,32 @@ def run(
         lows.append(way.site.format.emax - way.site.format.mantissa_bits)
     if not all(x.finite for x in spans):
         return None
-    low, top = min(lows), max(highs) + planned.length.bit_length() + 1
+    low, top = min(lows), max(highs) + length.bit_length() + 1
     if any(x.empty for x in spans[:2]):
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
     if low < way.lowest or high > way.highest or (way.bounded and top > 127):
         return None
     if way.carrier is np.float64 and (top > 127 or (exact and top - low > SUBTLEST)):
+        return None
+    return lows
+
+
+def nan_flags(way: Way) -> int:
+    """The flags of an output that is NaN."""
+    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
+    return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
+
+
+def run(
+    way: Way, planned: Program, operands: Operands, place: Place, random: Random, tally: Tally | None = None
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags), or None if the operands go beyond what this way can do.
+
+    A `tally` is filled, if the way counts.
+    """
+    first, second = planned.formats
+    lows = lowest_bits(way, operands, planned.formats, planned.partials, planned.length)
+    if lows is None:
         return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]
@@ -134,9 +150,7 @@ def run(
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
     panels = Panels(a, b, _filled(operands.c, *shape, way.carrier), min(lows[1:], default=None))
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
-    numbers = steps().packed(way.numbers(planned), way.carrier)
-    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
-    nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
+    numbers, of_nan = steps().packed(way.numbers(planned), way.carrier), nan_flags(way)
     padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), np.float32))
     found = way.loop(planned, panels, place, random) if padded is None else way.counting_loop(padded)
     if found is None:
@@ -144,7 +158,7 @@ def run(
     loop, more = found
 
     def work(start: int, stop: int) -> int:
-        loop(start, stop, *panels[:3], values, flags, numbers, nan_flags, rows, columns, *more)
+        loop(start, stop, *panels[:3], values, flags, numbers, of_nan, rows, columns, *more)
         return 0
 
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
@@ -153,7 +167,7 @@ def run(
         for target, source in zip(tally, padded, strict=True):
             target[...] = source[:, :rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= nan_flags
+        flags[np.isinf(values)] |= of_nan
     return _codes(values, planned.partials, way.site), flags
 
 

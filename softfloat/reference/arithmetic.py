@@ -42,7 +42,11 @@ __all__ = ["add", "div", "floor_divide", "fma", "fmod", "modulo", "mul", "remain
 def evaluate(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any]) -> Result:
     """Decode, settle NaNs, work exactly, round."""
     rules = rules_for(fmt, options)
-    values = [operand_of(code, fmt, rules) for code in codes]
+    return settled(exact, [operand_of(code, fmt, rules) for code in codes], fmt, rules)
+
+
+def settled(exact: Callable[..., Exact], values: Sequence[Value], fmt: Format, rules: Options) -> Result:
+    """Settle NaNs, work exactly, round."""
     if any(x.is_nan for x in values):
         return propagated(values, fmt, rules)
     result, flags = exact(*values, rules)
@@ -61,11 +65,11 @@ def exact_sum(x: Value, y: Value, rules: Options) -> Exact:
         return None, 0
     if x.is_infinite or y.is_infinite:
         return (x if x.is_infinite else y), 0
-    total = Fraction(x.real) + Fraction(y.real)
-    if total == 0:  # IEEE 754-2019 6.3: operands of one sign keep it; else +0, or -0 when rounding toward negative
+    total: Any = x.real + y.real
+    if not total:  # IEEE 754-2019 6.3: operands of one sign keep it; else +0, or -0 when rounding toward negative
         negative = x.negative if x.negative == y.negative else rules.rounding is Rounding.TOWARD_NEGATIVE
         return Value(Kind.FINITE, negative), 0
-    return Value(Kind.FINITE, total < 0, abs(total)), 0
+    return Value(Kind.FINITE, total.numerator < 0, abs(total)), 0
 
 
 def _difference(x: Value, y: Value, rules: Options) -> Exact:
@@ -190,7 +194,7 @@ def fma(a: int, b: int, c: int, fmt: FormatOrName, **options: Any) -> Result:
         return invalid_result(fmt, rules)
     if rules.policy.addend_first and z.is_nan:
         return propagated([z, x, y], fmt, rules)
-    return evaluate(exact_fused, (a, b, c), fmt, options)
+    return settled(exact_fused, (x, y, z), fmt, rules)
 
 
 def _floor_of_quotient(x: Value, y: Value, rules: Options) -> Exact:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from softfloat.environments import as_rounding
@@ -27,12 +28,12 @@ from softfloat.reference.values import (
     Options,
     Result,
     Value,
-    code_of,
+    code_of_units,
     decode,
     emin_of,
     exponent_of,
+    in_units,
     layout_of,
-    two_to,
 )
 
 __all__ = ["round_exact"]
@@ -92,20 +93,24 @@ def propagated(values: Sequence[Value], fmt: Format, rules: Options) -> Result:
 
 
 def nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
-    """The magnitude y >= 0 rounded to an integer: IEEE 754-2019 4.3, round to odd, stochastic rounding.
+    """`rounded_quotient` of a fraction."""
+    return rounded_quotient(*y.as_integer_ratio(), negative, rules)
+
+
+def rounded_quotient(numerator: int, denominator: int, negative: bool, rules: Options) -> int:
+    """A magnitude, at least 0, rounded to an integer: IEEE 754-2019 4.3, round to odd, stochastic rounding.
 
     Counted in spacings, a number is its significand, with the significand's parity. A one-bit significand is 1 and odd,
     the power of two above it 2 and even: a tie between powers of two goes to the larger, as 4.3.1 demands.
     """
-    i = math.floor(y)
-    f = y - i
-    if f == 0:
+    i, rest = divmod(numerator, denominator)
+    if not rest:
         return i
     match rules.rounding:
         case Rounding.NEAREST_EVEN:
-            up = f > Fraction(1, 2) or (f == Fraction(1, 2) and i % 2 == 1)
+            up = 2 * rest > denominator or (2 * rest == denominator and i % 2 == 1)
         case Rounding.NEAREST_AWAY:
-            up = f >= Fraction(1, 2)
+            up = 2 * rest >= denominator
         case Rounding.TOWARD_ZERO:
             up = False
         case Rounding.TOWARD_POSITIVE:
@@ -117,8 +122,14 @@ def nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
         case _:
             assert rules.random_bits is not None
             r = rules.random_width
-            up = math.floor(f * 2**r) + rules.random_bits >= 2**r
+            up = (rest << r) // denominator + rules.random_bits >= 2**r
     return i + 1 if up else i
+
+
+@lru_cache(maxsize=1024)
+def largest_of(fmt: Format) -> Fraction:
+    """The largest number of a format."""
+    return decode(layout_of(fmt).largest, fmt).magnitude
 
 
 def round_once(value: Value, fmt: Format, rules: Options) -> Result:
@@ -126,7 +137,7 @@ def round_once(value: Value, fmt: Format, rules: Options) -> Result:
     if value.negative and not value.is_zero and not fmt.signed:
         return invalid_result(fmt, rules)
     if value.is_zero:
-        return (code_of(value.negative, Fraction(0), fmt), 0) if fmt.zero else invalid_result(fmt, rules)
+        return (code_of_units(value.negative, 0, 0, fmt), 0) if fmt.zero else invalid_result(fmt, rules)
     if value.is_infinite:
         if rules.infinite_input is InfiniteInput.NAN:
             return invalid_result(fmt, rules)
@@ -136,29 +147,26 @@ def round_once(value: Value, fmt: Format, rules: Options) -> Result:
 
     magnitude = value.magnitude
     e, emin, m = exponent_of(magnitude), emin_of(fmt), fmt.mantissa_bits
-    unbounded_spacing = two_to(e - m)
-    if e >= emin:
-        spacing = unbounded_spacing
-    else:
-        spacing = two_to(emin - m) if fmt.subnormals else two_to(emin)
-    rounded = nearby_integer(magnitude / spacing, value.negative, rules) * spacing
+    unit = e - m  # exponents of spacings: of a range without bounds, and of the format
+    spacing = unit if e >= emin else emin - m if fmt.subnormals else emin
+    numerator, denominator = in_units(magnitude, spacing)
+    count = rounded_quotient(numerator, denominator, value.negative, rules)
 
-    if rounded > decode(layout_of(fmt).largest, fmt).magnitude:
+    largest, one = in_units(largest_of(fmt), spacing)
+    if count * one > largest:
         return _overflow(value.negative, fmt, rules)
 
-    smallest = two_to(emin)  # normal number
-    if rules.tininess is Tininess.BEFORE:
-        tiny = magnitude < smallest
-    else:
-        tiny = nearby_integer(magnitude / unbounded_spacing, value.negative, rules) * unbounded_spacing < smallest
-    flags = INEXACT if rounded != magnitude else 0
+    tiny = e < emin
+    if tiny and rules.tininess is Tininess.AFTER:
+        tiny = rounded_quotient(*in_units(magnitude, unit), value.negative, rules) < 2 ** (emin - unit)
+    flags = INEXACT if count * denominator != numerator else 0
     if tiny and flags:
         flags |= UNDERFLOW
     if tiny and rules.ftz:
-        rounded, flags = Fraction(0), UNDERFLOW | INEXACT
-    if not rounded and not fmt.zero:
-        rounded = smallest
-    return code_of(value.negative, rounded, fmt), flags
+        count, flags = 0, UNDERFLOW | INEXACT
+    if not count and not fmt.zero:
+        count, spacing = 1, emin
+    return code_of_units(value.negative, count, spacing, fmt), flags
 
 
 def _overflow(negative: bool, fmt: Format, rules: Options) -> Result:
@@ -180,7 +188,16 @@ def _overflow(negative: bool, fmt: Format, rules: Options) -> Result:
 
 def rules_for(fmt: Format, options: dict[str, Any]) -> Options:
     """The settings of an operation that rounds to `fmt`."""
-    rules = Options(**options)
+    try:
+        return _rules_for(fmt, tuple([(name, value, type(value)) for name, value in options.items()]))
+    except TypeError:  # of no kind that is kept, or refused: then again, saying why
+        return _rules_for.__wrapped__(fmt, tuple([(name, value, type(value)) for name, value in options.items()]))
+
+
+@lru_cache(maxsize=1024)
+def _rules_for(fmt: Format, options: tuple[tuple[str, Any, type], ...]) -> Options:
+    """Their types are part of the key: True, 1 and 1.0 are equal."""
+    rules = Options(**{name: value for name, value, _ in options})
     check_random_bits(rules)
     if rules.overflow is Overflow.NAN and not fmt.has_nan:
         raise ValueError(f"overflow='nan' needs a NaN, {fmt.name} has none; accepted: 'infinity', 'saturate'")

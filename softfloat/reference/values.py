@@ -114,7 +114,7 @@ class Value(NamedTuple):
 
     @property
     def real(self) -> Fraction | float:
-        """The extended real number, for comparison: a fraction, or an infinite float."""
+        """The extended real number: a fraction, or an infinite float."""
         magnitude = math.inf if self.kind is Kind.INFINITE else self.magnitude
         return -magnitude if self.negative else magnitude
 
@@ -172,10 +172,17 @@ def two_to(exponent: int) -> Fraction:
     return Fraction(2) ** exponent
 
 
+def in_units(magnitude: Fraction, exponent: int) -> tuple[int, int]:
+    """magnitude / 2^exponent as a numerator and a denominator, which may have factors in common."""
+    numerator, denominator = magnitude.as_integer_ratio()
+    return (numerator, denominator << exponent) if exponent > 0 else (numerator << -exponent, denominator)
+
+
 def exponent_of(magnitude: Fraction) -> int:
     """e with 2^e <= magnitude < 2^(e+1)."""
     e = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return e if two_to(e) <= magnitude else e - 1
+    numerator, denominator = in_units(magnitude, e)
+    return e if numerator >= denominator else e - 1
 
 
 def decode(code: int, fmt: FormatOrName) -> Value:
@@ -186,7 +193,11 @@ def decode(code: int, fmt: FormatOrName) -> Value:
     ValueError
         If the code has more bits than the format.
     """
-    code = operator.index(code)
+    return _decoded(operator.index(code), fmt)
+
+
+@lru_cache(maxsize=1 << 14)
+def _decoded(code: int, fmt: Format) -> Value:
     if not 0 <= code < 2**fmt.bits:
         raise ValueError(f"code must be 0 to 2^{fmt.bits} - 1 in {fmt.name}, got {code}")
     layout = layout_of(fmt)
@@ -211,14 +222,25 @@ def decode(code: int, fmt: FormatOrName) -> Value:
 def code_of(negative: bool, magnitude: Fraction, fmt: Format) -> int:
     """The code of a number that the format has."""
     if not magnitude:
+        return code_of_units(negative, 0, 0, fmt)
+    unit = max(exponent_of(magnitude), emin_of(fmt)) - fmt.mantissa_bits
+    numerator, denominator = in_units(magnitude, unit)
+    assert numerator % denominator == 0
+    return code_of_units(negative, numerator // denominator, unit, fmt)
+
+
+def code_of_units(negative: bool, count: int, unit: int, fmt: Format) -> int:
+    """The code of count * 2^unit, which the format has."""
+    if not count:
         return fmt.sign_bit if negative and fmt.signed_zero else 0
-    exponent = max(exponent_of(magnitude), emin_of(fmt))
-    significand = magnitude / two_to(exponent - fmt.mantissa_bits)
-    assert significand.denominator == 1
+    exponent, m = max(count.bit_length() - 1 + unit, emin_of(fmt)), fmt.mantissa_bits
+    up = unit - (exponent - m)
+    significand = count << up if up >= 0 else count >> -up
+    assert up >= 0 or significand << -up == count
     field = exponent + fmt.bias
-    if significand < 2**fmt.mantissa_bits:
+    if significand < 2**m:
         field = 0  # subnormal: no hidden bit
-    code = field * 2**fmt.mantissa_bits + int(significand) % 2**fmt.mantissa_bits
+    code = field * 2**m + significand % 2**m
     assert code <= layout_of(fmt).largest
     return code + fmt.sign_bit if negative else code
 
@@ -226,8 +248,8 @@ def code_of(negative: bool, magnitude: Fraction, fmt: Format) -> int:
 def operand_of(code: int, fmt: Format, rules: Options) -> Value:
     """A code's meaning to an operation: under `daz`, a subnormal is a zero of its sign."""
     value = decode(code, fmt)
-    subnormal = value.kind is Kind.FINITE and value.magnitude < two_to(emin_of(fmt))
-    return value._replace(magnitude=Fraction(0)) if rules.daz and subnormal else value
+    subnormal = rules.daz and value.kind is Kind.FINITE and value.magnitude < two_to(emin_of(fmt))
+    return value._replace(magnitude=Fraction(0)) if subnormal else value
 
 
 def exactly(x: Fraction | int) -> Exact:

@@ -32,7 +32,7 @@ from softfloat.formats import Format
 from softfloat.status import Flags, as_flags
 from softfloat.torch.emulation import emulate
 from softfloat.torch.operators.bridge import FORMATS, LOW
-from softfloat.torch.operators.unit import OperatorTrap, check_environment
+from softfloat.torch.operators.unit import Operation, OperatorTrap, check_environment
 
 __all__ = ["Finding", "LossScaleSearch", "check_hyperparameters", "find_loss_scale", "scale_hyperparameters"]
 
@@ -403,13 +403,13 @@ class LossScaleSearch:
     Attributes
     ----------
     scale : float
-        The largest that passed.
+        The largest that passed; the next one did not, unless the limit was reached.
     tried : tuple of float
-        All, in order; the last did not pass, unless the limit was reached.
+        All, in the order in which they were tried.
     flags : Flags
-        What stopped the search; none at the limit.
+        What the next scale raised; none at the limit.
     trap : OperatorTrap, optional
-        Where it struck. None at the limit, and where a number beside a tensor, not an operator, raised the flag.
+        Where that struck. None at the limit, and where a number beside a tensor, not an operator, raised the flag.
     """
 
     scale: float
@@ -434,6 +434,40 @@ def _own_gradients(parameters: Iterable[torch.Tensor]) -> Iterator[Callable[[], 
             p.grad = gradient
 
 
+class _Headroom:
+    """What operations of the backward pass leave between their largest results and the largest numbers of their formats."""
+
+    def __init__(self) -> None:
+        self.least = math.inf
+
+    def __call__(self, operation: Operation) -> None:
+        formats = [x for x in operation.operands if isinstance(x, Format)]
+        fmt = operation.options.get("out_format") or (formats[-1] if formats else None)
+        if not operation.backward or fmt is None or operation.result.dtype != fmt.dtype:
+            return
+        magnitudes = operation.result & fmt.dtype.type(~fmt.sign_bit & (1 << fmt.bits) - 1)
+        largest = float(bits.decode(magnitudes.max(initial=0), fmt))
+        if largest > 0:
+            self.least = min(self.least, fmt.max / largest)
+
+
+def _last_passing(count: int, passes: Callable[[int], bool], guess: int | None) -> int:
+    """The last of 0 ... count - 1 that passes, as 0 does and all do below one that passes.
+
+    Asked first are the guess's successor and the guess, or if that passes the next; then the middle of what is left.
+    """
+    passed, failed, informed = 0, count, 0 if guess is None else 2
+    place = 0 if guess is None else guess + 1
+    while failed - passed > 1:
+        place = min(max(place, passed + 1), failed - 1) if informed else (passed + failed) // 2
+        informed -= bool(informed)
+        if passes(place):
+            passed, place = place, place + 1
+        else:
+            failed, place = place, place - 1
+    return passed
+
+
 def find_loss_scale(
     backward: Callable[[float], Any],
     environment: Environment | None = None,
@@ -447,18 +481,22 @@ def find_loss_scale(
     parameters: Iterable[torch.Tensor] = (),
     use_stable_statistics: bool = True,
 ) -> LossScaleSearch:
-    """The largest loss scale without overflow: all exceptions on, and the scale raised until one strikes.
+    """The largest loss scale without overflow: all exceptions on, at scales around the one at which they should strike.
+
+    How much room the largest gradients have at the first scale says where to look: three attempts where they grow as the
+    scale does, some more where sums overflow within, or numbers.
 
     Parameters
     ----------
     backward : callable
         backward(scale) computes the loss, multiplies it by the scale, and calls `backward()` on it, without an update.
-        It is called for each scale inside an `emulate` of its own. Running statistics of norms are its own concern.
+        It is called for each scale that is tried inside an `emulate` of its own. What overflows at one scale is taken
+        to overflow at greater ones. Running statistics of norms are its own concern.
     environment : Environment, optional
         Every attempt has its settings, a status of its own, and the same random numbers; the numbers of PyTorch's
         generator, which dropout draws, are the same too. None: the one in force.
     start, factor, most : float
-        The scales: start, start*factor, ..., none above `most`.
+        The scales: start, start*factor, ..., none above `most`. The first is always tried.
     matmul, convolution, use_stable_statistics
         As of `emulate`.
     flags : Flags, str or iterable of str
@@ -502,24 +540,39 @@ def find_loss_scale(
     if not wanted:
         raise ValueError(f"flags must name at least one flag, got {flags!r}; accepted: {', '.join(Flags.__members__)}")
     settings = environment or current_environment()
+    scales = [start]
+    while scales[-1] * factor <= most:
+        scales.append(scales[-1] * factor)
     tried: list[float] = []
-    passed, scale = 0.0, start
+    struck: dict[int, tuple[Flags, OperatorTrap | None]] = {}
+    headroom = _Headroom()
     with _own_gradients(parameters) as clear:
-        while scale <= most:
-            tried.append(scale)
+
+        def passes(place: int) -> bool:
+            tried.append(scales[place])
             attempt, trap = settings.replace(traps=wanted), None
             clear()
             with torch.random.fork_rng(devices=[]):
                 try:
-                    with emulate(attempt, matmul, convolution, use_stable_statistics=use_stable_statistics):
-                        backward(scale)
-                except OperatorTrap as struck:
-                    trap = struck.with_traceback(None)  # whose frames hold the graph
-            raised = attempt.status.flags & wanted
-            if raised:
-                if not passed:
-                    where = str(trap) if trap else f"{raised} raised by a number beside a tensor"
-                    raise RuntimeError(f"start={start:g} does not pass: {where}; start lower") from trap
-                return LossScaleSearch(passed, tuple(tried), raised, trap)
-            passed, scale = scale, scale * factor
-    return LossScaleSearch(passed, tuple(tried), Flags(0), None)
+                    with emulate(
+                        attempt,
+                        matmul,
+                        convolution,
+                        record=headroom if place == 0 else False,
+                        use_stable_statistics=use_stable_statistics,
+                    ):
+                        backward(scales[place])
+                except OperatorTrap as found:
+                    trap = found.with_traceback(None)  # whose frames hold the graph
+            struck[place] = attempt.status.flags & wanted, trap
+            return not struck[place][0]
+
+        if not passes(0):
+            raised, trap = struck[0]
+            where = str(trap) if trap else f"{raised} raised by a number beside a tensor"
+            raise RuntimeError(f"start={start:g} does not pass: {where}; start lower") from trap
+        guess = None
+        if math.isfinite(headroom.least):
+            guess = min(math.floor(math.log(headroom.least) / math.log(factor)), len(scales) - 1)
+        last = _last_passing(len(scales), passes, guess)
+    return LossScaleSearch(scales[last], tuple(tried), *struck.get(last + 1, (Flags(0), None)))

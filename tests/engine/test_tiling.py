@@ -22,7 +22,7 @@ from softfloat.accumulators import (
     vdpbf16ps,
 )
 from softfloat.bits import sums
-from softfloat.engine import elementwise, program
+from softfloat.engine import elementwise, program, small
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -149,12 +149,17 @@ def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: 
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
-    quick = function(*arguments, **options)
-    monkeypatch.setattr(elementwise, "FAST", False)
-    plain = function(*arguments, **options)
-    monkeypatch.setattr(elementwise, "FAST", True)
-    for one, other in zip(quick, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
+    """Small calls, tiles, and the plain loop."""
+    found = [function(*arguments, **options)]
+    with monkeypatch.context() as patch:
+        for name in ("product", "total"):
+            patch.setattr(small, name, lambda *_: None)
+        found.append(function(*arguments, **options))
+        patch.setattr(elementwise, "FAST", False)
+        plain = function(*arguments, **options)
+    for quick in found:
+        for one, other in zip(quick, plain, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)

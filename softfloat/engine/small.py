@@ -1,0 +1,297 @@
+"""Small products by the faster loops of `kernels.tiles`, everything but the operands settled beforehand.
+
+What a call's formats, accumulator, settings and shapes decide is found once. Each function gives what the long way gives, or
+None where that is to be gone: for operands that are not finite, sums that overflow, and all that needs looking into.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator
+from softfloat.engine import calls, elementwise, products, tiling, ways
+from softfloat.engine.arguments import Codes
+from softfloat.engine.elementwise import NO_CODES, Ready
+from softfloat.engine.options import Options
+from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, steps, tiles
+from softfloat.engine.programs import Program, check_inputs, program
+from softfloat.environments import Settings
+from softfloat.formats import Format, check_format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, Overflow, Rule
+
+MOST = 1 << 18  # multiply-adds, those of tiles filled up included, that one thread does
+
+Shape = tuple[int, ...]
+
+
+class Grid(NamedTuple):
+    """So many products of (rows, length) and (length, columns), with addends or without."""
+
+    products: int
+    rows: int
+    length: int
+    columns: int
+    addend: bool
+
+    @property
+    def panels(self) -> tuple[int, int]:
+        """Panels of rows and of columns."""
+        return -(-self.rows // tiles().ROWS), -(-self.columns // tiles().LANES[np.float32])
+
+
+class Plan(NamedTuple):
+    """What serves a grid, settled."""
+
+    grid: Grid
+    shape: tuple[int, int, int]  # of outputs, tiles filled up
+    tiles: int  # of each product
+    way: ways.OneByOne
+    loop: Any
+    decode: Any
+    extent: Any
+    nothing: Codes  # zeros in that shape, to which nobody writes
+    numbers: Codes
+    nan_flags: int
+    beyond: int  # flags after which an output may be no number
+    inputs: tuple[Format, Format, Format]  # those of c come last
+    read: tuple[Numbers, Numbers, Numbers]
+    in_range: bool  # whether all operands are that are finite
+    to_output: Ready | None  # None: codes are those of float32
+    output: Format
+    rounds: bool  # whether the output's format differs from that of partials
+
+
+@lru_cache(maxsize=512)
+def _plan(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, grid: Grid, fast: bool
+) -> Plan | None:
+    """The plan for a grid; None if the long way is to be gone, maybe to be refused there. `fast` is `elementwise.FAST`."""
+    try:
+        planned = program(accumulator, first, second, output, whole, grid.length)
+    except (TypeError, ValueError):
+        return None
+    way = ways.choose(planned) if fast else None
+    if not isinstance(way, ways.OneByOne):
+        return None
+    down, across = grid.panels
+    if planned.index is not None or planned.length != grid.length:
+        return None
+    if grid.products * down * across * grid.length * tiles().ROWS * tiles().LANES[np.float32] > MOST:
+        return None
+    to_output, served = _to_output(planned, whole, output)
+    if not served:
+        return None
+    shape = grid.products, down * tiles().ROWS, across * tiles().LANES[np.float32]
+    saturates = way.site.rule.overflow is Overflow.SATURATE
+    reading = Rule(daz=planned.daz)
+    inputs = first, second, planned.partials
+    rules = reading, reading, planned.entry
+    return Plan(
+        grid=grid,
+        shape=shape,
+        tiles=down * across,
+        way=way,
+        loop=tiles().deterministic(way.operation, way.carrier, 1, 1, way.manner),
+        decode=loops().decoding(),
+        extent=dots().extent(),
+        nothing=np.zeros(shape, np.float32),
+        numbers=steps().packed(way.numbers(planned), way.carrier),
+        nan_flags=tiling.nan_flags(way),
+        beyond=0 if saturates else int(spec.OVERFLOW),
+        inputs=inputs,
+        read=tuple(numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, rules, strict=True)),  # type: ignore[arg-type]
+        in_range=not grid.addend and _in_range(way, first, second, grid.length),
+        to_output=to_output,
+        output=output,
+        rounds=planned.converts,
+    )
+
+
+def _to_output(planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
+    """(what makes codes of the output of those of float32, or None if they are, whether it can be done here)."""
+    if not planned.converts:
+        if output.spec == FLOAT32:
+            return None, True
+        ready = elementwise.prepared("convert", output, NEAREST, elementwise.FAST, False, 0.0, FLOAT32)
+        return ready, ready is not None
+    if planned.partials.spec != FLOAT32 or planned.sites[dots().RESULT].width:
+        return None, False
+    nan = None if planned.accumulator.nan is None else planned.policy.name
+    settings = products._result_settings(whole.for_format(output.name), nan, 0, planned.entry.daz)
+    if settings.for_format(output.name) is not settings:  # overrides within overrides
+        return None, False
+    ready = elementwise.prepared("convert", output, settings, elementwise.FAST, True, 0.0, FLOAT32)
+    return ready, ready is not None
+
+
+def _in_range(way: ways.Way, first: Format, second: Format, length: int) -> bool:
+    """Whether no finite operands go beyond what a way can do."""
+    low = first.emin - first.mantissa_bits + second.emin - second.mantissa_bits
+    high = first.emax + 1 + second.emax + 1
+    bounded = way.bounded and high + length.bit_length() + 1 > 127
+    return low >= way.lowest and high <= way.highest and not bounded
+
+
+def _panels(values: Codes, size: int) -> Codes:
+    """Values (products, k, n) as `kernels.tiles` takes them, a product after the other."""
+    products, length, count = values.shape
+    whole, rest = divmod(count, size)
+    found = np.zeros((products, whole + bool(rest), length, size), np.float32)
+    if whole:
+        split = values[:, :, : whole * size].reshape(products, length, whole, size)
+        found[:, :whole] = split.transpose(0, 2, 1, 3)
+    if rest:
+        found[:, whole, :, :rest] = values[:, :, whole * size :]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _ones(length: int, size: int) -> Codes:
+    """A row of ones as `kernels.tiles` takes it; nobody writes to it."""
+    found = np.zeros((1, 1, length, size), np.float32)
+    found[..., 0] = 1.0
+    return found
+
+
+def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> tuple[Codes, Any] | None:
+    """(codes, flags) of products, whose operands are flat; without `a` a row of ones."""
+    (count, rows, length, columns, _), shape, decode = plan.grid, plan.shape, plan.decode
+    height, width = tiles().ROWS, tiles().LANES[np.float32]
+    before = 0 if a is None else a.size
+    values = np.empty(before + b.size)
+    if a is not None:
+        decode(a, values[:before], *plan.read[0])
+    decode(b, values[before:], *plan.read[1])
+    left, right = values[:before].reshape(-1, rows, length), values[before:].reshape(count, length, columns)
+    start: Codes | None = None
+    if c is not None:
+        start = np.empty((count, rows, columns))
+        decode(c, start.reshape(-1), *plan.read[2])
+    if plan.in_range:
+        if not plan.extent(values)[2]:
+            return None
+    else:
+        operands = tiling.Operands(np.ones((1, length)) if a is None else left, right, start)
+        if tiling.lowest_bits(plan.way, operands, plan.inputs[:2], plan.inputs[2], length) is None:
+            return None
+    addends = plan.nothing
+    if start is not None:
+        addends = np.zeros(shape, np.float32)
+        addends[:, :rows, :columns] = start
+    sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
+    row_panels = _ones(length, height) if a is None else _panels(left.transpose(0, 2, 1), height)
+    column_panels = _panels(right, width)
+    for n in range(count):
+        one = slice(n, n + 1)
+        panels = (row_panels, column_panels) if count == 1 else (row_panels[one], column_panels[one])
+        plan.loop(0, plan.tiles, *panels, addends[n], sums[n], flags[n], plan.numbers, plan.nan_flags, rows, columns)
+    raised = flags[:, :rows, :columns]
+    seen = int(raised[0, 0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))
+    if seen & plan.beyond:
+        return None
+    single = sums[:, :rows, :columns].flatten().view(np.uint32)
+    if plan.to_output is None:
+        return single, raised if each else seen
+    single.setflags(write=False)
+    codes, more = np.empty(single.size, plan.output.dtype), np.empty(single.size, np.uint8) if plan.rounds else NO_CODES
+    plan.to_output(single, single, single, codes, more, 0, False)
+    if plan.rounds and each:
+        raised = raised | more.reshape(raised.shape)
+    elif plan.rounds:
+        seen |= int(np.bitwise_or.reduce(more))
+    return codes, raised if each else seen
+
+
+def _returned(found: tuple[Codes, Any], shape: Shape, each: bool) -> tuple[Any, Any]:
+    """(codes, flags) as the caller sees them."""
+    codes, flags = found
+    if not shape:
+        return codes[0], flags[0, 0, 0] if each else flags
+    return codes.reshape(shape), flags.reshape(shape) if each else flags
+
+
+def _is_whole(x: Any, fmt: Format) -> bool:
+    """Whether something is an array of a format's codes in which every code is one of the format."""
+    return type(x) is np.ndarray and x.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
+
+
+def product(
+    a: Any,
+    b: Any,
+    formats: tuple[Format, Format],
+    accumulator: Any,
+    c: Any,
+    output: Format | str | None,
+    options: Options,
+) -> tuple[Any, Any] | None:
+    """A product of a matrix or a vector, and a matrix or a vector; or of stacks of matrices, one by one."""
+    first, second = formats
+    if not (_is_whole(a, first) and _is_whole(b, second)) or not isinstance(accumulator, Accumulator):
+        return None
+    if not (0 < a.ndim < 4 and 0 < b.ndim < 4) or (3 in (a.ndim, b.ndim) and (a.ndim != b.ndim or len(a) != len(b))):
+        return None
+    if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        return None
+    asked = calls.brief(options)
+    if asked is None:
+        return None
+    whole, each, _ = asked
+    count, length = len(a) if a.ndim == 3 else 1, a.shape[-1]
+    rows, columns = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1
+    if not count * rows * columns:
+        return None
+    shape = a.shape[:-1] + (b.shape[-1:] if b.ndim > 1 else ())
+    if c is not None and not (_is_whole(c, accumulator.partials) and c.shape == shape):
+        return None
+    grid = Grid(count, rows, length, columns, c is not None)
+    output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
+    plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
+    if plan is None:
+        return None
+    found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
+    return None if found is None else _returned(found, shape, each)
+
+
+@lru_cache(maxsize=512)
+def _takes(accumulator: Accumulator, fmt: Format) -> bool:
+    """Whether an accumulator takes operands of a format."""
+    try:
+        check_inputs(accumulator, fmt)
+    except ValueError:
+        return False
+    return fmt.emin <= 0 and fmt.max >= 1
+
+
+def total(
+    codes: Any, fmt: Format, accumulator: Any, axis: int | None, output: Format | str | None, options: Options
+) -> tuple[Any, Any] | None:
+    """Sums along an axis, or of everything: a row of ones times a matrix."""
+    if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator) or not _takes(accumulator, fmt):
+        return None
+    asked = calls.brief(options)
+    if asked is None or codes.ndim == 0:
+        return None
+    whole, each, _ = asked
+    if axis is None or (codes.ndim == 1 and type(axis) is int and axis in (0, -1)):
+        length, shape = codes.size, ()
+        laid_out = codes
+    elif type(axis) is int and -codes.ndim <= axis < codes.ndim:
+        axis %= codes.ndim
+        length, shape = codes.shape[axis], codes.shape[:axis] + codes.shape[axis + 1 :]
+        laid_out = np.moveaxis(codes, axis, 0) if axis else codes
+    else:
+        return None
+    columns = math.prod(shape)
+    if not columns or not length:
+        return None
+    output = accumulator.output(fmt, fmt) if output is None else check_format(output, "out_format")
+    plan = _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), elementwise.FAST)
+    if plan is None:
+        return None
+    found = _run(plan, None, calls.flat(laid_out), None, each)
+    return None if found is None else _returned(found, shape, each)
