@@ -312,6 +312,29 @@ def gathering(each):
 
 
 @cache
+def gathering_pairs(each):
+    """loop(a, b, codes, flags, table, width) -> flags OR-ed together, 0 where `each`.
+
+    Results are looked up by the codes of both operands, of `width` bits; an entry holds a code of 8 bits and, above it, flags.
+    """
+    digest = jit.SOURCE_DIGEST
+
+    def gathering_pairs_loop(a, b, codes, flags, table, width):
+        digest  # noqa: B018
+        seen = 0
+        for i in range(codes.size):
+            entry = table[(np.int64(a[i]) << width) | np.int64(b[i])]
+            codes[i] = entry
+            if each:
+                flags[i] = entry >> 8
+            else:
+                seen |= entry
+        return 0 if each else seen >> 8
+
+    return jit.compiled(gathering_pairs_loop)
+
+
+@cache
 def comparison(relation, signalling, each):
     """loop(a, b, results, flags, integers, floats, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
     digest = jit.SOURCE_DIGEST
