@@ -5,13 +5,14 @@
 A rate is elements per second of the fastest of many rounds, taken in turn, so that a noisy neighbour disturbs all
 alike. The share is that rate over the rate at which NumPy copies float32. `each` makes a flag byte per element, `any`
 ORs all flags together; other libraries make no flags, but for SoftFloat. `floor` is what the share is meant to reach.
-Libraries that are not installed are left out.
+Libraries that are not installed are left out. With --threads, plain copies by two threads say what memory allows.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite import binding
 
 import softfloat
 from softfloat import bits
+from softfloat.engine.threads import share
 
 
 @dataclass
@@ -109,6 +112,10 @@ def cases(size: int, kind: str) -> list[Case]:
         np.empty(size, np.uint16),
         np.empty(size, np.uint8),
     )
+    brain_a, brain_b, brain_c = (bits.encode(bits.decode(codes, "float16"), "bfloat16")[0] for codes in (a, b, c))
+    other = softfloat.Format("e6m9", exponent_bits=6, mantissa_bits=9)
+    other_a, other_b = (bits.encode(bits.decode(codes, "float16"), other)[0] for codes in (a, b))
+    byte_a, byte_b = (bits.encode(bits.decode(codes, "float16"), "float8_e4m3fn")[0] for codes in (a, b))
     copy = np.empty_like(x)
     found = [Case("memcpy float32", "numpy", lambda: np.copyto(copy, x))]
 
@@ -119,22 +126,29 @@ def cases(size: int, kind: str) -> list[Case]:
         found.append(Case(name, library, run))
 
     stochastic = {"rounding": "stochastic", "seed": 1}
-    ours("float32 -> float16", 0.3, bits.encode, x, "float16", out=half, any_floor=0.5)
+    ours("float32 -> float16", 0.32, bits.encode, x, "float16", out=half, any_floor=0.5)
     ours("float32 -> bfloat16", 0.3, bits.encode, x, "bfloat16", out=brain, any_floor=0.5)
     ours("float32 -> float8_e4m3fn", 0.15, bits.encode, x, "float8_e4m3fn", out=byte)
     ours("float32 -> float16, stochastic", 0.15, bits.encode, x, "float16", out=half, **stochastic)
     ours("float32 -> bfloat16, stochastic", 0.15, bits.encode, x, "bfloat16", out=brain, **stochastic)
     ours("float32 -> float8_e4m3fn, stochastic", None, bits.encode, x, "float8_e4m3fn", out=byte, **stochastic)
-    ours("float32 -> float16, toward zero", None, bits.encode, x, "float16", out=half, rounding="toward_zero")
-    ours("half add", 0.2, bits.add, a, b, "float16", out=half)
+    ours("float32 -> float16, toward zero", 0.2, bits.encode, x, "float16", out=half, rounding="toward_zero")
+    ours("half add", 0.22, bits.add, a, b, "float16", out=half)
     ours("half mul", None, bits.mul, a, b, "float16", out=half)
     ours("half div", 0.08, bits.div, a, b, "float16", out=half)
     ours("half fma", 0.08, bits.fma, a, b, c, "float16", out=half)
     ours("half sqrt", None, bits.sqrt, a, "float16", out=half)
-    ours("half add, toward zero", None, bits.add, a, b, "float16", out=half, rounding="toward_zero")
-    ours("half add, stochastic", None, bits.add, a, b, "float16", out=half, **stochastic)
-    ours("bfloat16 add", None, bits.add, a, b, "bfloat16", out=brain)
-    ours("bfloat16 fma", None, bits.fma, a, b, c, "bfloat16", out=brain)
+    ours("half add, toward zero", 0.12, bits.add, a, b, "float16", out=half, rounding="toward_zero")
+    ours("half add, down", 0.12, bits.add, a, b, "float16", out=half, rounding="toward_negative")
+    ours("half add, to odd", 0.12, bits.add, a, b, "float16", out=half, rounding="to_odd")
+    ours("half add, stochastic", 0.05, bits.add, a, b, "float16", out=half, **stochastic)
+    ours("bfloat16 add", 0.1, bits.add, brain_a, brain_b, "bfloat16", out=brain)
+    ours("bfloat16 mul", 0.1, bits.mul, brain_a, brain_b, "bfloat16", out=brain)
+    ours("bfloat16 fma", None, bits.fma, brain_a, brain_b, brain_c, "bfloat16", out=brain)
+    ours("e6m9 add", 0.1, bits.add, other_a, other_b, other, out=half)
+    ours("e6m9 mul", 0.1, bits.mul, other_a, other_b, other, out=half)
+    ours("float8_e4m3fn add", 0.15, bits.add, byte_a, byte_b, "float8_e4m3fn", out=byte)
+    ours("float8_e4m3fn div", 0.15, bits.div, byte_a, byte_b, "float8_e4m3fn", out=byte)
 
     half_a, half_b, half_out = a.view(np.float16), b.view(np.float16), half.view(np.float16)
     theirs("float32 -> float16", "numpy", lambda: np.copyto(half_out, x, casting="unsafe"))
@@ -182,8 +196,14 @@ def cases(size: int, kind: str) -> list[Case]:
 def threads(log2_size: int, rounds: int) -> list[tuple[str, float]]:
     """Speed of two threads over one."""
     x, (a, b, _) = operands(1 << log2_size, "normal")
-    half, flags = np.empty(x.size, np.uint16), np.empty(x.size, np.uint8)
+    half, flags, copy = np.empty(x.size, np.uint16), np.empty(x.size, np.uint8), np.empty_like(x)
+
+    def copied(start: int, stop: int) -> int:
+        copy[start:stop] = x[start:stop]
+        return 0
+
     jobs = {
+        "copy of float32": lambda: share(x.size, copied),
         "float32 -> float16": lambda: bits.encode(x, "float16", out=(half, flags)),
         "float32 -> float16, stochastic": lambda: bits.encode(
             x, "float16", out=(half, flags), rounding="stochastic", seed=1
@@ -217,6 +237,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
     softfloat.set_num_threads(1)
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"{binding.get_host_cpu_name()}{load}")
     title = f"2^{arguments.size} elements, operands: {arguments.operands}, one thread"
     rows = report(cases(1 << arguments.size, arguments.operands), arguments.rounds, title)
     scaling = threads(24, max(3, arguments.rounds // 4)) if arguments.threads else []

@@ -528,12 +528,18 @@ def half_sum(code_a, code_b):
 
 
 @kernel
+def half_difference(code_a, code_b):
+    """The same of a - b."""
+    return half_sum(code_a, np.uint16(code_b ^ np.uint16(0x8000)))
+
+
+@kernel
 def half_product(code_a, code_b):
     """The same of a * b."""
     return half_value(code_a) * half_value(code_b), NONE
 
 
-HALF = {"convert": half_converted, "add": half_sum, "mul": half_product}
+HALF = {"convert": half_converted, "add": half_sum, "sub": half_difference, "mul": half_product}
 
 
 @kernel
@@ -557,6 +563,10 @@ def half_rounded(s, error, numbers):
     return beyond if over else cut(code, NONE), flags
 
 
+WILD_BLOCKS = 8
+"""Blocks that follow one with an overflow or a NaN, and are not looked at: few of them are ordinary."""
+
+
 @cache
 def half_nearest(operation, each):
     """loop(a, b, codes, flags, integers, floats, limit_integers, limit_floats) -> flags OR-ed together, 0 where `each`, nearest even.
@@ -565,7 +575,7 @@ def half_nearest(operation, each):
     """
     digest = jit.SOURCE_DIGEST
     exact, element = HALF[operation], OPERATIONS["half", operation]
-    rounded = half_sum_rounded if operation == "add" else half_rounded
+    rounded = half_sum_rounded if operation in ("add", "sub") else half_rounded
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
     def half_blocks_loop(a, b, codes, flags, integers, floats, limit_integers, limit_floats):
@@ -573,14 +583,15 @@ def half_nearest(operation, each):
         numbers, limits = ordinary_of(integers, floats), limits_of(limit_integers, limit_floats)
         seen = NONE
         wild = False
-        for first in range(0, codes.size, BLOCK):
-            xs, ys = a[first : first + BLOCK], b[first : first + BLOCK]
-            results = codes[first : first + BLOCK]
-            raises = flags[first : first + BLOCK] if each else flags
+        first = last = 0
+        while last < codes.size:
+            first, last = last, last + (WILD_BLOCKS * BLOCK if wild else BLOCK)
+            xs, ys, results = a[first:last], b[first:last], codes[first:last]
+            raises = flags[first:last] if each else flags
             seen_here = NONE
             if not wild and block_is_ordinary(xs, ys, numbers):
                 for i in range(results.size):
-                    s, error = exact(xs[i], cut(ys[i] ^ cut(numbers.flip, ys[i]), ys[i]))
+                    s, error = exact(xs[i], ys[i])
                     code, raised = rounded(s, error, numbers)
                     results[i] = code
                     if each:
@@ -589,12 +600,12 @@ def half_nearest(operation, each):
                         seen_here = cut(seen_here | raised, NONE)
             else:
                 for i in range(results.size):
-                    code, raised = element(xs[i], cut(ys[i] ^ cut(numbers.flip, ys[i]), ys[i]), ys[i], limits)
+                    code, raised = element(xs[i], ys[i], ys[i], limits)
                     results[i] = code
                     seen_here = cut(seen_here | raised, NONE)
                     if each:
                         raises[i] = raised
-                wild = seen_here > TINY_INEXACT  # an overflow or a NaN; blocks after such a one are rarely ordinary
+                wild = seen_here > TINY_INEXACT
             seen = cut(seen | seen_here, NONE)
         return NONE if each else seen
 

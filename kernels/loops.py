@@ -313,23 +313,23 @@ def gathering(each):
 
 @cache
 def gathering_pairs(each):
-    """loop(a, b, codes, flags, table, width) -> flags OR-ed together, 0 where `each`.
+    """loop(a, b, codes, flags, table) -> flags OR-ed together, 0 where `each`: results looked up by two codes of 8 bits.
 
-    Results are looked up by the codes of both operands, of `width` bits; an entry holds a code of 8 bits and, above it, flags.
+    An entry of the table holds a code of 8 bits and, above it, flags.
     """
     digest = jit.SOURCE_DIGEST
 
-    def gathering_pairs_loop(a, b, codes, flags, table, width):
+    def gathering_pairs_loop(a, b, codes, flags, table):
         digest  # noqa: B018
-        seen = 0
+        seen = np.uint16(0)
         for i in range(codes.size):
-            entry = table[(np.int64(a[i]) << width) | np.int64(b[i])]
+            entry = table[(np.uint64(a[i]) << np.uint64(8)) | np.uint64(b[i])]
             codes[i] = entry
             if each:
-                flags[i] = entry >> 8
+                flags[i] = entry >> np.uint16(8)
             else:
                 seen |= entry
-        return 0 if each else seen >> 8
+        return np.uint16(0) if each else seen >> np.uint16(8)
 
     return jit.compiled(gathering_pairs_loop)
 

@@ -275,8 +275,7 @@ def _half_nearest_work(job: Job) -> Work:
     """The work of a loop that serves all blocks."""
     numbers_ = block_numbers(job.fmt, job.rule, job.operation)
     assert numbers_ is not None
-    operation = blocks().SHARED.get(job.operation, job.operation)
-    loop, known = blocks().half_nearest(operation, job.each), (*numbers_, *fast_numbers(job.fmt, job.rule))
+    loop, known = blocks().half_nearest(job.operation, job.each), (*numbers_, *fast_numbers(job.fmt, job.rule))
     a, b, _ = job.operands_for(CARRIER32)
     codes, raises = job.codes, job.raises
 
@@ -303,7 +302,7 @@ def _blocks_work(job: Job, loop: Callable[..., int], known: Numbers, rest: Work)
             done = found >> flag_bits
             start += done
             if start < stop:
-                skip = block if done else 4 * skip
+                skip = block if done else 16 * skip
                 upto = min(start + skip, stop)
                 seen |= int(rest(start, upto))
                 start = upto
@@ -335,26 +334,27 @@ def _has_pairs(job: Job) -> bool:
 
 @lru_cache(maxsize=64)
 def _pairs(operation: str, source: FormatSpec, fmt: FormatSpec, rule: Rule, extra: float) -> Codes:
-    """Code and, 8 bits higher, flags for every pair of codes, the first in the index's high bits: from the loop that serves everything."""
-    count = 1 << source.width
-    every = np.arange(count, dtype=np.uint8)
-    operands = [flattened(np.repeat(every, count)), flattened(np.tile(every, count))]
-    codes, flags = np.empty(count * count, np.uint8), np.empty(count * count, np.uint8)
+    """For every pair of codes, the first in the index's high 8 bits: a code, and flags 8 bits higher. The loop that serves everything makes them."""
+    every = np.arange(1 << source.width, dtype=np.uint8)
+    operands = [flattened(np.repeat(every, every.size)), flattened(np.tile(every, every.size))]
+    codes, flags = np.empty(every.size**2, np.uint8), np.empty(every.size**2, np.uint8)
     job = Job(operation, source, fmt, rule, operands, codes, flags, True, extra, None)
     _plain_work(job)(0, codes.size)
-    return flattened(codes | flags.astype(np.uint16) << 8)
+    table = np.zeros((1 << PAIR_BITS, 1 << PAIR_BITS), np.uint16)
+    table[: every.size, : every.size] = (codes | flags.astype(np.uint16) << 8).reshape(every.size, every.size)
+    return flattened(table)
 
 
 def _pairs_work(job: Job) -> Work:
     """The work of an operation whose results are in a table."""
     table = _pairs(job.operation, job.source, job.fmt, job.rule, job.extra)
-    gather, width = loops().gathering_pairs(job.each), job.source.width
+    gather = loops().gathering_pairs(job.each)
     a, b, _ = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        return int(gather(a[span], b[span], codes[span], raises[span], table, width))
+        return int(gather(a[span], b[span], codes[span], raises[span], table))
 
     return work
 

@@ -173,6 +173,23 @@ def test_a_special_value_at_every_position_of_a_block(monkeypatch: pytest.Monkey
         same(both(monkeypatch, lambda p=pair: bits.add(*p, fmt, rounding=mode)))
 
 
+@pytest.mark.parametrize("operation", ["add", "mul"])
+@pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3], FORMATS[8]], ids=str)
+def test_just_beyond_what_is_ordinary(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
+    """The least magnitude above and the largest below, with themselves, in blocks that are ordinary otherwise."""
+    mode = "toward_positive"
+    numbers = numbers_of(fmt, operation, mode, {})
+    assert numbers is not None
+    size = blocks.BLOCK
+    a, b = (np.tile(x, 4) for x in calm(fmt, numbers, 5, size))
+    for block, magnitude in enumerate((numbers.most, numbers.most + 1, numbers.least, max(numbers.least - 1, 0))):
+        a[block * size + 7] = b[block * size + 7] = magnitude
+    call = getattr(bits, operation)
+    same(both(monkeypatch, lambda: call(a, b, fmt, rounding=mode)))
+    found = np.array([call(x, x, fmt, rounding=mode)[1] for x in (numbers.most, numbers.most + 1)])
+    assert operation == "mul" or (found & 4).tolist() == [0, 4]
+
+
 @pytest.mark.parametrize("mode", ["nearest_even", "to_odd", "stochastic"])
 @pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3]], ids=str)
 def test_any_layout(monkeypatch: pytest.MonkeyPatch, fmt: Format, mode: str) -> None:
@@ -289,7 +306,7 @@ SCRIPT = """
 import numpy as np
 from softfloat import Format, bits
 random = np.random.default_rng(2)
-x, y = random.standard_normal((2, 3000)).astype(np.float32)
+x, y = random.standard_normal((2, 1200)).astype(np.float32)
 found = []
 for fmt in ("float16", "bfloat16", Format("e6m9", exponent_bits=6, mantissa_bits=9), "float8_e4m3fn"):
     a, b = bits.encode(x, fmt, rounding="to_odd")[0], bits.encode(y, fmt, rounding="toward_negative")[0]
