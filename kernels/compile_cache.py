@@ -145,7 +145,13 @@ class CompileCache(_Cache):
         return folder(self._digest) / f"{self._function.__name__}-{self.key(signature, codegen)[:40]}.bin"
 
     def load_overload(self, sig: object, target_context: Any) -> Any:
-        """The code for a signature, or None."""
+        """The code for a signature; None, said on standard error once, where it is to be compiled."""
+        found = self._loaded(sig, target_context)
+        if found is None:
+            tell_once("softfloat: compiling loops that are not in the cache yet; this takes some seconds, once")
+        return found
+
+    def _loaded(self, sig: object, target_context: Any) -> Any:
         target_context.refresh()
         if not self._enabled:
             return None

@@ -3,7 +3,7 @@
 Every one is optional and is held, code and flags, against the loop it replaces. `softfloat.engine.elementwise.fast_family` says when which
 may be used.
 
-Half precision goes through the CPU's own conversions (F16C) where the compiler may use them. For add, mul and div of
+Half precision goes through the CPU's own conversions (x86: F16C; Armv8-A: FCVT) where the compiler may use them. For add, mul and div of
 halves, float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous; fma folds its error in by rounding to
 odd.
 """
@@ -24,20 +24,37 @@ from .prng import TILE, fill_half_words, uniform
 from .rounding import round_drawn, target_of
 from .spec import CARRIER32, CARRIER64, count_fields
 
+EVERYWHERE = {"aarch64": ("f16c", "fma"), "arm64": ("f16c", "fma")}
+"""Architecture -> what each of its CPUs has, under the names of x86: Armv8-A's floating point has FCVT and FMADD (Arm ARM, C7.2)."""
+
 
 def has_feature(name):
-    """Whether compiled code may use an extension of the CPU."""
+    """Whether compiled code may use an extension of the CPU, by its name on x86."""
     if jit.DISABLED:
         return False
+    if name in EVERYWHERE.get(_architecture(), ()):
+        return True
     if numba.config.CPU_FEATURES is not None:
         return f"+{name}" in numba.config.CPU_FEATURES.split(",")
     if numba.config.CPU_NAME is not None:
         return False
-    return binding.get_host_cpu_features().get(name, False)
+    return _host_features().get(name, False)
+
+
+@cache
+def _architecture():
+    """What code is compiled for, by the first part of LLVM's triple."""
+    return binding.get_process_triple().partition("-")[0]
+
+
+@cache
+def _host_features():
+    """The extensions that the CPU has, for LLVM; asking takes a tenth of a millisecond."""
+    return binding.get_host_cpu_features()
 
 
 def has_f16c():
-    """Whether compiled code may convert halves by the CPU. Without F16C, LLVM calls a routine that nobody links."""
+    """Whether compiled code may convert halves by the CPU. Without such instructions, LLVM calls a routine that nobody links."""
     return has_feature("f16c")
 
 

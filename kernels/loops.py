@@ -312,6 +312,29 @@ def gathering(each):
 
 
 @cache
+def gathering_pairs(each):
+    """loop(a, b, codes, flags, table) -> flags OR-ed together, 0 where `each`: results looked up by two codes of 8 bits.
+
+    An entry of the table holds a code of 8 bits and, above it, flags.
+    """
+    digest = jit.SOURCE_DIGEST
+
+    def gathering_pairs_loop(a, b, codes, flags, table):
+        digest  # noqa: B018
+        seen = np.uint16(0)
+        for i in range(codes.size):
+            entry = table[(np.uint64(a[i]) << np.uint64(8)) | np.uint64(b[i])]
+            codes[i] = entry
+            if each:
+                flags[i] = entry >> np.uint16(8)
+            else:
+                seen |= entry
+        return np.uint16(0) if each else seen >> np.uint16(8)
+
+    return jit.compiled(gathering_pairs_loop)
+
+
+@cache
 def comparison(relation, signalling, each):
     """loop(a, b, results, flags, integers, floats, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
     digest = jit.SOURCE_DIGEST

@@ -16,6 +16,9 @@ from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
+    Numbers,
+    block_numbers,
+    blocks,
     fast,
     fast_numbers,
     fits_narrow_carrier,
@@ -143,12 +146,17 @@ def add(a: Codes, b: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
 
 def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
-    family = fast_family(job.operation, job.source, job.fmt, job.rule) if FAST else ""
+    if not FAST or fast().jit.DISABLED:
+        return _plain_work if job.drawn is None else _drawn_work
+    if _has_pairs(job):
+        return _pairs_work
+    family = fast_family(job.operation, job.source, job.fmt, job.rule)
     if job.drawn is None:
-        return partial(_fast_work, family) if family else _plain_work
-    if family and not job.drawn.handed.size and job.drawn.width >= 16:
-        return partial(_fast_drawn_work, family)
-    return _drawn_work
+        way = partial(_fast_work, family) if family else _plain_work
+    else:
+        drawn_here = not job.drawn.handed.size and job.drawn.width >= 16
+        way = partial(_fast_drawn_work, family) if family and drawn_here else _drawn_work
+    return _blocks_way(job, family, way)
 
 
 class Direct(NamedTuple):
@@ -225,6 +233,130 @@ def _fast_work(family: str, job: Job) -> Work:
         a, codes, raises = job.operands_for(CARRIER32)[0], job.codes, job.raises
         return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, *limits)
     return _direct_work(_fast(family, job), job)
+
+
+# -- blocks of ordinary operands -------------------------------------------------------------------------------------
+
+
+def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[Job], Work]:
+    """`way`, or a faster one for blocks of ordinary operands that leaves all others to `way`."""
+    operation, converts, stochastic = job.operation, job.operation == "convert", job.drawn is not None
+    serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
+    if not serves or job.codes.size < blocks().BLOCK:
+        return way
+    nearest = job.rule.rounding is Rounding.NEAREST_EVEN
+    if family and (nearest or stochastic) and converts and not (family == "half" and job.each):
+        return way  # as fast on any operands
+    if job.drawn is not None and (job.drawn.handed.size or job.drawn.width < 16):
+        return way
+    known = block_numbers(job.fmt, job.rule, operation)
+    if known is None:
+        return way
+    if nearest and family == "half":
+        return _half_nearest_work
+    return lambda job: _blocks_work(job, _blocks_loop(job), known, way(job))
+
+
+def _blocks_loop(job: Job) -> Callable[..., int]:
+    """The loop over blocks for a job that they serve."""
+    operation, lifts = blocks().SHARED.get(job.operation, job.operation), blocks().lifts(job.fmt)
+    half = job.fmt == FLOAT16 and fast().has_f16c()
+    reader = "half" if half else "bfloat16" if job.fmt == BFLOAT16 else "any"
+    if job.drawn is not None:
+        return blocks().elementwise_drawn(reader, operation, lifts, job.each)
+    if job.rule.rounding is Rounding.NEAREST_EVEN:
+        return blocks().elementwise(reader, operation, "nearest", lifts, job.each)
+    if half and operation in ("convert", "mul"):
+        return blocks().half_selected(operation, job.each)
+    return blocks().elementwise(reader, operation, "selected", lifts, job.each)
+
+
+def _half_nearest_work(job: Job) -> Work:
+    """The work of a loop that serves all blocks."""
+    numbers_ = block_numbers(job.fmt, job.rule, job.operation)
+    assert numbers_ is not None
+    loop, known = blocks().half_nearest(job.operation, job.each), (*numbers_, *fast_numbers(job.fmt, job.rule))
+    a, b, _ = job.operands_for(CARRIER32)
+    codes, raises = job.codes, job.raises
+
+    def work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        return int(loop(a[span], b[span], codes[span], raises[span], *known))
+
+    return work
+
+
+def _blocks_work(job: Job, loop: Callable[..., int], known: Numbers, rest: Work) -> Work:
+    """Blocks of ordinary operands by `loop`, all others by `rest`: more of them at once where many follow each other."""
+    a, b, _ = job.operands_for(CARRIER32)
+    codes, raises, drawn = job.codes, job.raises, job.drawn
+    block, flag_bits = blocks().BLOCK, blocks().FLAG_BITS
+
+    def work(start: int, stop: int) -> int:
+        seen, skip = 0, block
+        while start < stop:
+            span = slice(start, stop)
+            address = () if drawn is None else (drawn.key, drawn.stream, start)
+            found = int(loop(a[span], b[span], codes[span], raises[span], *known, *address))
+            seen |= found & ((1 << flag_bits) - 1)
+            done = found >> flag_bits
+            start += done
+            if start < stop:
+                skip = block if done else 16 * skip
+                upto = min(start + skip, stop)
+                seen |= int(rest(start, upto))
+                start = upto
+        return seen
+
+    return work
+
+
+# -- pairs of short codes in a table ---------------------------------------------------------------------------------
+
+PAIR_BITS = 8
+"""Formats as wide have tables of pairs."""
+
+WORTH_A_TABLE = 1 << 12
+"""Elements of a call from which on one is made."""
+
+
+def _has_pairs(job: Job) -> bool:
+    """Whether results are looked up by the codes of both operands."""
+    if (
+        job.drawn is not None
+        or job.codes.size < WORTH_A_TABLE
+        or job.source.width > PAIR_BITS
+        or job.fmt.width > PAIR_BITS
+    ):
+        return False
+    return job.operation != "given" and loops().OPERATIONS[job.operation][1] == 2
+
+
+@lru_cache(maxsize=64)
+def _pairs(operation: str, source: FormatSpec, fmt: FormatSpec, rule: Rule, extra: float) -> Codes:
+    """For every pair of codes, the first in the index's high 8 bits: a code, and flags 8 bits higher. The loop that serves everything makes them."""
+    every = np.arange(1 << source.width, dtype=np.uint8)
+    operands = [flattened(np.repeat(every, every.size)), flattened(np.tile(every, every.size))]
+    codes, flags = np.empty(every.size**2, np.uint8), np.empty(every.size**2, np.uint8)
+    job = Job(operation, source, fmt, rule, operands, codes, flags, True, extra, None)
+    _plain_work(job)(0, codes.size)
+    table = np.zeros((1 << PAIR_BITS, 1 << PAIR_BITS), np.uint16)
+    table[: every.size, : every.size] = (codes | flags.astype(np.uint16) << 8).reshape(every.size, every.size)
+    return flattened(table)
+
+
+def _pairs_work(job: Job) -> Work:
+    """The work of an operation whose results are in a table."""
+    table = _pairs(job.operation, job.source, job.fmt, job.rule, job.extra)
+    gather = loops().gathering_pairs(job.each)
+    a, b, _ = job.operands_for(CARRIER64)
+    codes, raises = job.codes, job.raises
+
+    def work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        return int(gather(a[span], b[span], codes[span], raises[span], table))
+
+    return work
 
 
 Ready = Callable[..., int]

@@ -37,6 +37,14 @@ def fast() -> ModuleType:
     return module
 
 
+@cache
+def blocks() -> ModuleType:
+    """The loops over blocks of ordinary operands."""
+    from softfloat.kernels import blocks as module
+
+    return module
+
+
 # -- specs -----------------------------------------------------------------------------------------------------------
 
 
@@ -63,6 +71,13 @@ def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carri
 def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
     """What the faster loops know of a target."""
     return _packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
+
+
+@lru_cache(maxsize=1024)
+def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None:
+    """What the loops over blocks of ordinary operands know of a target; None where none of them serves."""
+    found = blocks().ordinary(fmt, rule, operation)
+    return None if found is None else _packed(CARRIER32, found)
 
 
 @lru_cache(maxsize=1024)

@@ -3,60 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import re
 
+import numba
 import numpy as np
 import pytest
+from faster import SIZE, both, same, singles
+from llvmlite import binding
 from operands import CUSTOM, operands
 from softfloat.kernels import fast, spec
 
 from softfloat import ROSTER, Format, bits, engine
-from softfloat.engine import elementwise
 
 TARGETS = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.has_nan]
 RULES = [
     {"tininess": tininess, "overflow": overflow}
     for tininess, overflow in itertools.product(("after", "before"), ("infinity", "saturate"))
 ]
-SIZE = 1 << 15
-
-
-def singles(fmt: Format, seed: int) -> np.ndarray:
-    """float32: all random bits; numbers of the format's size; and every neighbourhood of its values and midpoints."""
-    random = np.random.default_rng(seed)
-    anything = random.integers(0, 2**32, SIZE, dtype=np.uint32).view(np.float32)
-    with np.errstate(over="ignore"):
-        sized = (random.standard_normal(SIZE) * fmt.tiny * 2.0 ** random.integers(-12, 24, SIZE)).astype(np.float32)
-    values = bits.decode(operands(fmt, SIZE // 8, 1, seed)[0], fmt)
-    values = values[np.isfinite(values)]
-    ladder = np.sort(np.unique(values))
-    middle = (ladder[1:] + ladder[:-1]) / 2
-    borders = [fmt.max + (fmt.max - fmt.max / 2) * fmt.eps, fmt.tiny * (1 - fmt.eps / 4)]
-    with np.errstate(over="ignore"):
-        centres = np.concatenate([values, middle, borders]).astype(np.float32)
-    steps = random.integers(-2, 3, centres.size).astype(np.int32)
-    near = (centres.view(np.int32) + steps).view(np.float32)
-    return np.concatenate([anything, sized, centres, near])
-
-
-def both(monkeypatch: pytest.MonkeyPatch, call) -> tuple:
-    """(fast, plain) results."""
-    results = []
-    for switch in (True, False):
-        monkeypatch.setattr(elementwise, "FAST", switch)
-        results.append(call())
-    return tuple(results)
-
-
-def same(pair: tuple) -> None:
-    (codes, flags), (plain_codes, plain_flags) = pair
-    wrong = np.flatnonzero((codes != plain_codes) | (flags != plain_flags))
-    assert not wrong.size, (
-        wrong[:5],
-        codes[wrong[:5]],
-        plain_codes[wrong[:5]],
-        flags[wrong[:5]],
-        plain_flags[wrong[:5]],
-    )
 
 
 @pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
@@ -123,3 +86,50 @@ def test_the_faster_loops_are_chosen() -> None:
     assert family("convert", "float32", "float16", rounding=spec.Rounding.STOCHASTIC) == "narrow"
     assert family("add", "float16", "float16", daz=True) == ""
     assert family("convert", "float32", "float16", nan="x86") == ""
+
+
+def test_features_go_by_the_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F16C and FMA are x86's names; what they do is part of every Armv8-A."""
+    monkeypatch.setattr(fast.jit, "DISABLED", False)
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", None)
+    monkeypatch.setattr(fast, "_host_features", lambda: {"fma": True, "f16c": False})
+    for name in ("aarch64", "arm64", "x86_64"):
+        monkeypatch.setattr(fast, "_architecture", lambda n=name: n)
+        arm = name != "x86_64"
+        for cpu in (None, "generic"):
+            monkeypatch.setattr(numba.config, "CPU_NAME", cpu)
+            assert fast.has_f16c() == arm
+            assert fast.has_feature("fma") == (arm or cpu is None)
+            assert not fast.has_feature("avx512f")
+    monkeypatch.setattr(fast.jit, "DISABLED", True)
+    assert not fast.has_f16c()
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_arm_has_instructions_for_it(lanes: int) -> None:
+    """On a generic AArch64, vectors of halves are converted and multiply-adds fused without a call."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    triple = "aarch64-unknown-linux-gnu"
+    try:
+        target = binding.Target.from_triple(triple)
+    except RuntimeError:
+        pytest.skip("this LLVM has no AArch64")
+    code = f"""
+        target triple = "{triple}"
+        declare <{lanes} x float> @llvm.fma.v{lanes}f32(<{lanes} x float>, <{lanes} x float>, <{lanes} x float>)
+        define void @f(ptr %a, ptr %b, ptr %c, ptr %codes) {{
+            %x = load <{lanes} x half>, ptr %a
+            %y = load <{lanes} x float>, ptr %b
+            %z = load <{lanes} x float>, ptr %c
+            %wide = fpext <{lanes} x half> %x to <{lanes} x float>
+            %s = call <{lanes} x float> @llvm.fma.v{lanes}f32(<{lanes} x float> %wide, <{lanes} x float> %y, <{lanes} x float> %z)
+            %narrow = fptrunc <{lanes} x float> %s to <{lanes} x half>
+            store <{lanes} x half> %narrow, ptr %codes
+            ret void
+        }}"""
+    machine = target.create_target_machine(cpu="generic", features="", opt=3)
+    assembly = machine.emit_assembly(binding.parse_assembly(code))
+    assert not re.search(r"^\tbl\t", assembly, re.MULTILINE)
+    for instruction in ("fcvtl", "fcvtn", "fmla"):
+        assert instruction in assembly

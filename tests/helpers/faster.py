@@ -1,0 +1,55 @@
+"""The faster loops and the plain ones, called alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from operands import operands
+
+from softfloat import Format, bits
+from softfloat.engine import elementwise
+
+SIZE = 1 << 15
+
+
+def singles(fmt: Format, seed: int) -> np.ndarray:
+    """float32: all random bits; numbers of the format's size; and every neighbourhood of its values and midpoints."""
+    random = np.random.default_rng(seed)
+    anything = random.integers(0, 2**32, SIZE, dtype=np.uint32).view(np.float32)
+    with np.errstate(over="ignore"):
+        sized = (random.standard_normal(SIZE) * fmt.tiny * 2.0 ** random.integers(-12, 24, SIZE)).astype(np.float32)
+    values = bits.decode(operands(fmt, SIZE // 8, 1, seed)[0], fmt)
+    values = values[np.isfinite(values)]
+    ladder = np.sort(np.unique(values))
+    middle = (ladder[1:] + ladder[:-1]) / 2
+    borders = [fmt.max + (fmt.max - fmt.max / 2) * fmt.eps, fmt.tiny * (1 - fmt.eps / 4)]
+    with np.errstate(over="ignore"):
+        centres = np.concatenate([values, middle, borders]).astype(np.float32)
+    steps = random.integers(-2, 3, centres.size).astype(np.int32)
+    near = (centres.view(np.int32) + steps).view(np.float32)
+    return np.concatenate([anything, sized, centres, near])
+
+
+def both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> tuple[Any, ...]:
+    """(fast, plain) results."""
+    results = []
+    for switch in (True, False):
+        monkeypatch.setattr(elementwise, "FAST", switch)
+        results.append(call())
+    return tuple(results)
+
+
+def same(pair: tuple[Any, ...]) -> None:
+    """Fails where codes or flags differ, and says where."""
+    (codes, flags), (plain_codes, plain_flags) = pair
+    wrong = np.flatnonzero((codes != plain_codes) | (flags != plain_flags))
+    assert not wrong.size, (
+        wrong[:5],
+        codes[wrong[:5]],
+        plain_codes[wrong[:5]],
+        flags[wrong[:5]],
+        plain_flags[wrong[:5]],
+    )

@@ -1,0 +1,334 @@
+"""Blocks of ordinary operands against the plain loops: same codes, same flags, wherever a block is not ordinary."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faster import both, same, singles
+from operands import operands
+from softfloat.kernels import blocks, spec
+
+import softfloat
+from softfloat import ROSTER, Format, bits
+from softfloat.engine import elementwise, parameters
+
+MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd"]
+HALF, BRAIN = ROSTER["float16"], ROSTER["bfloat16"]
+FORMATS = [
+    HALF,
+    BRAIN,
+    ROSTER["tfloat32"],
+    Format("e6m9", exponent_bits=6, mantissa_bits=9),
+    Format("e6m9_no_subnormals", exponent_bits=6, mantissa_bits=9, subnormals=False),
+    Format("e7m8", exponent_bits=7, mantissa_bits=8),
+    Format("e8m6", exponent_bits=8, mantissa_bits=6),
+    Format("e7m8_low", exponent_bits=7, mantissa_bits=8, bias=120),
+    Format("e5m10_p3109", exponent_bits=5, mantissa_bits=10, nan="fnuz", infinities=True),
+    Format("e3m12", exponent_bits=3, mantissa_bits=12),
+    Format("e1m14_fn", exponent_bits=1, mantissa_bits=14, nan="fn"),
+    Format("e4m11_finite", exponent_bits=4, mantissa_bits=11, nan="none"),
+    Format("e5m6", exponent_bits=5, mantissa_bits=6),
+]
+ARITHMETIC = ["add", "sub", "mul"]
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"tininess": "before", "overflow": "saturate"},
+    {"overflow": "nan", "nan": "x86"},
+    {"daz": True, "nan": "arm"},
+    {"ftz": True, "tininess": "before", "nan": "ipu"},
+    {"daz": True, "ftz": True, "overflow": "saturate", "nan": "nvidia"},
+]
+COUNT = 4 * blocks.BLOCK + 77
+
+
+def variants(fmt: Format) -> list[dict[str, Any]]:
+    return [x for x in VARIANTS if fmt.has_nan or x.get("overflow") != "nan"]
+
+
+def numbers_of(fmt: Format, operation: str, mode: str, options: dict[str, Any]) -> blocks.Ordinary | None:
+    rule = {
+        name: getattr(spec, kind)[options[name].upper()]
+        for name, kind in (("overflow", "Overflow"), ("tininess", "Tininess"))
+        if name in options
+    }
+    rule |= {name: options[name] for name in ("daz", "ftz", "nan") if name in options}
+    return blocks.ordinary(fmt.spec, spec.Rule(rounding=spec.Rounding[mode.upper()], **rule), operation)
+
+
+def calm(fmt: Format, numbers: blocks.Ordinary, seed: int, count: int = COUNT) -> list[np.ndarray]:
+    """Ordinary operands: at both ends of what is, near each other, a few bits apart, zeros of both signs."""
+    random = np.random.default_rng(seed)
+    columns = operands(fmt, count, 2, seed)
+    magnitude_mask, least, most = numbers.magnitude_mask, numbers.least, numbers.most
+    found = []
+    for codes in columns:
+        magnitude = codes.astype(np.int64) & magnitude_mask
+        ends = random.choice([0, least, least + 1, most, most - 1], count)
+        inside = random.integers(least, most + 1, count)
+        outside = (magnitude > most) | ((magnitude < least) & (magnitude != 0))
+        magnitude = np.where(outside, np.where(random.integers(0, 2, count), ends, inside), magnitude)
+        sign = random.choice([0, fmt.sign_bit], count)
+        sign = np.where((magnitude == 0) & (fmt.spec.lone_nan >= 0), 0, sign)
+        found.append((magnitude | sign).astype(fmt.dtype))
+    middle = (
+        fmt.bias or 0
+    ) << fmt.mantissa_bits  # numbers near 1, so that sums and products are neither tiny nor large
+    for codes in found:
+        near = middle + random.integers(-9 << fmt.mantissa_bits, 4 << fmt.mantissa_bits, count)
+        ordinary = (near >= least) & (near <= most) & (random.integers(0, 3, count) > 0)
+        codes[ordinary] = (near | random.choice([0, fmt.sign_bit], count))[ordinary].astype(fmt.dtype)
+    return found
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From here on a block that is left to another loop fails; the function returned ends that."""
+
+    def none(*arguments: Any, **options: Any) -> Any:
+        def work(start: int, stop: int) -> int:
+            raise AssertionError((start, stop))
+
+        return work
+
+    names = ("_plain_work", "_drawn_work", "_fast_work")
+    kept = [getattr(elementwise, name) for name in names]
+    for name in names:
+        monkeypatch.setattr(elementwise, name, none)
+    return lambda: [monkeypatch.setattr(elementwise, *pair) for pair in zip(names, kept, strict=True)] and None
+
+
+def hold(monkeypatch: pytest.MonkeyPatch, call: Callable[..., Any], served: bool = False) -> None:
+    """One call by both ways, flags each and together; `served`: no block may be left to another loop."""
+    restore = alone(monkeypatch) if served else lambda: None
+    monkeypatch.setattr(elementwise, "FAST", True)
+    found, together = call(flags="each"), call(flags="any")
+    restore()
+    monkeypatch.setattr(elementwise, "FAST", False)
+    same((found, call(flags="each")))
+    expected = call(flags="any")
+    assert np.array_equal(together[0], expected[0])
+    assert together[1] == expected[1]
+
+
+@pytest.mark.parametrize("operation", ARITHMETIC)
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_arithmetic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
+    """Ordinary operands are all served; any others are left to the plain loop."""
+    served = 0
+    for seed, (mode, options) in enumerate(itertools.product(MODES, variants(fmt))):
+        numbers = numbers_of(fmt, operation, mode, options)
+        if numbers is None:
+            continue
+        served += 1
+        how = {"rounding": mode, **options}
+        columns = calm(fmt, numbers, seed)
+        hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k), served=True)
+        if seed % 5 == 0:
+            columns = operands(fmt, COUNT, 2, seed)
+            columns[0][: 2 * blocks.BLOCK], columns[1][: 2 * blocks.BLOCK] = calm(fmt, numbers, seed, 2 * blocks.BLOCK)
+            hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
+    products = operation != "mul" or fmt.mantissa_bits <= blocks.WIDEST["mul"]
+    assert (served >= 2 * len(MODES)) == products
+
+
+@pytest.mark.parametrize("fmt", [*FORMATS, ROSTER["float8_e4m3fn"], ROSTER["float8_e5m2"]], ids=str)
+def test_convert(monkeypatch: pytest.MonkeyPatch, fmt: Format) -> None:
+    """From float32: random bits, neighbourhoods of every threshold; finite ones are all served."""
+    x = singles(fmt, 1)[::3] if fmt.has_nan else np.random.default_rng(1).normal(0, 4, COUNT).astype(np.float32)
+    finite = x[np.isfinite(x)]
+    served = 0
+    for i, (mode, options) in enumerate(itertools.product(MODES, variants(fmt))):
+        if numbers_of(fmt, "convert", mode, options) is None:
+            continue
+        served += 1
+        how = {"rounding": mode, **options}
+        taken = mode != "nearest_even"
+        hold(monkeypatch, lambda o=how, **k: bits.encode(finite, fmt, **o, **k), served=taken)
+        if i % 5 == 0:
+            hold(monkeypatch, lambda o=how, **k: bits.encode(x, fmt, **o, **k))
+    assert bool(served) == (fmt.subnormals and fmt.name != "e7m8_low")
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "toward_positive"])
+@pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3], FORMATS[8]], ids=str)
+def test_a_special_value_at_every_position_of_a_block(monkeypatch: pytest.MonkeyPatch, fmt: Format, mode: str) -> None:
+    size = blocks.BLOCK
+    numbers = numbers_of(fmt, "add", mode, {})
+    assert numbers is not None
+    a, b = (np.tile(x, size) for x in calm(fmt, numbers, 3, size))
+    every = np.arange(size) * (size + 1)
+    special = np.array([fmt.nan_code, fmt.max_code, fmt.inf_code], fmt.dtype)
+    for column in (a, b):
+        changed = column.copy()
+        changed[every[: size // 2]] = np.resize(special, size // 2)
+        changed[every[3 * size // 4 :]] = np.resize(special, size // 4)
+        pair = (changed, b) if column is a else (a, changed)
+        same(both(monkeypatch, lambda p=pair: bits.add(*p, fmt, rounding=mode)))
+
+
+@pytest.mark.parametrize("operation", ["add", "mul"])
+@pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3], FORMATS[8]], ids=str)
+def test_just_beyond_what_is_ordinary(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
+    """The least magnitude above and the largest below, with themselves, in blocks that are ordinary otherwise."""
+    mode = "toward_positive"
+    numbers = numbers_of(fmt, operation, mode, {})
+    assert numbers is not None
+    size = blocks.BLOCK
+    a, b = (np.tile(x, 4) for x in calm(fmt, numbers, 5, size))
+    for block, magnitude in enumerate((numbers.most, numbers.most + 1, numbers.least, max(numbers.least - 1, 0))):
+        a[block * size + 7] = b[block * size + 7] = magnitude
+    call = getattr(bits, operation)
+    same(both(monkeypatch, lambda: call(a, b, fmt, rounding=mode)))
+    found = np.array([call(x, x, fmt, rounding=mode)[1] for x in (numbers.most, numbers.most + 1)])
+    assert operation == "mul" or (found & 4).tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "to_odd", "stochastic"])
+@pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3]], ids=str)
+def test_any_layout(monkeypatch: pytest.MonkeyPatch, fmt: Format, mode: str) -> None:
+    """Sizes around that of a block, strides, unaligned memory, operands and results in one place."""
+    how: dict[str, Any] = {"rounding": mode} | ({"seed": 4} if mode == "stochastic" else {})
+    numbers = numbers_of(fmt, "add", "nearest_even", {})
+    assert numbers is not None
+    a, b = calm(fmt, numbers, 9)
+    for size in (0, 1, 31, blocks.BLOCK - 1, blocks.BLOCK, blocks.BLOCK + 1, 3 * blocks.BLOCK + 17):
+        same(both(monkeypatch, lambda s=size: bits.add(a[:s], b[:s], fmt, **how)))
+    expected, expected_flags = bits.add(a, b, fmt, **how)
+
+    def unaligned(x: np.ndarray) -> np.ndarray:
+        room = np.zeros(x.nbytes + 1, np.uint8)
+        place = room[1:].view(x.dtype)
+        place[:] = x
+        assert not place.flags.aligned
+        return place
+
+    strided = np.repeat(a, 3)[::3]
+    backwards = b[::-1].copy()[::-1]
+    results, flags = unaligned(np.zeros_like(a)), np.zeros((a.size, 2), np.uint8)[:, 1]
+    for pair in ((unaligned(a), b), (strided, backwards)):
+        found = bits.add(*pair, fmt, out=(results, flags), **how)
+        assert np.array_equal(found[0], expected)
+        assert np.array_equal(found[1], expected_flags)
+    own = a.copy()
+    bits.add(own, b, fmt, out=own, **how)
+    assert np.array_equal(own, expected)
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "toward_zero", "stochastic"])
+def test_threads(mode: str) -> None:
+    how: dict[str, Any] = {"rounding": mode} | ({"seed": 4} if mode == "stochastic" else {})
+    random = np.random.default_rng(1)
+    x = random.standard_normal((1 << 17) + 3333).astype(np.float32)
+    x[::70001] = np.inf
+    a, b = bits.encode(x, "float16")[0], bits.encode(x[::-1].copy(), "float16")[0]
+    threads = softfloat.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2, 3):
+            softfloat.set_num_threads(count)
+            found.append((*bits.add(a, b, "float16", **how), *bits.encode(x, "bfloat16", **how)))
+    finally:
+        softfloat.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(np.array_equal(p, q) for p, q in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("operation", ARITHMETIC)
+@pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3], FORMATS[8], ROSTER["float8_e4m3fn"]], ids=str)
+def test_stochastic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
+    """The same random bits at the same addresses: ordinary operands, and any."""
+    for seed, (options, width) in enumerate(zip(variants(fmt), (16, None, 24), strict=False)):
+        numbers = numbers_of(fmt, operation, "stochastic", options)
+        assert numbers is not None
+        how = {"rounding": "stochastic", "seed": 7 + seed, "stream": seed, "sr_bits": width, **options}
+        columns = calm(fmt, numbers, seed)
+        hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
+        columns[0][2 * blocks.BLOCK :] = operands(fmt, COUNT - 2 * blocks.BLOCK, 1, seed)[0]
+        hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
+
+
+def test_stochastic_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To formats that no other faster loop draws for."""
+    for fmt in (FORMATS[3], FORMATS[6]):
+        x = singles(fmt, 2)[::5]
+        finite = x[np.isfinite(x)]
+        for each in (x, finite):
+            hold(
+                monkeypatch,
+                lambda e=each, f=fmt, **k: bits.encode(e, f, rounding="stochastic", seed=1, stream=3, **k),
+            )
+
+
+def test_what_hangs_on_further_bits_stops_the_loop() -> None:
+    """Sums whose last bits float32 cannot hold, at the threshold of the bits drawn: about one in 2^13 of them."""
+    count = 64 * blocks.BLOCK
+    a = np.full(count, 0x7000, np.uint16)  # 8192
+    b = np.full(count, 0x0001, np.uint16)  # 2^-24
+    rule = spec.Rule(rounding=spec.Rounding.STOCHASTIC)
+    known = parameters.block_numbers(HALF.spec, rule, "add")
+    assert known is not None
+    loop = blocks.elementwise_drawn("any", "add", True, True)
+    codes, flags = np.empty(count, np.uint16), np.empty(count, np.uint8)
+    stopped = 0
+    for first in range(0, count, blocks.BLOCK):
+        span = slice(first, first + blocks.BLOCK)
+        done = loop(a[span], b[span], codes[span], flags[span], *known, np.uint64(5), np.uint64(0), first)
+        stopped += done >> blocks.FLAG_BITS == 0
+    assert 0 < stopped < 32
+    found = bits.add(a, b, HALF, rounding="stochastic", seed=5)
+    assert found[0].min() == 0x7000
+
+
+def test_which_rules_are_served() -> None:
+    """Where they serve; elsewhere the plain loops would be compared with themselves."""
+
+    def served(fmt: Format, operation: str, **options: Any) -> bool:
+        return numbers_of(fmt, operation, "toward_zero", options) is not None
+
+    for fmt, operation in itertools.product((HALF, BRAIN, FORMATS[3], FORMATS[8]), ("add", "mul", "convert")):
+        assert served(fmt, operation)
+    assert served(BRAIN, "add", ftz=True)
+    assert not served(HALF, "add", ftz=True)  # ordinary halves add up to tiny ones
+    assert served(HALF, "mul", daz=True)
+    assert not served(FORMATS[9], "mul")  # products of 26 bits
+    assert not served(ROSTER["float32"], "add")
+    assert not served(ROSTER["float8_e8m0fnu"], "convert")
+
+
+SCRIPT = """
+import numpy as np
+from softfloat import Format, bits
+random = np.random.default_rng(2)
+x, y = random.standard_normal((2, 1200)).astype(np.float32)
+found = []
+for fmt in ("float16", "bfloat16", Format("e6m9", exponent_bits=6, mantissa_bits=9), "float8_e4m3fn"):
+    a, b = bits.encode(x, fmt, rounding="to_odd")[0], bits.encode(y, fmt, rounding="toward_negative")[0]
+    found += [a, b, *bits.add(a, b, fmt), *bits.mul(a, b, fmt, rounding="toward_positive")]
+    found += bits.add(a, b, fmt, rounding="stochastic", seed=3)
+np.savez(PATH, *found)
+"""
+
+
+def test_the_same_on_a_generic_cpu(tmp_path: Path) -> None:
+    def results(name: str, **settings: str) -> list[np.ndarray]:
+        path = tmp_path / name
+        command = [sys.executable, "-W", "error", "-c", SCRIPT.replace("PATH", repr(str(path)))]
+        done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        with np.load(path) as found:
+            return [found[key] for key in found.files]
+
+    here = results("here.npz")
+    generic = results("generic.npz", NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+    plain = results("plain.npz", NUMBA_DISABLE_JIT="1")
+    assert len(here) == len(generic) == len(plain)
+    for numbers in zip(here, generic, plain, strict=True):
+        assert np.array_equal(numbers[0], numbers[1])
+        assert np.array_equal(numbers[0], numbers[2])
