@@ -38,7 +38,7 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate | lanes | loops dots tiles",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
-    "recipes": "aliases lists | graph recipe | colouring | variables",
+    "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options tiling | products",
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",

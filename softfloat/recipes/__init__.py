@@ -15,11 +15,11 @@ conv True allowlist "Conv2D"
 KEEP_FP32_PRECISION/act False non_convertible_exceptions [".*KEEP_FP32_PRECISION.*", ""]
 """
 
-from softfloat.recipes.aliases import VOCABULARIES, Alias, aliases, clauses
 from softfloat.recipes.colouring import AlreadyConvertedError, Cast, Colouring, Decision, Rule, colour
 from softfloat.recipes.graph import LOW_TYPES, TENSOR_TYPES, Graph, Node
 from softfloat.recipes.recipe import Recipe, RecipeError
 from softfloat.recipes.variables import as_recipe, dump_used, recipe_from_environment
+from softfloat.recipes.vocabularies import VOCABULARIES, Alias, aliases, clauses
 
 __all__ = [
     "LOW_TYPES",

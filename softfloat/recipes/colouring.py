@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from softfloat import markup
 from softfloat.checks import check_choice, check_kind
-from softfloat.recipes.aliases import SOURCES, clauses
 from softfloat.recipes.graph import LOW_TYPES, WIDE, Graph, Node
 from softfloat.recipes.recipe import Recipe
+from softfloat.recipes.vocabularies import SOURCES, clauses
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

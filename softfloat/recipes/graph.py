@@ -10,7 +10,7 @@ from typing import Any
 from softfloat.checks import check_choice, check_kind, is_integer
 from softfloat.formats import ROSTER
 from softfloat.frozen import settle
-from softfloat.recipes.aliases import VOCABULARIES
+from softfloat.recipes.vocabularies import VOCABULARIES
 
 __all__ = ["LOW_TYPES", "TENSOR_TYPES", "WIDE", "Graph", "Node"]
 

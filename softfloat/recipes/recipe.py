@@ -14,8 +14,8 @@ from typing import Any
 from softfloat.checks import check_choice
 from softfloat.files import replacing
 from softfloat.frozen import settle
-from softfloat.recipes.aliases import VOCABULARIES, suggestion, vocabulary_of
 from softfloat.recipes.lists import KEEP, LISTS, Pairs
+from softfloat.recipes.vocabularies import VOCABULARIES, suggestion, vocabulary_of
 
 __all__ = ["Recipe", "RecipeError"]
 

@@ -50,7 +50,7 @@ _batch_norm_with_update _batch_norm_with_update_functional _batch_norm_no_update
     Selu | Selu | selu
     Softplus | Softplus | softplus
     SoftplusGrad | | softplus_backward
-    Softsign | Softsign | softsign
+    Softsign | Softsign |
     Sigmoid | Sigmoid | sigmoid
     SigmoidGrad | | sigmoid_backward
     Tanh | Tanh | tanh
