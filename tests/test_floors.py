@@ -47,7 +47,7 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
-    "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
+    "torch": "accumulation autocast private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation | replicas tuning",
     "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | parser | __main__",
     "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",

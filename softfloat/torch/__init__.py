@@ -33,6 +33,7 @@ from softfloat.torch.amp import (  # noqa: E402
     loss_scale_manager,
     to_float,
 )
+from softfloat.torch.autocast import autocast_lists  # noqa: E402
 from softfloat.torch.conversion import Converted, convert  # noqa: E402
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
@@ -68,6 +69,7 @@ __all__ = [
     "TrainingStep",
     "UnemulatedOperatorError",
     "auto_mixed_precision",
+    "autocast_lists",
     "check_hyperparameters",
     "convert",
     "emulate",
