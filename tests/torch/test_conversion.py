@@ -253,6 +253,14 @@ def test_variants(module: Any, shape: tuple[int, ...], variant: str, rank: int) 
     assert (node.variant, node.rank) == (variant, rank)
 
 
+def test_variants_by_arguments() -> None:
+    def step(x: Any) -> Any:
+        return torch.max(x.expand(2, 3).pow(2), x.expand(2, 2, 3).pow(3))
+
+    found = {d.node.name: d.node.variant for d in convert(step, "basic").trace(torch.ones(2, 3)).decisions}
+    assert found == {"expand": "same", "pow": "2", "expand_1": "", "pow_1": "", "maximum": ""}
+
+
 def test_statistics_and_parameters_of_norms() -> None:
     net, x, _ = made("digits")
     converted = convert(net, "full")
