@@ -13,14 +13,14 @@ from softfloat.checks import check_choice
 from softfloat.recipes import Colouring, Recipe, as_recipe, colour, dump_used, recipe_from_environment
 from softfloat.recipes.graph import WIDE
 from softfloat.torch import private
+from softfloat.torch.autocast import DEVICES, TYPES, lists_in_force
 from softfloat.torch.tracing import Operation, Program, Reference, trace
 
 __all__ = ["Converted", "convert"]
 
-TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-"""What a conversion converts to."""
-
-AUTOCAST = "a recipe and torch.autocast both choose what computes in low precision, which is not defined; leave the autocast block"
+AUTOCAST = (
+    "a recipe and autocast both choose what computes in low precision, which is not defined; leave the autocast block"
+)
 
 
 def convert(
@@ -52,7 +52,7 @@ def convert(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument; without a recipe; within `torch.autocast`.
+        Naming the argument; without a recipe; within `torch.autocast` or `autocast_lists`.
     AlreadyConvertedError
         A `ValueError`, at the first call: parameters or arguments, or something within, are in low precision.
 
@@ -106,7 +106,7 @@ def convert(
 
 
 def _refuse_autocast() -> None:
-    if any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda")):
+    if lists_in_force() or any(map(torch.is_autocast_enabled, DEVICES)):
         raise ValueError(AUTOCAST)
 
 

@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: E402
 import softfloat  # noqa: E402
 from softfloat.accumulators import fma  # noqa: E402
 from softfloat.recipes import AlreadyConvertedError, Recipe  # noqa: E402
-from softfloat.torch import UnemulatedOperatorError, convert, emulate, name_scope, private  # noqa: E402
+from softfloat.torch import UnemulatedOperatorError, autocast_lists, convert, emulate, name_scope, private  # noqa: E402
 
 
 class Mixed(nn.Module):
@@ -511,18 +511,25 @@ def test_the_environment_names_recipe_and_file(monkeypatch: pytest.MonkeyPatch, 
 def test_autocast_and_a_recipe_are_refused() -> None:
     net, x, _ = made("perceptron")
     converted = convert(net, "basic")
-    with torch.autocast("cpu", torch.bfloat16):
-        with pytest.raises(ValueError, match=r"torch\.autocast both choose"):
-            converted(x)
-        with pytest.raises(ValueError, match=r"torch\.autocast both choose"):
-            convert(net, "basic")
+    for block in (torch.autocast("cpu", torch.bfloat16), autocast_lists()):
+        with block:
+            with pytest.raises(ValueError, match="a recipe and autocast both choose"):
+                converted(x)
+            with pytest.raises(ValueError, match="a recipe and autocast both choose"):
+                convert(net, "basic")
+    converted(x)
 
     def step(x: Any) -> Any:
         with torch.autocast("cpu", torch.bfloat16):
             return net(x)
 
-    with pytest.raises(AlreadyConvertedError, match="is bfloat16"):
-        convert(step, "basic", model=net)(x)
+    def listed(x: Any) -> Any:
+        with autocast_lists():
+            return net(x)
+
+    for each in (step, listed):
+        with pytest.raises(AlreadyConvertedError, match="is bfloat16"):
+            convert(each, "basic", model=net)(x)
 
 
 def test_converted_models_are_refused() -> None:
