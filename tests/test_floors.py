@@ -23,7 +23,7 @@ kernels
 checks progress frozen
 status markup files
 formats
-environments
+environments recipes
 accumulators reference
 engine
 bits
@@ -38,18 +38,19 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | steps | loops dots tiles",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
+    "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | calls products | small",
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers | figures inspection | tables",
+    "display": "drawing measures numbers | figures graphs inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
-    "torch": "accumulation metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
-    "operators.norms operators.products scaling | amp operators.plans | emulation training | replicas tuning",
+    "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
+    "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | parser | __main__",
-    "examples": "data device models | comparisons reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
+    "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 

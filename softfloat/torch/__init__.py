@@ -33,12 +33,15 @@ from softfloat.torch.amp import (  # noqa: E402
     loss_scale_manager,
     to_float,
 )
+from softfloat.torch.autocast import autocast_lists  # noqa: E402
+from softfloat.torch.conversion import Converted, convert  # noqa: E402
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
 from softfloat.torch.metrics import Accuracy, Loss, Metric  # noqa: E402
 from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
 from softfloat.torch.replicas import Replicas  # noqa: E402
 from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
+from softfloat.torch.tracing import name_scope  # noqa: E402
 from softfloat.torch.training import (  # noqa: E402
     Callback,
     CallbackParameters,
@@ -60,6 +63,7 @@ __all__ = [
     "Accuracy",
     "Callback",
     "CallbackParameters",
+    "Converted",
     "DynamicLossScaleManager",
     "Finding",
     "FixedLossScaleManager",
@@ -83,12 +87,15 @@ __all__ = [
     "TrainingStep",
     "UnemulatedOperatorError",
     "auto_mixed_precision",
+    "autocast_lists",
     "check_hyperparameters",
+    "convert",
     "emulate",
     "find_loss_scale",
     "float32_parameters",
     "gradient_statistics",
     "loss_scale_manager",
+    "name_scope",
     "print_tensor",
     "scale_hyperparameters",
     "to_float",
