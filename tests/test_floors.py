@@ -28,7 +28,7 @@ accumulators reference
 engine
 bits
 arrays display
-experiments testing torch
+experiments onnx testing torch
 commands
 examples
 """
@@ -46,9 +46,10 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
+    "onnx": "tensors",
     "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
-    "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | parser | __main__",
+    "commands": "arguments output | hardware inspect onnx reproduce vectors | accumulators formats | parser | __main__",
     "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
@@ -64,6 +65,7 @@ HEAVY = {
     "rich",
     "ml_dtypes",
     "torch",
+    "onnx",
     "gmpy2",
     "hypothesis",
     "pytest",

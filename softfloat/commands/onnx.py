@@ -1,0 +1,23 @@
+"""`softfloat onnx`: saved models in emulated arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["add_parsers"]
+
+SUBCOMMANDS: tuple[Callable[[Any], None], ...] = ()
+"""What adds each subcommand's parser, in the order of the help text."""
+
+
+def add_parsers(commands: Any) -> None:
+    """Add the command to the command line."""
+    onnx = commands.add_parser(
+        "onnx",
+        help="run saved models in emulated arithmetic",
+        description="Works on models saved as ONNX (extra `onnx`).",
+    )
+    subcommands = onnx.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
+    for add in SUBCOMMANDS:
+        add(subcommands)
