@@ -46,7 +46,8 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
-    "onnx": "tensors | graphs unit | unit | table | elementwise moves products | casts stages | operators | evaluator",
+    "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts stages | "
+    "conversion operators | evaluator",
     "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
     "commands": "arguments output | hardware inspect onnx reproduce vectors | accumulators formats | parser | __main__",
