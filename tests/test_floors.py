@@ -23,7 +23,7 @@ kernels
 checks progress frozen
 status markup files
 formats
-environments
+environments recipes
 accumulators reference
 engine
 bits
@@ -38,6 +38,7 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate | lanes | loops dots tiles",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
+    "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options tiling | products",
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
