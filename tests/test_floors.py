@@ -47,7 +47,7 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
-    "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts stages | "
+    "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator",
     "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",

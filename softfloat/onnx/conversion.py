@@ -18,15 +18,18 @@ from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from softfloat.checks import check_kind
 from softfloat.formats import Format, check_format
 from softfloat.onnx.behaviours import BEHAVIOURS, Behaviour, Weights
+from softfloat.onnx.colours import coloured
 from softfloat.onnx.graphs import load
 from softfloat.onnx.reports import ConversionReport
 from softfloat.onnx.rewriting import Converter
-from softfloat.onnx.scopes import FLOAT, Scope, type_of
+from softfloat.onnx.scopes import FLOAT, type_of
+from softfloat.recipes import Recipe, as_recipe, dump_used, recipe_from_environment
+from softfloat.recipes.lists import LISTS
 
 __all__ = ["convert"]
 
@@ -49,9 +52,11 @@ def convert(
         Of float32. It is not changed. Model-local functions are inlined.
     to : Format or str
         "float16" or "bfloat16"; "float16" alone for the recipes of other tools.
-    recipe : {"paddle", "onnxconverter", "onnxruntime"}, optional
-        Whose rules: those of PaddlePaddle's float16 transpiler, of onnxconverter-common, of onnxruntime.transformers.
-        Default: every operator converts that ONNX has a kernel of the format for.
+    recipe : Recipe, path, or str, optional
+        Which nodes convert: those that the recipe's lists say, as `softfloat.recipes.colour` decides; "basic", "full", "bert"
+        and "unet" are those of `softfloat.recipes`. "paddle", "onnxconverter" and "onnxruntime" follow PaddlePaddle's float16
+        transpiler, onnxconverter-common and onnxruntime.transformers in everything. Default: the recipe that
+        `SOFTFLOAT_BF16_CONVERSION` names, of bfloat16; else every operator that ONNX has a kernel of the format for.
     keep_io_types : bool or collection of str
         Whether inputs and outputs of the model stay float32; or the names of those that do. Sequences always do, except with
         the recipes of Microsoft's tools.
@@ -81,7 +86,7 @@ def convert(
     As the rows of `softfloat.onnx.behaviours` say.
     """
     fmt = check_format(to, "to")
-    row = _behaviour(recipe)
+    row, colours = _behaviour(recipe, fmt)
     if fmt.name not in row.formats:
         raise ValueError(
             f"to must be {' or '.join(row.formats)} with recipe {row.name!r}, got {fmt.name}; ONNX has no kernels of its"
@@ -94,14 +99,16 @@ def convert(
     blocked = row.blocked if op_block_list is None else _names("op_block_list", op_block_list)
     least = row.clamp if clamp is None else _clamp(clamp)
     converter = Converter(made, fmt, row, least, _kept_io(made, keep_io_types, row))
-    converter.decide(_everything, blocked, _names("node_block_list", node_block_list))
-    report = converter.run(row.name)
+    converter.block(blocked, _names("node_block_list", node_block_list))
+    if colours is None:
+        converter.decide(lambda node: (True, "every operator converts"))
+        report = converter.run(row.name)
+    else:
+        colouring = coloured(converter, colours)
+        report = converter.run("recipe")
+        dump_used(colouring)
     onnx.checker.check_model(made, full_check=strict)
     return made, report
-
-
-def _everything(scope: Scope, node: NodeProto) -> tuple[bool, str]:
-    return True, "every operator converts"
 
 
 def _is_sound(model: ModelProto) -> bool:
@@ -113,13 +120,16 @@ def _is_sound(model: ModelProto) -> bool:
     return True
 
 
-def _behaviour(recipe: Any) -> Behaviour:
-    if recipe is None:
-        return BEHAVIOURS["softfloat"]
-    if isinstance(recipe, str) and recipe in BEHAVIOURS:
-        return BEHAVIOURS[recipe]
-    accepted = ", ".join(map(repr, BEHAVIOURS))
-    raise ValueError(f"recipe must be None or one of {accepted}, got {recipe!r}")
+def _behaviour(recipe: Any, fmt: Format) -> tuple[Behaviour, Recipe | None]:
+    """The row, and the lists that decide where there are any."""
+    if recipe is None and fmt.name == "bfloat16":
+        recipe = recipe_from_environment()
+    if recipe is None or (isinstance(recipe, str) and recipe in BEHAVIOURS):
+        return BEHAVIOURS[recipe or "softfloat"], None
+    if isinstance(recipe, str) and recipe not in LISTS and not os.path.exists(recipe):
+        accepted = ", ".join(map(repr, [*BEHAVIOURS, *LISTS]))
+        raise ValueError(f"recipe must be a Recipe, the path of a file, None, or one of {accepted}; got {recipe!r}")
+    return BEHAVIOURS["softfloat"], as_recipe(recipe)
 
 
 def _names(argument: str, names: Any) -> frozenset[str]:

@@ -124,7 +124,7 @@ class Converter:
         self.parameters = {id(node): Parameters(node, self.versions) for _, node in self.nodes}
         self.verdicts: dict[int, Decision] = {}
         self.decisions: list[Decision] = []
-        self.closed: set[int] = set()
+        self.blocked: dict[int, str] = {}
         self.groups: dict[int, int] = {}
         self.weights: list[WeightReport] = []
         self.casts: list[CastReport] = []
@@ -218,38 +218,39 @@ class Converter:
                 return f"; operator set {version} has one"
         return ""
 
-    def decide(
-        self, verdict: Callable[[Scope, NodeProto], tuple[bool, str]], blocked: frozenset[str], names: frozenset[str]
-    ) -> None:
-        """Settle which nodes convert.
+    def block(self, blocked: frozenset[str], names: frozenset[str]) -> None:
+        """Keep nodes in float32, before others are decided about: those named, all inside them, and those without a kernel.
 
         Parameters
         ----------
-        verdict : callable
-            Whether a node that is not blocked converts, and the rule.
         blocked, names : frozenset of str
-            Types of operators and names of nodes that stay in float32, with all inside them.
+            Types of operators, and names of nodes.
         """
         missing = names - {x for _, node in self.nodes for x in (node.name, label(node))}
         if missing:
             raise ValueError(f"node_block_list names {min(missing)!r}, and no node of the model is called that")
+        closed: set[int] = set()
         for scope, node in self.nodes:
-            converts, reason = False, ""
+            reason = ""
             if node.op_type in blocked:
                 reason = f"{node.op_type} is blocked"
             elif {node.name, label(node)} & names:
                 reason = "its name is blocked"
-            elif id(scope.owner) in self.closed and scope.owner is not None:
+            elif scope.owner is not None and id(scope.owner) in closed:
                 reason = f"it is inside {label(scope.owner)!r}, which is kept"
             if reason:
-                self.closed.add(id(node))
-            else:
-                converts, reason = verdict(scope, node)
-                lacking = self.kernel(scope, node) if converts and self.row.kernels is not Kernels.ASSUMED else ""
-                if lacking and self.row.kernels is Kernels.REFUSED:
-                    raise KernelError(f"{node.op_type} {label(node)!r} cannot compute in {self.fmt.name}: {lacking}")
-                if lacking:
-                    converts, reason = False, lacking
+                closed.add(id(node))
+            elif self.row.kernels is not Kernels.ASSUMED:
+                reason = self.kernel(scope, node)
+                if reason and self.row.kernels is Kernels.REFUSED:
+                    raise KernelError(f"{node.op_type} {label(node)!r} cannot compute in {self.fmt.name}: {reason}")
+            if reason:
+                self.blocked[id(node)] = reason
+
+    def decide(self, verdict: Callable[[NodeProto], tuple[bool, str]]) -> None:
+        """Settle which nodes convert: of those that are not blocked, the ones for which `verdict` says so, with its reason."""
+        for scope, node in self.nodes:
+            converts, reason = (False, self.blocked[id(node)]) if id(node) in self.blocked else verdict(node)
             decision = Decision(label(node), node.op_type, converts, reason)
             self.verdicts[id(node)] = decision
             weight = node.op_type == "Constant" and self.row.weights is Weights.EACH
@@ -280,15 +281,19 @@ class Converter:
         node = use.node
         if node.op_type in LOOKING and self.row.inputs is Spread.NEEDED:
             return ""
-        if not self.converts(node) or use.place in self.row.float32_inputs.get(node.op_type, ()):
+        return self.taken(node, use.place, kind) if self.converts(node) else kind
+
+    def taken(self, node: NodeProto, place: int, kind: str) -> str:
+        """The type in which a node that converts takes what was a float32 tensor."""
+        if place in self.row.float32_inputs.get(node.op_type, ()):
             return kind
-        return self._if_known(self.parameters[id(node)], use.place, False, kind)
+        return self._if_known(self.parameters[id(node)], place, False, kind)
 
     def given(self, node: NodeProto, place: int, kind: str) -> str:
-        """The type in which a node makes what was a float32 tensor."""
+        """The type in which a node that converts makes what was a float32 tensor."""
         parameters = self.parameters[id(node)]
         variable = parameters.variable(place, True)
-        if not self.converts(node) or variable in {OWN_TYPE.get(node.op_type), *self._fixed(node)} - {""}:
+        if variable in {OWN_TYPE.get(node.op_type), *self._fixed(node)} - {""}:
             return kind
         return self._if_known(parameters, place, True, kind)
 
@@ -305,7 +310,8 @@ class Converter:
             if tensor.weight:
                 continue
             if tensor.maker is not None:
-                tensor.type = self.given(tensor.maker, tensor.place, tensor.was)
+                if self.converts(tensor.maker):
+                    tensor.type = self.given(tensor.maker, tensor.place, tensor.was)
             elif tensor.scope.parent is None:
                 tensor.type = tensor.was if tensor.name in self.kept_io else self.lowered(tensor.was)
             elif self.converts(tensor.scope.owner):
