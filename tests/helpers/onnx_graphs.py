@@ -1,4 +1,4 @@
-"""Graphs of ONNX models compared: nodes whatever their order, types, weights."""
+"""Graphs of ONNX models compared and checked: nodes whatever their order, types, weights; and random ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import onnx
+from hypothesis import strategies as st
 from onnx import AttributeProto, numpy_helper
+from saved_models import drawn, info, made, node, weight
 
-from softfloat.onnx.scopes import Scope, scopes
+from softfloat.onnx.scopes import Parameters, Scope, opsets, scopes
 
 
 def described(model: onnx.ModelProto) -> dict[str, Any]:
@@ -51,3 +53,45 @@ def _types(scope: Scope, path: str) -> Iterator[tuple[str, str]]:
         yield path + name, kind
     for i, child in enumerate(scope.children):
         yield from _types(child, f"{path}{i}/")
+
+
+def mixed(model: Any) -> list[str]:
+    """Nodes whose inputs of one type variable have two types, or whose types their operator does not take."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    found = []
+    for scope in scopes(copy).walk():
+        for taker in scope.graph.node:
+            parameters = Parameters(taker, opsets(model))
+            bound: dict[str, set[str]] = {}
+            for place, name in enumerate(taker.input):
+                if name:
+                    kind = scope.type(name)
+                    bound.setdefault(parameters.variable(place), set()).add(kind)
+                    if parameters.known and kind not in parameters.kernels(place):
+                        found.append(f"{taker.name}: {kind}")
+            heterogeneous = {"Loop", "Scan"}
+            if taker.op_type not in heterogeneous and any(len(x) > 1 for x in bound.values()):
+                found.append(f"{taker.name}: {bound}")
+    return found
+
+
+UNARY, BINARY = ("Exp", "Neg", "Tanh", "Relu"), ("Add", "Mul", "Max")
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[Any, list[str]]:
+    """A graph of elementwise nodes, two weights among what they take, and the names of some of them."""
+    tensors = ["x", "w", "v"]
+    nodes = []
+    for i in range(draw(st.integers(1, 8))):
+        operator = draw(st.sampled_from(UNARY + BINARY))
+        taken = draw(
+            st.lists(st.sampled_from(tensors), min_size=1 + (operator in BINARY), max_size=1 + (operator in BINARY))
+        )
+        nodes.append(node(operator, " ".join(taken), f"t{i}"))
+        tensors.append(f"t{i}")
+    outputs = [f"t{len(nodes) - 1}", *draw(st.lists(st.sampled_from(tensors[3:]), unique=True, max_size=2))]
+    kept = draw(st.lists(st.sampled_from([x.name for x in nodes]), unique=True))
+    values = [info(x, (4,)) for x in dict.fromkeys(outputs)]
+    return made(nodes, [info("x", (4,))], values, [weight("w", drawn(4)), weight("v", drawn(4, seed=1))]), kept

@@ -13,11 +13,11 @@ onnx = pytest.importorskip("onnx")
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx_graphs import chains, mixed  # noqa: E402
 from saved_models import MODELS, drawn, info, made, node, weight  # noqa: E402
 
 from softfloat.onnx.conversion import convert  # noqa: E402
 from softfloat.onnx.rewriting import KernelError  # noqa: E402
-from softfloat.onnx.scopes import Parameters, opsets, scopes  # noqa: E402
 
 NARROW = {"float16": "tensor(float16)", "bfloat16": "tensor(bfloat16)"}
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -33,25 +33,6 @@ def operators(model: Any) -> list[str]:
 
 def weights(model: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {x.name: numpy_helper.to_array(x) for x in model.graph.initializer}
-
-
-def mixed(model: Any) -> list[str]:
-    """Nodes whose inputs of one type variable have two types, or whose types their operator does not take."""
-    found = []
-    for scope in scopes(copied(model)).walk():
-        for taker in scope.graph.node:
-            parameters = Parameters(taker, opsets(model))
-            bound: dict[str, set[str]] = {}
-            for place, name in enumerate(taker.input):
-                if name:
-                    kind = scope.type(name)
-                    bound.setdefault(parameters.variable(place), set()).add(kind)
-                    if parameters.known and kind not in parameters.kernels(place):
-                        found.append(f"{taker.name}: {kind}")
-            heterogeneous = {"Loop", "Scan"}
-            if taker.op_type not in heterogeneous and any(len(x) > 1 for x in bound.values()):
-                found.append(f"{taker.name}: {bound}")
-    return found
 
 
 @pytest.mark.parametrize("recipe", [None, "paddle", "onnxconverter", "onnxruntime"])
@@ -329,26 +310,6 @@ def test_arguments_that_are_refused(options: dict[str, Any], error: type[Excepti
 
 
 # -- laws -----------------------------------------------------------------------------------------------------------
-
-UNARY, BINARY = ("Exp", "Neg", "Tanh", "Relu"), ("Add", "Mul", "Max")
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> tuple[Any, list[str]]:
-    """A graph of elementwise nodes, two weights among what they take, and the names of some of them."""
-    tensors = ["x", "w", "v"]
-    nodes = []
-    for i in range(draw(st.integers(1, 8))):
-        operator = draw(st.sampled_from(UNARY + BINARY))
-        taken = draw(
-            st.lists(st.sampled_from(tensors), min_size=1 + (operator in BINARY), max_size=1 + (operator in BINARY))
-        )
-        nodes.append(node(operator, " ".join(taken), f"t{i}"))
-        tensors.append(f"t{i}")
-    outputs = [f"t{len(nodes) - 1}", *draw(st.lists(st.sampled_from(tensors[3:]), unique=True, max_size=2))]
-    kept = draw(st.lists(st.sampled_from([x.name for x in nodes]), unique=True))
-    values = [info(x, (4,)) for x in dict.fromkeys(outputs)]
-    return made(nodes, [info("x", (4,))], values, [weight("w", drawn(4)), weight("v", drawn(4, seed=1))]), kept
 
 
 @given(chains(), st.booleans())
