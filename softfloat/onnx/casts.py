@@ -22,7 +22,8 @@ SCALE_ROUNDINGS = {"up": Rounding.TOWARD_POSITIVE, "down": Rounding.TOWARD_ZERO,
 MINUS_ZERO = 0x8  # of float4_e2m1fn, which has no NaN: what ONNX's data have for one
 
 RULES = (
-    "Into 8 bits, `saturate` (default 1) decides about overflow and infinities before the environment does; into "
+    "Into 8 bits, `saturate` (default 1) decides about overflow and infinities before the environment does, and without it "
+    "float8_e4m3fn has -NaN below its range; into "
     "float4_e2m1fn it always saturates, and a NaN becomes -0; float8_e8m0fnu rounds as `round_mode` says (default up), and "
     "with `saturate` zero and what lies below its range becomes 2^-127. To integers: toward zero, saturated. To wider "
     "formats: exact. Strings are refused."
@@ -72,7 +73,11 @@ def into(call: Call, x: Any, target: Format) -> Array:
         missing = np.isnan(np.asarray(x, np.float32)) if np.asarray(x).dtype.kind not in "iub" else np.False_
         return array_of(np.where(missing, target.dtype.type(MINUS_ZERO), codes), target)
     changed = None if target.spec.width > 8 else SATURATED if saturates else UNSATURATED
-    return array_of(call.run(bits.encode, x, target, changed=changed), target)
+    codes = call.run(bits.encode, x, target, changed=changed)
+    if changed is UNSATURATED and target.nan == "fn":  # ONNX's table: below the range -NaN
+        beyond = np.asarray(bits.isnan(codes, target)) & (np.asarray(x, np.float32) < 0)
+        codes = np.where(beyond, target.dtype.type(target.sign_bit | target.nan_code), codes)
+    return array_of(codes, target)
 
 
 def _into_scales(call: Call, x: Any, target: Format, saturates: bool) -> Array:
