@@ -51,7 +51,7 @@ INSIDE = {
     "conversion operators | evaluator | block_lists",
     "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
-    "commands": "arguments output | hardware inspect onnx reproduce vectors | accumulators formats | parser | __main__",
+    "commands": "arguments output | hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

@@ -305,7 +305,9 @@ def _ranked(
         if top is not None:
             lost[top] += counts.underflowed / max(counts.results, 1) + counts.swamped / max(counts.additions, 1)
     constants = {x.name: values.get(x.name) for x in model.graph.initializer}
-    errors = {name: _error(values[name], emulated[name]) for name in values if name in emulated and name not in constants}
+    errors = {
+        name: _error(values[name], emulated[name]) for name in values if name in emulated and name not in constants
+    }
     beyond = {name: _out_of_range(value, fmt) for name, value in values.items()}
     users: dict[str, list[str]] = {}
     found: dict[str, Suspect] = {}
