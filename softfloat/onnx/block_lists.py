@@ -137,9 +137,9 @@ def find_block_list(
     Notes
     -----
     The first run converts everything. Its flags and counts, and the numbers of the float32 run that the format cannot hold,
-    rank the nodes. Then the first 1, 2, 4, ... of the ranking are kept until the model passes. Of those kept, halves are
-    converted again and halved where that fails, the largest first; what is left is kept. Every list that the search goes on from
-    has passed as it stands, so that the result has, too. onnxconverter-common's `auto_convert_mixed_precision` halves all
+    rank the nodes. Then those with severe flags or such numbers are kept, and twice as many each time until the model passes.
+    Of those kept, the severe ones are converted again one by one, the others by halves, which are halved where that fails;
+    what is left is kept. Every list that the search goes on from has passed as it stands, so that the result has, too. onnxconverter-common's `auto_convert_mixed_precision` halves all
     nodes in the order of the graph.
     """
     fmt = check_format(to, "to")
@@ -173,48 +173,54 @@ def find_block_list(
         nonlocal runs
         made = evaluator(kept)
         runs += 1
-        return passes(reference, made.run(outputs, inputs))
+        with np.errstate(all="ignore"):  # of float32 nodes, whose inputs may be infinite
+            return passes(reference, made.run(outputs, inputs))
 
     first = evaluator((), count=True)
     _, report = convert(source, fmt, recipe, op_block_list=op_block_list, node_block_list=forced)
     able = {x.node for x in report.decisions if x.converts} & set(tops)
     runs += 1
-    emulated = dict(first.run(None, inputs, intermediate=True))
+    with np.errstate(all="ignore"):
+        emulated = dict(first.run(None, inputs, intermediate=True))
     suspects = _ranked(source, fmt, able, first, values, emulated)
     if passes(reference, [emulated[name] for name in outputs]):
         return _result(source, (), forced, runs, suspects)
     order = [x.node for x in suspects]
-    failed, size = 0, min(1, len(order))
+    severe = sum(x.score >= 1 for x in suspects)
+    failed, size = 0, severe or min(1, len(order))
     while not good(order[:size]):
         if size == len(order):
             raise ValueError("validate refuses even the model whose nodes that could convert are all kept in float32")
         failed, size = size, min(2 * size, len(order))
-    return _result(source, _reduced(order[:size], failed, good), forced, runs, suspects)
+    kept = _reduced(order[:size], severe, failed, good)
+    return _result(source, kept, forced, runs, suspects)
 
 
-def _reduced(kept: Sequence[str], failed: int, good: Callable[[Collection[str]], bool]) -> list[str]:
+def _reduced(kept: Sequence[str], severe: int, failed: int, good: Callable[[Collection[str]], bool]) -> list[str]:
     """Of a list that passes, what must stay: parts are converted where that passes, the largest first, else halved.
 
-    The first `failed` of them alone have not passed.
+    The first `severe` of them, which are all likely to stay, are parts of one. The first `failed` alone have not passed.
     """
-    parts = [list(kept[:failed]), list(kept[failed:])]
-    needed = [not failed, False]
-    tried: int | None = 1
-    while True:
-        if tried is not None:
-            part = parts[tried]
-            middle = len(part) // 2
-            parts[tried : tried + 1] = [part[:middle], part[middle:]] if middle else [part]
-            needed[tried : tried + 1] = [False, False] if middle else [True]
-        open_parts = [i for i in range(len(parts)) if not needed[i]]
-        if not open_parts:
-            return [name for part in parts for name in part]
-        i = max(open_parts, key=lambda j: len(parts[j]))
-        if good([name for j, part in enumerate(parts) if j != i for name in part]):
+    middle = max(severe, failed)
+    parts = [[name] for name in kept[:severe]] + [list(kept[severe:middle]), list(kept[middle:])]
+    parts = [part for part in parts if part]
+    needed = [False] * len(parts)
+    answers = {frozenset(kept[:failed]): False}
+    while not all(needed):
+        i = max((i for i in range(len(parts)) if not needed[i]), key=lambda j: len(parts[j]))
+        others = [name for j, part in enumerate(parts) if j != i for name in part]
+        key = frozenset(others)
+        if key not in answers:
+            answers[key] = good(others)
+        if answers[key]:
             del parts[i], needed[i]
-            tried = None
+        elif len(parts[i]) == 1:
+            needed[i] = True
         else:
-            tried = i
+            half = len(parts[i]) // 2
+            parts[i : i + 1] = [parts[i][:half], parts[i][half:]]
+            needed[i : i + 1] = [False, False]
+    return [name for part in parts for name in part]
 
 
 def _result(
