@@ -139,8 +139,8 @@ def find_block_list(
     The first run converts everything. Its flags and counts, and the numbers of the float32 run that the format cannot hold,
     rank the nodes. Then those with severe flags or such numbers are kept, and twice as many each time until the model passes.
     Of those kept, the severe ones are converted again one by one, the others by halves, which are halved where that fails;
-    what is left is kept. Every list that the search goes on from has passed as it stands, so that the result has, too. onnxconverter-common's `auto_convert_mixed_precision` halves all
-    nodes in the order of the graph.
+    what is left is kept. Every list that the search goes on from has passed as it stands, so that the result has, too.
+    onnxconverter-common's `auto_convert_mixed_precision` halves all nodes in the order of the graph.
     """
     fmt = check_format(to, "to")
     passes = _validator(validate)
