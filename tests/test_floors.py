@@ -43,7 +43,7 @@ INSIDE = {
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures inspection | tables",
-    "experiments": "accumulation exact overflow scaling squares training underflow | swamping | claims random_bits | figures",
+    "experiments": "accumulation exact overflow scaling squares training truncation underflow | swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
