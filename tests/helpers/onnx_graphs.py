@@ -51,8 +51,10 @@ def _tensor(tensor: onnx.TensorProto) -> tuple[str, tuple[int, ...], bytes]:
 def _types(scope: Scope, path: str) -> Iterator[tuple[str, str]]:
     for name, kind in scope.types.items():
         yield path + name, kind
-    for i, child in enumerate(scope.children):
-        yield from _types(child, f"{path}{i}/")
+    for child in scope.children:
+        place = [x for x in scope.children if x.owner is child.owner].index(child)
+        assert child.owner is not None
+        yield from _types(child, f"{path}{child.owner.name}/{place}/")
 
 
 def mixed(model: Any) -> list[str]:
