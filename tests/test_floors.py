@@ -49,8 +49,8 @@ INSIDE = {
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists",
-    "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
-    "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
+    "torch": "accumulation autocast private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
+    "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation | replicas tuning",
     "commands": "arguments output | hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }

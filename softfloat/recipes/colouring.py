@@ -381,7 +381,7 @@ class _Decider:
         listed: dict[tuple[str, str], str] = {}
         for rule in (Rule.ALLOWED, Rule.CONDITIONAL, Rule.STRICT_CONDITIONAL):
             listed = {**self.recipe.types[rule.value], **listed}
-            places = [min((listed[x] for x in clause if x in listed), default="") for clause in names]
+            places = [_place(listed, clause, node.op_type) for clause in names]
             if all(places):
                 return Decision(node, rule is Rule.ALLOWED, rule, " and ".join(places))
         return Decision(node, False, Rule.BLOCKED, Rule.BLOCKED.value)
@@ -420,6 +420,13 @@ class _Decider:
     @cached_property
     def _paths(self) -> dict[str, str]:
         return {node.name: node.path for node in self.graph.nodes}
+
+
+def _place(listed: dict[tuple[str, str], str], clause: frozenset[tuple[str, str]], op_type: str) -> str:
+    """Where lists name a clause: by the type's own name if they have it, else by the first that they have; empty: nowhere."""
+    found = [x for x in listed if x in clause]
+    own = [x for x in found if x[1] == op_type]
+    return listed[(own or found)[0]] if found else ""
 
 
 def _groups(graph: Graph, converted: set[str]) -> tuple[tuple[tuple[str, ...], ...], dict[str, int]]:

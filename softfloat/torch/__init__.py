@@ -33,11 +33,14 @@ from softfloat.torch.amp import (  # noqa: E402
     loss_scale_manager,
     to_float,
 )
+from softfloat.torch.autocast import autocast_lists  # noqa: E402
+from softfloat.torch.conversion import Converted, convert  # noqa: E402
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
 from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
 from softfloat.torch.replicas import Replicas  # noqa: E402
 from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
+from softfloat.torch.tracing import name_scope  # noqa: E402
 from softfloat.torch.tuning import (  # noqa: E402
     Finding,
     LossScaleSearch,
@@ -48,6 +51,7 @@ from softfloat.torch.tuning import (  # noqa: E402
 
 __all__ = [
     "LEVELS",
+    "Converted",
     "DynamicLossScaleManager",
     "Finding",
     "FixedLossScaleManager",
@@ -65,12 +69,15 @@ __all__ = [
     "TrainingStep",
     "UnemulatedOperatorError",
     "auto_mixed_precision",
+    "autocast_lists",
     "check_hyperparameters",
+    "convert",
     "emulate",
     "find_loss_scale",
     "float32_parameters",
     "gradient_statistics",
     "loss_scale_manager",
+    "name_scope",
     "print_tensor",
     "scale_hyperparameters",
     "to_float",

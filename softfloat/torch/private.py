@@ -13,11 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.export
+import torch.fx.traceback
 from torch._ops import OpOverload
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils import checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.module_tracker import ModuleTracker
 
 __all__ = [
@@ -28,18 +29,25 @@ __all__ = [
     "argument_names",
     "asks",
     "attention_in_its_dtype",
+    "backward_number",
     "decomposition",
     "dispatching",
+    "flattened",
+    "forward_number",
     "found_infinite",
     "in_backward",
     "innermost",
     "is_view",
     "modes_below",
+    "noted",
+    "noting",
     "patched",
     "raise_scale",
     "schema_name",
     "takes_itself_apart",
     "tracer",
+    "unflattened",
+    "write_note",
     "written",
 ]
 
@@ -195,6 +203,44 @@ class Tracker(ModuleTracker):
             return self._entries[-1].module
         node = torch._C._current_autograd_node() if task != -1 else None
         return "" if node is None else node.metadata.get(MODULE, "")
+
+
+# -- what is traced ----------------------------------------------------------------------------------------------------
+
+flattened = tree_flatten
+"""Leaves of nested lists, tuples and dictionaries, and how they are nested."""
+
+unflattened = tree_unflatten
+"""The nested data of leaves."""
+
+NOTE = "nn_module_stack"
+"""The one field that all versions copy to the nodes of a graph, and from there to those of the next."""
+
+
+def forward_number() -> int:
+    """Inside of an operator of the forward pass: the number of the node that autograd made for it, or of an earlier one's."""
+    return int(torch.autograd._get_sequence_nr()) - 1
+
+
+def backward_number() -> int:
+    """Inside of the backward pass: the number of the node being run; -1 for none."""
+    node = torch._C._current_autograd_node()
+    return -1 if node is None else int(node._sequence_nr())
+
+
+def noting() -> AbstractContextManager[None]:
+    """Within it, nodes that are traced keep what `write_note` wrote last; an interpreter writes those of the nodes that it runs."""
+    return torch.fx.traceback.preserve_node_meta()
+
+
+def write_note(note: Any) -> None:
+    """Something for the nodes that are traced from now on."""
+    torch.fx.traceback.current_meta = {NOTE: {"": note}}
+
+
+def noted(node: torch.fx.Node) -> Any:
+    """What was written for a node; None: nothing."""
+    return (node.meta.get(NOTE) or {}).get("")
 
 
 @contextmanager

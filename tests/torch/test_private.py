@@ -109,6 +109,44 @@ def test_nodes_of_the_graph_are_numbered_and_keep_notes() -> None:
     assert seen == ["kept"]
 
 
+def test_traced_nodes_keep_notes_through_interpreters() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def noted(x: Any) -> Any:
+        private.write_note("sin")
+        y = x.sin()
+        private.write_note("cos")
+        return y.cos()
+
+    def notes(module: Any) -> list[Any]:
+        return [private.noted(node) for node in module.graph.nodes if node.op == "call_function"]
+
+    with private.noting():
+        first = make_fx(noted, tracing_mode="fake")(torch.ones(2))
+        second = make_fx(torch.fx.Interpreter(first).run, tracing_mode="fake")(torch.ones(2))
+    assert notes(first) == notes(second) == ["sin", "cos"]
+
+
+def test_nodes_are_numbered_while_they_are_made_and_run() -> None:
+    forward, backward = [], []
+
+    class Numbers(private.DispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if private.in_backward():
+                backward.append(private.backward_number())
+            elif func in (ATEN.sin.default, ATEN.exp.default):
+                forward.append(private.forward_number())
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    with Numbers():
+        y = x.sin().exp().sum()
+        torch.autograd.grad(y, x)
+    assert len(forward) == 2
+    assert set(forward) < set(backward)
+    assert private.backward_number() == -1
+
+
 def test_what_is_replaced_is_put_back() -> None:
     with package.emulate():
         replaced = dict(private._PATCH._replaced)
