@@ -19,7 +19,7 @@ from softfloat.accumulators import amp, chunked, fma, mul_add  # noqa: E402
 from softfloat.onnx import OPERATORS, Evaluator, UnemulatedOperatorError  # noqa: E402
 from softfloat.onnx.elementwise import BINARY, FUNCTIONS, UNARY  # noqa: E402
 from softfloat.onnx.tensors import array_of, codes_of  # noqa: E402
-from softfloat.onnx.unit import EXECUTIONS, STEPS, addresses  # noqa: E402
+from softfloat.onnx.unit import EXECUTIONS, SINGLE_NEAREST, STEPS, addresses  # noqa: E402
 
 ENVIRONMENTS = {
     "nearest": {},
@@ -271,15 +271,13 @@ def test_convolution(fmt: Format, given: Any, options: Any, environment: Environ
     groups = options.get("groups", 1)
     x, w, b = numbers((2, 4, 7, 8), fmt, 1), numbers((6, 4 // groups, 3, 3), fmt, 2), numbers((6,), fmt, 3)
     start = bits.convert(codes_of(b, fmt), fmt, float32)[0]
-    how = fma("float32")
-    if environment.rounding is softfloat.Rounding.STOCHASTIC:
-        pytest.skip("the default accumulator is to nearest even then: test_stochastic_sums_round_at_the_end")
+    how = SINGLE_NEAREST if environment.rounding is softfloat.Rounding.STOCHASTIC else fma("float32")
     options = {"environment": environment, "stream": stream(0), "out_format": fmt, "layout": "NCHW", **options}
     codes, flags = bits.conv2d(codes_of(x, fmt), codes_of(w, fmt), fmt, how, start, **options)
     same(evaluated("Conv", [x, w, b], environment, **given), codes, flags, fmt)
     if not given:
         flat, _ = evaluated("Conv", [x[:, :, 0], w[:, :, 0], b], environment)
-        plain: dict[str, Any] = {"environment": environment, "out_format": fmt, "layout": "NCW"}
+        plain: dict[str, Any] = {"environment": environment, "stream": stream(0), "out_format": fmt, "layout": "NCW"}
         row, _ = bits.conv1d(codes_of(x[:, :, 0], fmt), codes_of(w[:, :, 0], fmt), fmt, how, start, **plain)
         np.testing.assert_array_equal(codes_of(flat, fmt), row)
 
