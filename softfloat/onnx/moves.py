@@ -120,7 +120,8 @@ def eye_like(call: Call) -> tuple[Any, ...]:
 
 def exactly(call: Call, values: Any, fmt: Format) -> Array:
     """Numbers that a format has, as an array in it; refused where it has not."""
-    codes, flags = bits.encode(values, fmt, flags="any")
+    quiet = np.where(np.isnan(values), np.nan, values)
+    codes, flags = bits.encode(quiet, fmt, flags="any")
     if flags:
         call.refuse(f"its results are no numbers of {fmt}")
     return array_of(codes, fmt)

@@ -208,7 +208,7 @@ class Call:
         native: Callable[..., tuple[Any, ...]],
     ) -> None:
         self.unit, self.key, self.inputs, self.attributes = unit, key, inputs, attributes
-        self.version, self.outputs, self.native = version, outputs, native
+        self.version, self.outputs, self._native = version, outputs, native
         execution = unit.executions.get(key.name, 0)
         unit.executions[key.name] = execution + 1
         unit.flags.setdefault(key.name, 0)
@@ -221,6 +221,11 @@ class Call:
     def refuse(self, reason: str) -> Any:
         """Raise that this is not emulated."""
         raise UnemulatedOperatorError(reason, *self.key)
+
+    def native(self, *inputs: Any) -> tuple[Any, ...]:
+        """What ONNX's own implementation makes of some inputs."""
+        with np.errstate(all="ignore"):
+            return self._native(*inputs)
 
     @property
     def format(self) -> Format:
@@ -256,7 +261,10 @@ class Call:
         array: Array = self.given(place)
         if array.dtype == np.float64:
             self.refuse(f"float64 as input {place} beside {self.format} is not emulated; cast one of them")
-        return array.astype(np.float32) if format_of(array.dtype) is not None else array
+        if format_of(array.dtype) is None:
+            return array
+        with np.errstate(invalid="ignore"):  # of signalling NaNs
+            return array.astype(np.float32)
 
     def run(
         self, function: Callable[..., Any], *operands: Any, changed: dict[str, Any] | None = None, **options: Any
