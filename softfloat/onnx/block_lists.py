@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from softfloat.formats import Format, check_format
 from softfloat.onnx.conversion import convert
 from softfloat.onnx.evaluator import Evaluator
 from softfloat.onnx.graphs import load
+from softfloat.onnx.reports import Table, as_text, rendered
 from softfloat.onnx.scopes import label, subgraphs
 from softfloat.onnx.unit import UnemulatedOperatorError
 from softfloat.status import Flags
@@ -61,7 +63,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class BlockList:
-    """Nodes that must stay in float32, for `node_block_list` of `convert`.
+    """Nodes that must stay in float32, for `node_block_list` of `convert`; `print`, consoles and notebooks show the ranking.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class BlockList:
     runs : int
         How many runs of a converted model it took.
     of : int
-        Of how many nodes that could convert.
+        Of how many nodes that could convert, with those that are not emulated.
     suspects : tuple of Suspect
         All of them, as the first run ranks them, worst first.
     """
@@ -83,17 +85,23 @@ class BlockList:
     of: int
     suspects: tuple[Suspect, ...] = field(repr=False)
 
-    def __rich__(self) -> RenderableType:
-        from rich.text import Text
-
-        table = markup.plain_table(header=True)
-        for heading in ("node", "operator", "flags", "out of range", "lost", "error", ""):
-            table.add_column(heading, overflow="fold")
+    def _table(self) -> Table:
+        rows = []
         for x in self.suspects:
-            kept = Text("float32", "bold") if x.node in self.nodes else ""
             numbers = (markup.grouped(x.out_of_range), f"{x.lost:.3g}", f"{x.error:.3g}")
-            table.add_row(x.node, x.op_type, str(x.flags), *numbers, kept)
-        return markup.titled(f"{len(self.nodes)} of {self.of} nodes stay in float32, after {self.runs} runs", table)
+            rows.append((x.node, x.op_type, str(x.flags), *numbers, "float32" if x.node in self.nodes else ""))
+        title = f"{len(self.nodes)} of {self.of} nodes stay in float32, after {self.runs} runs"
+        return title, ("node", "operator", "flags", "out of range", "lost", "error", "stays in"), rows
+
+    def __rich__(self) -> RenderableType:
+        return rendered(*self._table())
+
+    def _repr_html_(self) -> str:
+        title, headings, rows = self._table()
+        return markup.table_html(([escape(x) for x in row] for row in rows), headings, title)
+
+    def __str__(self) -> str:
+        return as_text(self)
 
 
 def find_block_list(
@@ -228,7 +236,7 @@ def _result(
 ) -> BlockList:
     both = {*kept, *forced}
     nodes = tuple(x.name for x in model.graph.node if x.name in both)
-    return BlockList(nodes, tuple(forced), runs, len(suspects), suspects)
+    return BlockList(nodes, tuple(forced), runs, len(suspects) + len(forced), suspects)
 
 
 def _validator(validate: Validate | float) -> Validate:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from softfloat import markup
@@ -12,7 +13,10 @@ from softfloat.onnx.weights import WeightReport
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["CastReport", "ConversionReport", "Decision"]
+__all__ = ["CastReport", "ConversionReport", "Decision", "as_text", "rendered"]
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""A title, headings, and rows of text."""
 
 
 @dataclass(frozen=True)
@@ -86,46 +90,67 @@ class ConversionReport:
         """The nodes that stay in float32."""
         return tuple(x for x in self.decisions if not x.converts)
 
+    def _tables(self) -> Iterator[Table]:
+        yield (
+            "kept in float32",
+            ("node", "operator", "reason"),
+            [(x.node, x.op_type, x.reason) for x in self.kept],
+        )
+        yield (
+            "weights out of range",
+            ("weight", "numbers", "overflow", "underflow", "subnormal", "to zero", "clamped"),
+            [
+                (
+                    x.name,
+                    *(markup.grouped(n) for n in (x.size, x.overflow, x.underflow, x.subnormal, x.zero, x.clamped)),
+                )
+                for x in self.weights
+                if x.changed
+            ],
+        )
+        yield "casts", ("tensor", "to", "reason"), [(x.tensor, x.to, x.reason) for x in self.casts]
+
+    def _title(self) -> str:
+        converting = len(self.decisions) - len(self.kept)
+        joined = f", {self.joined} pairs of casts removed" if self.joined else ""
+        return (
+            f"{self.recipe}: {converting} of {len(self.decisions)} nodes in {self.to}, {len(self.weights)} weights converted, "
+            f"{len(self.casts)} casts{joined}"
+        )
+
     def __rich__(self) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
-        converting = len(self.decisions) - len(self.kept)
-        parts: list[RenderableType] = [
-            Text(f"{self.recipe}: {converting} of {len(self.decisions)} nodes in {self.to}", "bold"),
-            Text(
-                f"{len(self.weights)} weights converted, {len(self.casts)} casts"
-                + (f", {self.joined} pairs of casts removed" if self.joined else "")
-            ),
-        ]
-        rows = [(x.node, x.op_type, x.reason) for x in self.kept]
-        parts += _table("kept in float32", ("node", "operator", "reason"), rows)
-        numbers = [
-            (x.name, *(markup.grouped(n) for n in (x.size, x.overflow, x.underflow, x.subnormal, x.zero, x.clamped)))
-            for x in self.weights
-            if x.changed
-        ]
-        heads = ("weight", "numbers", "overflow", "underflow", "subnormal", "to zero", "clamped")
-        parts += _table("weights out of range", heads, numbers)
-        casts = [(x.tensor, x.to, x.reason) for x in self.casts]
-        parts += _table("casts", ("tensor", "to", "reason"), casts)
-        return Group(*parts)
+        tables = (rendered(f"\n{title}", headings, rows) for title, headings, rows in self._tables() if rows)
+        return Group(Text(self._title(), "bold"), *tables)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{escape(self._title())}</b></p>"]
+        for title, headings, rows in self._tables():
+            if rows:
+                parts.append(markup.table_html(([escape(x) for x in row] for row in rows), headings, title))
+        return "".join(parts)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=120, highlight=False, emoji=False, markup=False, color_system=None)
-        with console.capture() as caught:
-            console.print(self.__rich__())
-        return "\n".join(line.rstrip() for line in caught.get().splitlines())
+        return as_text(self)
 
 
-def _table(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[RenderableType]:
-    if not rows:
-        return []
+def rendered(title: str, headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> RenderableType:
+    """A table with a title, for consoles."""
     table = markup.plain_table(header=True)
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    return [markup.titled(f"\n{title}", table)]
+    return markup.titled(title, table)
+
+
+def as_text(shown: RenderableType) -> str:
+    """What a console of 120 columns shows, without colours."""
+    from rich.console import Console
+
+    console = Console(width=120, highlight=False, emoji=False, markup=False, color_system=None)
+    with console.capture() as caught:
+        console.print(shown)
+    return "\n".join(line.rstrip() for line in caught.get().splitlines())

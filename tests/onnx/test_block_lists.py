@@ -185,6 +185,15 @@ def test_operators_without_emulation_are_kept() -> None:
     )
     found = find_block_list(model, {"x": np.eye(3, dtype=np.float32)}, 1e-2)
     assert found.unemulated == found.nodes == ("d_",)
+    assert (found.runs, found.of, len(found.suspects)) == (1, 3, 2)
+
+
+def test_the_ranking_as_text_and_as_html() -> None:
+    found = find_block_list(chain(12, (4,)), FEEDS, 1e-2)
+    assert str(found).splitlines()[0] == f"2 of 12 nodes stay in float32, after {found.runs} runs"
+    assert str(found).count("float32") == 3
+    assert "<table" in found._repr_html_()
+    assert "t4_" in found._repr_html_()
 
 
 def test_what_is_refused() -> None:

@@ -203,6 +203,18 @@ def test_operators_without_a_kernel_stay_and_the_report_lists_what_exists() -> N
     assert taken[1] == "s"  # the input itself, which has not been rounded
 
 
+def test_the_report_as_text_and_as_html() -> None:
+    _, report = convert(MODELS["perceptron"](), node_block_list=["a_"])
+    text, page = str(report), report._repr_html_()
+    assert text.splitlines()[0] == "softfloat: 3 of 4 nodes in float16, 3 weights converted, 4 casts"
+    for words in ("kept in float32", "its name is blocked", "weights out of range", "w0", "casts"):
+        assert words in text
+        assert words in page
+    assert "w1" not in text  # all of it stays in range
+    assert "&#x27;a_&#x27;" in page
+    assert "\x1b" not in text
+
+
 # -- Paddle ---------------------------------------------------------------------------------------------------------
 
 
