@@ -33,6 +33,9 @@ from softfloat.recipes.lists import LISTS
 
 __all__ = ["convert"]
 
+CHECKS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
+"""What ONNX's checker raises."""
+
 
 def convert(
     model: ModelProto | str | os.PathLike[str],
@@ -107,7 +110,10 @@ def convert(
         colouring = coloured(converter, colours)
         report = converter.run("recipe")
         dump_used(colouring)
-    onnx.checker.check_model(made, full_check=strict)
+    try:
+        onnx.checker.check_model(made, full_check=strict)
+    except CHECKS as error:
+        raise ValueError(f"the converted model would not be valid: {error}") from error
     return made, report
 
 
@@ -115,7 +121,7 @@ def _is_sound(model: ModelProto) -> bool:
     """Whether onnx can check the types of a model: it cannot where it does not know an operator."""
     try:
         onnx.checker.check_model(model, full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+    except CHECKS:
         return False
     return True
 

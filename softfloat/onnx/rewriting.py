@@ -24,6 +24,7 @@ from softfloat.onnx.scopes import (
     scopes,
     sort,
     subgraphs,
+    type_of,
     unique,
 )
 from softfloat.onnx.tensors import NARROW
@@ -189,13 +190,11 @@ class Converter:
     def kernel(self, scope: Scope, node: NodeProto) -> str:
         """Why a node cannot compute in the format: the first float32 tensor it takes, or else makes, decides. "" if it can."""
         first = first_float(node, scope)
-        if first is None:
-            return ""
+        if first is None or node.op_type in UNLIKE or self.row.kernels is Kernels.ASSUMED:
+            return UNLIKE.get(node.op_type, "") if first else ""
         for name in (*node.input, *node.output):
             if name and FLOAT in scope.type(name) != FLOAT:
                 return f"{name!r} is a {scope.type(name)}, which cannot be cast"
-        if node.op_type in UNLIKE:
-            return UNLIKE[node.op_type]
         place, output = first
         parameters = self.parameters[id(node)]
         fixed = self._fixed(node)
@@ -240,7 +239,7 @@ class Converter:
                 reason = f"it is inside {label(scope.owner)!r}, which is kept"
             if reason:
                 closed.add(id(node))
-            elif self.row.kernels is not Kernels.ASSUMED:
+            else:
                 reason = self.kernel(scope, node)
                 if reason and self.row.kernels is Kernels.REFUSED:
                     raise KernelError(f"{node.op_type} {label(node)!r} cannot compute in {self.fmt.name}: {reason}")
@@ -424,6 +423,8 @@ class Converter:
                 attribute.i = self.element
             if attribute.type == AttributeProto.TENSOR and attribute.t.data_type == TensorProto.FLOAT:
                 attribute.t.CopyFrom(self._round(attribute.t, f"{label(node)}.{attribute.name}"))
+            if attribute.type == AttributeProto.TYPE_PROTO and FLOAT in type_of(attribute.tp):
+                _retype(attribute.tp, self.element)
             for tensor in attribute.tensors:
                 if tensor.data_type == TensorProto.FLOAT:
                     tensor.CopyFrom(self._round(tensor, f"{label(node)}.{attribute.name}"))

@@ -278,6 +278,29 @@ def test_models_that_convert_already_are_refused() -> None:
         convert(once)
 
 
+def test_sequences_stay_float32_and_recipes_of_originals_convert_them() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 16]>
+        picked (float[2] x) => (float[2] y) {
+            a = Exp(x)
+            s = SequenceConstruct(a, a)
+            e = Optional <type: type_proto = seq(float[2])> ()
+            z = Constant <value: tensor = int64 {0}> ()
+            b = SequenceAt(s, z)
+            y = Neg(b)
+        }"""
+    source = onnx.parser.parse_model(text)
+    model, report = convert(source)
+    assert not mixed(model)
+    assert {x.op_type for x in report.kept} == {"SequenceConstruct", "Optional", "SequenceAt"}
+    assert report.kept[0].reason == "'s' is a seq(tensor(float)), which cannot be cast"
+    other, all_of_it = convert(source, recipe="onnxruntime")
+    assert not mixed(other)
+    assert not all_of_it.kept
+    kind = next(x for x in other.graph.node if x.op_type == "Optional").attribute[0].tp
+    assert kind.sequence_type.elem_type.tensor_type.elem_type == TensorProto.FLOAT16
+
+
 def test_attributes_that_name_a_type() -> None:
     model = made(
         [
