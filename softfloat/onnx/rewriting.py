@@ -387,6 +387,12 @@ class Converter:
             made = self._round(given, tensor.name)
             made.name = name
             tensor.scope.graph.initializer.append(made)
+            for value in [
+                x for x in tensor.scope.graph.input if x.name == tensor.name
+            ]:  # as models before version 4 must
+                declared = tensor.scope.graph.input.add()
+                declared.CopyFrom(value)
+                declared.name = name
         tensor.scope.types[name] = self.low
         copy = Tensor(tensor.scope, name, self.low, self.low, tensor.maker, 0, low, True)
         self.tensors[id(tensor.scope), name] = copy

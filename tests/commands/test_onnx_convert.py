@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +117,16 @@ def test_external_data_stay_inside_the_models_folder(tmp_path: Path) -> None:
     path.write_bytes(outside.SerializeToString())
     Run("onnx", "convert", str(path), str(out)).assert_error("weights.bin")
     assert not out.exists()
+
+
+def test_without_onnx_the_command_says_what_to_install(saved: Path, tmp_path: Path) -> None:
+    script = f"""
+import sys
+sys.modules["onnx"] = None
+from softfloat.commands import main
+sys.exit(main(["onnx", "convert", {str(saved)!r}, {str(tmp_path / "out.onnx")!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "pip install 'numba-softfloat[onnx]'" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -272,6 +272,21 @@ def test_functions_are_inlined() -> None:
     assert operators(model) == ["Cast", "Add", "Cast"]
 
 
+@pytest.mark.parametrize("recipe", [None, "paddle", "onnxconverter", "onnxruntime", "full"])
+def test_weights_that_are_inputs_as_in_old_models(recipe: str | None) -> None:
+    model = MODELS["shared_weight"]()
+    model.ir_version, model.opset_import[0].version = 3, 8
+    model.graph.input.append(info("w", (4, 4)))
+    for keep in (True, False):
+        for kept in ([], ["b_"]):
+            if recipe == "paddle" and kept:
+                continue
+            converted, _ = convert(model, "float16", recipe, keep_io_types=keep, node_block_list=kept)
+            assert not mixed(converted)
+            kinds = {x.name: x.type.tensor_type.elem_type for x in converted.graph.input}
+            assert {x.name: x.data_type for x in converted.graph.initializer}.items() <= kinds.items()
+
+
 def test_models_that_convert_already_are_refused() -> None:
     once, _ = convert(MODELS["perceptron"]())
     with pytest.raises(ValueError, match=r"model has '\w+' of type tensor\(float16\) already"):

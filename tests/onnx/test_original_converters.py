@@ -275,6 +275,6 @@ def test_models_of_onnxs_backend_tests(tool: tuple[str, Callable[..., Any]]) -> 
             same = described(ours) == described(theirs)
             assert same or is_known(model, theirs, keep), (case.name, keep)
             equal += same
-    assert equal > 2500
+    assert equal > {"onnxconverter": 2250, "onnxruntime": 3100}[recipe]
     assert set(refused) <= set(known), refused
     assert refused["cannot be cast"] + refused["is an input or a weight"] < 50
