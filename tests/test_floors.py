@@ -46,10 +46,10 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
-    "onnx": "tensors | graphs unit | unit | table | elementwise moves products | casts stages | operators | evaluator",
+    "onnx": "tensors | graphs unit | unit | table | elementwise moves products | casts stages | operators | evaluator | comparison",
     "torch": "accumulation private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling | amp operators.plans | emulation | replicas tuning",
-    "commands": "arguments output | hardware inspect onnx reproduce vectors | accumulators formats | parser | __main__",
+    "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

@@ -192,6 +192,8 @@ class Evaluator(Body):
         What each node that was emulated raised in the last run.
     counts_by_node : dict of str to NodeCounts
         What became of each node's results in the last run; empty without `count`.
+    model : onnx.ModelProto
+        The model as it is evaluated: functions inlined, nodes named.
     passed : dict of str to str
         With `strict=False`, the nodes left to ONNX's own implementation, and their operators.
 
@@ -276,6 +278,25 @@ class Evaluator(Body):
     def status(self) -> Status:
         """The environment's status, which collects flags."""
         return self.environment.status
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model as it is evaluated: functions inlined, nodes named."""
+        return self.proto_
+
+    @property
+    def counts(self) -> bool:
+        """Whether `counts_by_node` is kept."""
+        return self._shared.unit.count
+
+    @property
+    def watch(self) -> Callable[[str], None] | None:
+        """What is told of each emulated node before it runs; None: nothing."""
+        return self._shared.unit.watch
+
+    @watch.setter
+    def watch(self, told: Callable[[str], None] | None) -> None:
+        self._shared.unit.watch = told
 
     @property
     def nodes(self) -> dict[str, NodeTypes]:
