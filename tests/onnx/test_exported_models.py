@@ -65,7 +65,7 @@ def exported(net: Any, x: Any) -> onnx.ModelProto:
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own
-        torch.onnx.export(net, (x,), file, dynamo=False, do_constant_folding=False, opset_version=17)
+        torch.onnx.export(net, (x,), file, dynamo=False, do_constant_folding=False, opset_version=20)
     return onnx.load_from_string(file.getvalue())
 
 
@@ -97,7 +97,7 @@ def test_a_convolutional_net_agrees_bit_for_bit(settings: dict[str, Any]) -> Non
     for how in HOWS:
         native, found, evaluator = both(net, x, how, settings, model)
         np.testing.assert_array_equal(native, found)
-        assert "Gelu" in {x.operator for x in evaluator.nodes.values()} or len(evaluator.nodes) > 10
+        assert "Gelu" in {x.operator for x in evaluator.nodes.values()}  # not its parts
 
 
 def test_bfloat16_agrees_bit_for_bit() -> None:
