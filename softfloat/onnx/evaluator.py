@@ -176,8 +176,8 @@ class Evaluator(Body):
     inner : "float32" or "format"
         Where the stages of softmax and norms are rounded: in float32, and once to the format at the end; or "format": as
         ONNX defines the operator by others, node by node, each rounded to the format (those of norms that it defines in
-        float32 stay so). InstanceNormalization, BatchNormalization and AveragePool, which it defines in no such way,
-        are in float32 always.
+        float32 stay so). What the model's operator set defines in no such way, BatchNormalization and AveragePool say, or
+        Softmax before operator set 13, is in float32 always.
 
     Attributes
     ----------
