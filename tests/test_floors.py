@@ -48,7 +48,7 @@ INSIDE = {
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
-    "conversion operators | evaluator | block_lists",
+    "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation | replicas tuning",
     "commands": "arguments output | hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",

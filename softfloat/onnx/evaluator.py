@@ -176,8 +176,8 @@ class Evaluator(Body):
     inner : "float32" or "format"
         Where the stages of softmax and norms are rounded: in float32, and once to the format at the end; or "format": as
         ONNX defines the operator by others, node by node, each rounded to the format (those of norms that it defines in
-        float32 stay so). InstanceNormalization, BatchNormalization and AveragePool, which it defines in no such way,
-        are in float32 always.
+        float32 stay so). What the model's operator set defines in no such way, BatchNormalization and AveragePool say, or
+        Softmax before operator set 13, is in float32 always.
 
     Attributes
     ----------
@@ -192,6 +192,8 @@ class Evaluator(Body):
         What each node that was emulated raised in the last run.
     counts_by_node : dict of str to NodeCounts
         What became of each node's results in the last run; empty without `count`.
+    model : onnx.ModelProto
+        The model as it is evaluated: functions inlined, nodes named.
     passed : dict of str to str
         With `strict=False`, the nodes left to ONNX's own implementation, and their operators.
 
@@ -276,6 +278,25 @@ class Evaluator(Body):
     def status(self) -> Status:
         """The environment's status, which collects flags."""
         return self.environment.status
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model as it is evaluated: functions inlined, nodes named."""
+        return self.proto_
+
+    @property
+    def counts(self) -> bool:
+        """Whether `counts_by_node` is kept."""
+        return self._shared.unit.count
+
+    @property
+    def watch(self) -> Callable[[str], None] | None:
+        """What is told of each emulated node before it runs; None: nothing."""
+        return self._shared.unit.watch
+
+    @watch.setter
+    def watch(self, told: Callable[[str], None] | None) -> None:
+        self._shared.unit.watch = told
 
     @property
     def nodes(self) -> dict[str, NodeTypes]:

@@ -146,6 +146,7 @@ class Unit:
         self._how = {"matmul": matmul, "convolution": convolution, "reduction": reduction}
         self.count = count
         self.address: dict[str, int] = {}
+        self.watch: Callable[[str], None] | None = None
         self.begin()
 
     @property
@@ -213,6 +214,8 @@ class Call:
         unit.executions[key.name] = execution + 1
         unit.flags.setdefault(key.name, 0)
         self.environment = unit.environment
+        if unit.watch is not None:
+            unit.watch(f"{key.name} ({key.operator})")
         self._stream = (unit.address[key.name] << EXECUTION_BITS | execution % EXECUTIONS) << STEP_BITS
         self._steps = 0
         if execution >= EXECUTIONS and self.environment.seed is not None:

@@ -164,6 +164,39 @@ def test_scan() -> None:
     assert sums[:, 0].tolist() == [2048, 2050, 2052]
 
 
+def without_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inference finds out nothing."""
+    from dataclasses import replace
+
+    from softfloat.onnx import evaluator as module
+    from softfloat.onnx.graphs import Prepared, prepare
+
+    def blind(*arguments: Any) -> Prepared:
+        found = prepare(*arguments)
+        unknown = {
+            name: replace(x, inputs=(-1,) * len(x.inputs), outputs=(-1,) * len(x.outputs))
+            for name, x in found.nodes.items()
+        }
+        return Prepared(found.model, unknown)
+
+    monkeypatch.setattr(module, "prepare", blind)
+
+
+def test_types_that_inference_leaves_open_are_looked_at_when_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([3, 5, 7, 49], np.float16)
+    model = nodes_of("if", "t = Reciprocal(x) y = Mul(t, x)")
+    wanted = Evaluator(model, Environment(rounding="toward_zero")).run(None, fed(model, x))[0]
+    without_types(monkeypatch)
+    found = Evaluator(model, Environment(rounding="toward_zero")).run(None, fed(model, x))[0]
+    np.testing.assert_array_equal(found, wanted)
+    model = nodes_of("if", "t = Abs(x) y = ReduceProd <keepdims = 1> (t)")
+    blind = Evaluator(model)
+    with pytest.raises(UnemulatedOperatorError, match="ReduceProd"):
+        blind.run(None, fed(model, x))
+    single = parsed("g (float[4] x) => (float[1] y) { y = ReduceProd(x) }")
+    assert Evaluator(single).run(None, {"x": x.astype(np.float32)})[0].item() == 3 * 5 * 7 * 49
+
+
 # -- random numbers --------------------------------------------------------------------------------------------------
 
 CHAIN = "g (float16[500] x) => (float16[500] z) { a = Exp(x) z = Sin(a) }"

