@@ -42,7 +42,7 @@ INSIDE = {
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options tiling | products",
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers | figures inspection | tables",
+    "display": "drawing measures numbers | figures graphs inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
@@ -52,7 +52,7 @@ INSIDE = {
     "torch": "accumulation autocast private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation | replicas tuning",
     "commands": "arguments output | hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
-    "examples": "data device models | comparisons reports | program | float32_parameter_updates stochastic_rounding | estimator",
+    "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 

@@ -37,9 +37,10 @@ NAMES = [
     "06_loss_scaling",
     "07_network_gradients",
     "08_training_methods",
+    "09_recipes",
 ]
-TRAINING = {"07_network_gradients", "08_training_methods"}
-"""Those that train networks, and need the extra `examples`."""
+TRAINING = {"07_network_gradients": "comparisons", "08_training_methods": "comparisons", "09_recipes": "conversions"}
+"""Those that train networks, and need the extra `examples`; and the module that does it."""
 MISSING = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
 HANG = 900  # seconds for a cell, the compilation of its loops on a busy machine included
 STRIP = (
@@ -261,6 +262,41 @@ CLAIMS = {
         "They are as well with random numbers in the updates alone": "spread[ONLY, True] == 0",
         "more than half of the parameters differ": "spread[ON, False] > lost.size / 2",
     },
+    "09_recipes": {
+        "Three nodes convert by their types": (
+            "[x.rule.name for x in small.decisions if x.converts] == ['ALLOWED'] * 3 and len(small.decisions) == 5"
+        ),
+        "One is kept by a name": "small['out'].rule.name == 'NON_CONVERTIBLE'",
+        "The sum is *strictly conditional*": "(small['add'].rule.name, small['add'].converts) == ('STRICT_CONDITIONAL', False)",
+        "three into the group and one out of it": (
+            "[x.to for x in small.casts] == ['bfloat16'] * 3 + ['float32'] and len(small.groups) == 1"
+        ),
+        "Full converts nearly all": "results['full'].converted > 0.8 * results['full'].nodes",
+        "the loss stays, and so does the sum that is the gradient of a bias": (
+            "{x.node.op_type for x in results['full'].colouring.decisions if x.rule.name == 'BLOCKED'}"
+            " == {'aten.nll_loss_forward', 'aten.nll_loss_backward', 'aten.sum'}"
+        ),
+        "Basic converts products and convolutions alone": (
+            "{x.node.op_type for x in results['basic'].colouring.decisions if x.converts}"
+            " == {'aten.convolution', 'aten.convolution_backward', 'aten.addmm', 'aten.mm'}"
+        ),
+        "twice as many as with Full": "2 <= results['basic'].casts / results['full'].casts < 2.2",
+        "Basic, which converts less than a fifth of the operations, needs the most casts": (
+            "block['basic'].converted < block['basic'].nodes / 5"
+            " and block['basic'].casts == max(one.casts for one in block.values())"
+        ),
+        "four times as many operations or more, with little more than half the casts": (
+            "block['full'].converted >= 4 * block['basic'].converted"
+            " and 0.5 < block['full'].casts / block['basic'].casts < 0.55"
+        ),
+        "all else in `bfloat16` adds less than half of it": "block['everything'].error < 1.5 * block['basic'].error",
+        "makes their error more than half as large again": (
+            "block['everything'].gradient_error > 1.5 * block['basic'].gradient_error"
+        ),
+        "Most of what converts in this graph does not for its own sake": (
+            "sum(x.converts and x.rule.name == 'CONDITIONAL' for x in full.decisions) > len(full.converted) / 2"
+        ),
+    },
 }
 """What the prose says, word for word, and an expression of the notebook's names that is true if it is so."""
 
@@ -283,7 +319,7 @@ def draws(source: str) -> bool:
     if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
         return False
     function = ast.unparse(last.value.func)
-    if function.startswith("comparisons.") or function == "found.figure":
+    if function.startswith(("comparisons.", "conversions.")) or function == "found.figure":
         return function.endswith("figure")
     return function == "plt.show" or function.removeprefix("display.") in FIGURES
 
@@ -340,7 +376,8 @@ def test_notebooks_are_stored_without_output(path):
     sources = "\n".join(
         cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"]) for cell in stored["cells"]
     )
-    module, name = ("softfloat.examples", "comparisons") if path.stem in TRAINING else ("softfloat", "experiments")
+    trains = path.stem in TRAINING
+    module, name = ("softfloat.examples", TRAINING[path.stem]) if trains else ("softfloat", "experiments")
     assert re.search(rf"^from {module} import .*\b{name}\b", sources, re.MULTILINE)
     assert f"{name}." in sources
 

@@ -14,6 +14,7 @@ from softfloat.display.figures import (
     spacing,
     staircase,
 )
+from softfloat.display.graphs import coloured_graph
 from softfloat.display.inspection import Inspection, Neighbour, inspect_code, inspect_number, render_inspection
 from softfloat.display.measures import (
     ExponentShares,
@@ -40,6 +41,7 @@ __all__ = [
     "ValueTable",
     "check_plot_folder",
     "check_plot_path",
+    "coloured_graph",
     "count_between",
     "exact_decimal",
     "exponent_histogram",

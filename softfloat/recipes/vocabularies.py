@@ -159,7 +159,7 @@ upsample_nearest2d_backward upsample_nearest3d_backward
     LogicalNot | Not | logical_not bitwise_not
     Select SelectV2 | Where | where
 
-    Identity Snapshot | Identity | alias clone detach contiguous lift_fresh_copy
+    Identity Snapshot | Identity | alias clone detach contiguous lift_fresh_copy expand+same
     IdentityN | |
     Reshape | Reshape Flatten | reshape view _unsafe_view _reshape_alias flatten
     Transpose | Transpose | permute transpose t

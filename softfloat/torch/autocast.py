@@ -76,6 +76,7 @@ SYNONYMS = {
 """What lists may call what PyTorch calls otherwise."""
 
 TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+DEVICES = ("cpu", "cuda")
 
 
 def _known(name: str) -> bool:
@@ -204,13 +205,13 @@ class autocast_lists(TorchFunctionMode):
         self.lower = _listed("lower", lower, LOWER)
         self.fp32 = _listed("fp32", fp32, FP32)
         self.promote = _listed("promote", promote, PROMOTE)
+        self._open: list[Any] = []
         self.calls: Counter[tuple[str, str]] = Counter()
         self.casts: Counter[str] = Counter()
 
     def __enter__(self) -> autocast_lists:
         """Refuse to choose beside PyTorch's own autocast."""
-        if any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda")):
-            raise ValueError("autocast_lists and torch.autocast both choose types; leave the autocast block")
+        _refuse_autocast()
         super().__enter__()
         return self
 
@@ -223,17 +224,21 @@ class autocast_lists(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Cast what the lists say; functions written in Python are looked into."""
         kwargs = kwargs or {}
-        if isinstance(func, FunctionType):
-            body = _body(func)
-            if body is not None:
+        body = _body(func) if isinstance(func, FunctionType) and func not in self._open else None
+        if body is not None:
+            self._open.append(func)  # which methods in C that it stands for hand over again, by their name
+            try:
                 with self:
                     return body(*args, **kwargs)
+            finally:
+                self._open.pop()
         name = getattr(func, "__name__", "")
         if not args or kwargs.get("out") is not None or name in ("__get__", "__set__"):
             return func(*args, **kwargs)
         policy = self._policy(name)
         if policy is None:
             return func(*args, **kwargs)
+        _refuse_autocast()
         self.calls[name, policy] += 1
         args, kwargs = self._cast(name, policy, args, kwargs)
         return func(*args, **kwargs)
@@ -264,6 +269,11 @@ class autocast_lists(TorchFunctionMode):
         if policy == "lower" and {name, *SYNONYMS.get(name, ())} & FIRST_ALONE:
             return (first, *args[1:]), kwargs
         return (first, *map(cast, args[1:])), {key: cast(value) for key, value in kwargs.items()}
+
+
+def _refuse_autocast() -> None:
+    if any(map(torch.is_autocast_enabled, DEVICES)):
+        raise ValueError("autocast_lists and torch.autocast both choose types; leave the autocast block")
 
 
 def _is_eligible(x: torch.Tensor) -> bool:

@@ -158,7 +158,7 @@ class Converted(torch.nn.Module):
         tensors = [*state.values(), *(x for x in leaves if isinstance(x, torch.Tensor))]
         key = (
             str(nesting),
-            tuple(x if not isinstance(x, torch.Tensor) else None for x in leaves),
+            tuple(None if isinstance(x, torch.Tensor) else _distinguished(x) for x in leaves),
             tuple((tuple(x.shape), x.stride(), x.dtype, x.device, x.requires_grad) for x in tensors),
             torch.is_grad_enabled(),
             () if self.model is None else tuple(x.training for x in self.model.modules()),
@@ -170,6 +170,15 @@ class Converted(torch.nn.Module):
             self._runs[key] = _Run(program, colouring)
         self._last = self._runs[key]
         return self._last, tensors
+
+
+def _distinguished(value: Any) -> Any:
+    """What tells arguments apart that a call was traced with: 1, 1.0 and True are three."""
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(f"arguments must be tensors, or hashable, as numbers and strings are, got {value!r}") from None
+    return type(value), repr(value) if isinstance(value, float) else value
 
 
 class _Run:

@@ -456,6 +456,8 @@ def _variant(operator: Any, name: str, args: Any, value: Any) -> str:
             return "depthwise"
         if not (args[10][0] and args[10][1]):
             return "input" if args[10][0] else "filter"
+    if name == "expand" and value.shape == args[0].meta["val"].shape:  # what products of three dimensions begin with
+        return "same"
     if name in ("max", "min") and operator._overloadname == "other":
         return "other"
     if name == "pow" and len(args) > 1 and isinstance(args[1], (int, float)) and args[1] == 2:

@@ -12,9 +12,10 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 -- after the skip
 from torch.nn import functional as F  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 from softfloat.accumulators import fma  # noqa: E402
-from softfloat.torch import autocast_lists, emulate  # noqa: E402
+from softfloat.torch import autocast_lists, emulate, private  # noqa: E402
 from softfloat.torch.autocast import FP32, LOWER, PROMOTE  # noqa: E402
 
 LOW, WIDE = torch.bfloat16, torch.float32
@@ -148,6 +149,35 @@ def test_operations_in_place_leave_what_they_write_to() -> None:
     assert cast.casts == {"add_": 1, "mul_": 1}
 
 
+PLAIN = {
+    "einsum": lambda x: torch.einsum("ij,kj->ik", x, x),
+    "norm": lambda x: (torch.norm(x), x.norm(), F.normalize(x)),
+    "numbers": lambda x: (1 - x, 2**x, 2 / x, x // 2),
+    "unflatten": lambda x: x.unflatten(1, (2, 2)),
+    "split": lambda x: (torch.split(x, 2), x.split(2)),
+    "encoder": lambda x: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()(x[None]),
+    "lstm": lambda x: nn.LSTM(4, 3)(x[None])[0],
+    "embedding": lambda x: F.embedding(torch.tensor([1, 2]), x),
+    "pools": lambda x: F.max_pool2d(x[None], 2, return_indices=True),
+    "losses": lambda x: (F.cross_entropy(x, torch.tensor([1, 2, 0])), F.triplet_margin_loss(x, x, x + 1)),
+    "others": lambda x: (torch.cdist(x, x), torch.unique(x), F.pad(x, (1, 1)), F.gumbel_softmax(x), repr(x)),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_functions_that_are_looked_into_compute_the_same(name: str) -> None:
+    results = []
+    for enter in (False, True):
+        torch.manual_seed(0)
+        x = torch.randn(3, 4)
+        with autocast_lists([], [], []) if enter else torch.enable_grad():
+            results.append(private.flattened(PLAIN[name](x))[0])
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+    with emulate(), sdpa_kernel(SDPBackend.MATH), autocast_lists():
+        PLAIN[name](x)
+
+
 def test_priorities() -> None:
     assert {"div", "exp", "pow", "addcdiv", "truediv"} <= FP32 & PROMOTE
     assert "mul" in LOWER & PROMOTE
@@ -270,6 +300,8 @@ def test_configurations(tmp_path: Path) -> None:
 def test_what_is_refused() -> None:
     with torch.autocast("cpu", LOW), pytest.raises(ValueError, match=r"autocast_lists and torch\.autocast both choose"):
         autocast_lists().__enter__()
+    with autocast_lists(), torch.autocast("cpu", LOW), pytest.raises(ValueError, match="both choose types"):
+        _ = ones(2) * 2
     with pytest.raises(ValueError, match="dtype must be one of 'bfloat16', 'float16'"):
         autocast_lists(dtype="float64")
     with pytest.raises(TypeError, match="promote must be a list of operations' names or the path"):

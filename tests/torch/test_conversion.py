@@ -253,6 +253,14 @@ def test_variants(module: Any, shape: tuple[int, ...], variant: str, rank: int) 
     assert (node.variant, node.rank) == (variant, rank)
 
 
+def test_variants_by_arguments() -> None:
+    def step(x: Any) -> Any:
+        return torch.max(x.expand(2, 3).pow(2), x.expand(2, 2, 3).pow(3))
+
+    found = {d.node.name: d.node.variant for d in convert(step, "basic").trace(torch.ones(2, 3)).decisions}
+    assert found == {"expand": "same", "pow": "2", "expand_1": "", "pow_1": "", "maximum": ""}
+
+
 def test_statistics_and_parameters_of_norms() -> None:
     net, x, _ = made("digits")
     converted = convert(net, "full")
@@ -295,6 +303,62 @@ def test_calls_are_traced_once_for_each_kind(monkeypatch: pytest.MonkeyPatch) ->
         assert not converted(x)["out"].requires_grad
     assert calls == 5
     assert converted(x)["out"].requires_grad
+
+
+def test_arguments_that_are_equal_and_differ_are_told_apart() -> None:
+    converted = convert(lambda x, how: x / how if isinstance(how, float) else x + how, Recipe())
+    x = torch.ones(1)
+    assert [converted(x, how).item() for how in (2, 2.0, True, 1, 0.0, -0.0)] == [
+        3,
+        0.5,
+        2,
+        2,
+        float("inf"),
+        -float("inf"),
+    ]
+    with pytest.raises(
+        TypeError, match=r"arguments must be tensors, or hashable, as numbers and strings are, got \{1\}"
+    ):
+        converted(x, {1})
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda net, x: x,
+        lambda net, x: x.view(-1),
+        lambda net, x: (net(x),) * 2,
+        lambda net, x: (net[1].bias, net(x)),
+        lambda net, x: {"a": [net(x), 1, "text", None], "b": x.argmax()},
+        lambda net, x: net(x).split(2),
+        lambda net, x: net(x).detach(),
+        lambda net, x: None,
+    ],
+)
+def test_what_steps_may_return(step: Any) -> None:
+    net, x, _ = made("perceptron")
+    converted = convert(lambda x: step(net, x), Recipe(), model=net)
+    found, places = private.flattened(converted(x))
+    expected, expected_places = private.flattened(step(net, x))
+    assert places == expected_places
+    for one, other in zip(found, expected, strict=True):
+        if not isinstance(one, torch.Tensor):
+            assert one == other
+            continue
+        assert torch.equal(one, other)
+        assert one.requires_grad == other.requires_grad
+    if any(isinstance(one, torch.Tensor) and one.requires_grad for one in found):
+        sum(x.sum() for x in found if isinstance(x, torch.Tensor) and x.requires_grad).backward()
+        got = gradients(net)
+        sum(x.sum() for x in expected if isinstance(x, torch.Tensor) and x.requires_grad).backward()
+        for key, gradient in gradients(net).items():
+            assert torch.equal(got[key], gradient)
+
+
+def test_arguments_that_a_step_writes_to_are_written() -> None:
+    x = torch.ones(2)
+    assert convert(lambda x: x.mul_(3).add(1), "full")(x).tolist() == [4, 4]
+    assert x.tolist() == [3, 3]
 
 
 def test_random_numbers_are_new_at_each_call() -> None:
