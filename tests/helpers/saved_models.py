@@ -143,6 +143,41 @@ def blocked_first() -> onnx.ModelProto:
 
 
 @model
+def blocked_fork() -> onnx.ModelProto:
+    """One tensor of such a node that two more take."""
+    axes = [numpy_helper.from_array(np.array(x), f"axis{x}") for x in (0, 1)]
+    return made(
+        [
+            node("CumSum", "x axis0", "s"),
+            node("CumSum", "s axis0", "t"),
+            node("CumSum", "s axis1", "u"),
+            node("Mul", "t u", "m"),
+            node("Neg", "m", "y"),
+        ],
+        [info("x")],
+        [info("y")],
+        axes,
+    )
+
+
+@model
+def late_input() -> onnx.ModelProto:
+    """An input that a branch takes, and then a node."""
+    one = helper.make_graph([node("Neg", "x", "q")], "one", [], [info("q")])
+    other = helper.make_graph([node("Tanh", "x", "t")], "other", [], [info("t")])
+    return made(
+        [
+            node("If", "choice", "o", then_branch=one, else_branch=other),
+            node("Exp", "o", "e"),
+            node("Mul", "e x", "m"),
+            node("Sqrt", "m", "y"),
+        ],
+        [info("x"), info("choice", (), TensorProto.BOOL)],
+        [info("y")],
+    )
+
+
+@model
 def two_kinds() -> onnx.ModelProto:
     """Integers beside numbers: lookup, shapes, comparisons."""
     return made(

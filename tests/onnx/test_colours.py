@@ -76,6 +76,13 @@ def test_a_node_that_is_blocked_does_not_convert_its_neighbours() -> None:
         [weight("w", drawn(4, 4)), weight("v", drawn(4))],
     )
     assert all(x.converts for x in convert(model, "float16", recipe)[1].decisions)
+    before = made(
+        [node("Add", "x v", "a"), node("MatMul", "a w", "y")],
+        [info("x")],
+        [info("y")],
+        [weight("w", drawn(4, 4)), weight("v", drawn(4))],
+    )
+    assert not any(x.converts for x in convert(before, "float16", recipe, node_block_list=["y_"])[1].decisions)
     _, report = convert(model, "float16", recipe, node_block_list=["a_"])
     assert {x.node: x.reason for x in report.decisions} == {
         "a_": "its name is blocked",

@@ -18,6 +18,7 @@ from saved_models import MODELS, drawn, info, made, node, weight  # noqa: E402
 
 from softfloat.onnx.conversion import convert  # noqa: E402
 from softfloat.onnx.rewriting import KernelError  # noqa: E402
+from softfloat.onnx.scopes import opsets  # noqa: E402
 
 NARROW = {"float16": "tensor(float16)", "bfloat16": "tensor(bfloat16)"}
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -201,6 +202,52 @@ def test_operators_without_a_kernel_stay_and_the_report_lists_what_exists() -> N
     assert not mixed(model)
     taken = next(x for x in model.graph.node if x.op_type == "NonMaxSuppression").input
     assert taken[1] == "s"  # the input itself, which has not been rounded
+
+
+@pytest.mark.parametrize("to", NARROW)
+def test_layer_normalizations_mean_is_of_the_type_of_its_stage(to: str) -> None:
+    model = made(
+        [node("LayerNormalization", "x g", "n m"), node("Add", "n m", "y")],
+        [info("x")],
+        [info("y"), info("m", (2, 1))],
+        [weight("g", drawn(4))],
+    )
+    converted, report = convert(model, to)
+    assert not mixed(converted)
+    assert next(x for x in converted.graph.node if x.op_type == "LayerNormalization").output[1] == "m"
+    assert [(x.tensor, x.to) for x in report.casts] == [("x", to), ("m", to), (f"y_{to}", "float32")]
+
+
+def test_nodes_that_look_at_shapes_need_no_cast() -> None:
+    model = made([node("Shape", "x", "s")], [info("x")], [info("s", (2,), TensorProto.INT64)])
+    assert operators(convert(model)[0]) == ["Shape"]
+    assert operators(convert(model, recipe="onnxruntime")[0]) == ["Cast", "Shape"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_node_of_the_other_kind_that_takes_an_output_takes_it_as_it_is_returned(keep: bool) -> None:
+    model = made(
+        [node("Exp", "x", "a"), node("Neg", "a", "b"), node("Neg", "b", "c"), node("Neg", "b", "d")],
+        [info("x")],
+        [info("a"), info("b"), info("c"), info("d")],
+    )
+    converted, report = convert(model, node_block_list=["b_", "d_"], keep_io_types=keep)
+    assert not mixed(converted)
+    taken = {x.name: x.input[0] for x in converted.graph.node}
+    assert taken["b_"] == ("a" if keep else "a_float32")
+    assert taken["c_"] == ("b_float16" if keep else "b")
+    assert taken["d_"] == ("b" if keep else "b_float32")
+    assert len(report.casts) == (4 if keep else 3)
+
+
+def test_models_without_onnxs_own_operators_get_them_for_casts() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Binarizer", ["x"], ["y"], "z", domain="ai.onnx.ml")], "g", [info("x")], [info("y")]
+    )
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 1)], ir_version=10)
+    converted, _ = convert(source, keep_io_types=False)
+    assert operators(converted) == ["Cast", "Binarizer", "Cast"]
+    assert opsets(converted)[""] >= 13
 
 
 def test_the_report_as_text_and_as_html() -> None:
