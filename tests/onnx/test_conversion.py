@@ -363,6 +363,25 @@ def test_sequences_stay_float32_and_recipes_of_originals_convert_them() -> None:
     assert kind.sequence_type.elem_type.tensor_type.elem_type == TensorProto.FLOAT16
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_sequences_at_the_ends_of_a_model_stay_what_they_are(keep: bool) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 16]>
+        ends (seq(float[2]) s) => (seq(float[2]) r, float[2] y) {
+            z = Constant <value: tensor = int64 {0}> ()
+            a = SequenceAt(s, z)
+            y = Exp(a)
+            r = SequenceConstruct(y, y)
+        }"""
+    model, report = convert(onnx.parser.parse_model(text), keep_io_types=keep)
+    assert not mixed(model)
+    assert [x.op_type for x in report.decisions if x.converts] == ["Exp"]
+    kinds = [
+        x.type.sequence_type.elem_type.tensor_type.elem_type for x in (model.graph.input[0], model.graph.output[0])
+    ]
+    assert kinds == [TensorProto.FLOAT, TensorProto.FLOAT]
+
+
 def test_attributes_that_name_a_type() -> None:
     model = made(
         [
