@@ -112,6 +112,13 @@ def test_names_of_scopes_reach_nodes_inside_others() -> None:
     assert [x.node for x in convert(exported, "bfloat16", inside)[1].decisions if x.converts] == ["h_"]
 
 
+def test_what_branches_return_is_a_neighbour_of_what_they_are_in() -> None:
+    recipe = Recipe(allowlist=["Relu", "Neg"], conditional_list=["If"])
+    model, report = convert(MODELS["branches"](), "float16", recipe)
+    assert not mixed(model)
+    assert {x.node for x in report.decisions if x.converts} == {"o_", "q_", "t_"}
+
+
 def test_depthwise_convolutions_and_nearest_resizing_are_types_of_their_own() -> None:
     kernel = weight("k", drawn(4, 1, 3, 3))
     conv = made([node("Conv", "x k", "y", group=4)], [info("x", (1, 4, 5, 5))], [info("y", (1, 4, 3, 3))], [kernel])
