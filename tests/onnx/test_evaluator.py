@@ -406,6 +406,22 @@ def test_the_model_given_is_left_alone() -> None:
     assert model.SerializeToString() == before
 
 
+def test_without_onnx_the_way_out_is_named() -> None:
+    script = """
+import sys
+sys.modules["onnx"] = None
+from softfloat.commands import main
+try:
+    import softfloat.onnx
+except ImportError as error:
+    print(error)
+sys.exit(main(["onnx", "run", "model.onnx"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    needed = "softfloat.onnx needs onnx 1.19 or later; pip install 'numba-softfloat[onnx]' brings it\n"
+    assert (done.stdout, done.stderr, done.returncode) == (needed, f"softfloat: error: {needed}", 2)
+
+
 def test_importing_softfloat_does_not_import_onnx() -> None:
     script = "import sys, softfloat, softfloat.commands.parser; print('onnx' in sys.modules, 'softfloat.onnx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)

@@ -388,6 +388,48 @@ def test_softmax_in_stages(fmt: Format, environment: Environment) -> None:
     same(evaluated("LogSoftmax", [x], environment), *bits.encode(shifted - logs, fmt, **options), fmt)
 
 
+def in_single(operator: str, inputs: list[Any], **given: Any) -> Any:
+    """A node on float32, emulated: what half numbers hide of the stages, its bits show."""
+    model, feeds = one_node(operator, [x.astype(np.float32) for x in inputs], **given)
+    return Evaluator(model, Environment(), emulate_float32=True).run(["y0"], feeds)[0].view(np.uint32)
+
+
+def test_stages_to_the_last_bit_of_float32() -> None:
+    x = np.random.default_rng(0).normal(0, 3, (40, 60)).astype(np.float32)
+    shifted = x - x.max(-1, keepdims=True)
+    powers = bits.decode(bits.exp(shifted.view(np.uint32), float32)[0], float32).astype(np.float32)
+    sums = ordered_sum(powers)
+    np.testing.assert_array_equal(in_single("Softmax", [x]), (powers / sums).view(np.uint32))
+    logs = bits.decode(bits.log(sums.view(np.uint32), float32)[0], float32).astype(np.float32)
+    np.testing.assert_array_equal(in_single("LogSoftmax", [x]), (shifted - logs).view(np.uint32))
+    g, b = np.random.default_rng(1).normal(size=(2, 60)).astype(np.float32)
+    mean = ordered_sum(x) / np.float32(60)
+    centred = x - mean
+    scale = np.float32(1) / np.sqrt(ordered_sum(centred * centred) / np.float32(60) + np.float32(1e-5))
+    wanted = centred * scale * g + b
+    np.testing.assert_array_equal(in_single("LayerNormalization", [x, g, b]), wanted.view(np.uint32))
+    instances = in_single("InstanceNormalization", [x.reshape(2, 20, 60), g[:20], b[:20]]).reshape(40, 60)
+    wanted = centred * scale * np.tile(g[:20], 2)[:, None] + np.tile(b[:20], 2)[:, None]
+    np.testing.assert_array_equal(instances, wanted.view(np.uint32))
+    groups = in_single("GroupNormalization", [x.reshape(4, 20, 30), g[:20], b[:20]], num_groups=10, rank=3)
+    wanted = (centred * scale).reshape(4, 20, 30) * g[:20, None] + b[:20, None]
+    np.testing.assert_array_equal(groups, wanted.view(np.uint32))
+    a = np.float32(1) / np.sqrt(np.abs(g) + np.float32(1e-5)) * b
+    wanted = x * a + (g - b * a)
+    np.testing.assert_array_equal(in_single("BatchNormalization", [x, b, g, b, np.abs(g)]), wanted.view(np.uint32))
+
+
+@pytest.mark.parametrize("name", ["Sigmoid", "Gelu", "Swish", "HardSigmoid"])
+def test_tables_are_the_function_at_every_code(name: str) -> None:
+    x = every(float16)
+    with np.errstate(all="ignore"):
+        values = FUNCTIONS[name][0](
+            np.asarray(bits.decode(codes_of(x, float16), float16)), {"alpha": 0.5, "beta": 0.25}
+        )
+    given = {"HardSigmoid": {"alpha": 0.5, "beta": 0.25}, "Swish": {"alpha": 0.5}}.get(name, {})
+    same(evaluated(name, [x], opset=24, **given), *bits.encode(values, float16), float16)
+
+
 def test_softmax_before_operator_set_13_takes_all_axes_from_one_on() -> None:
     x = numbers((2, 3, 4), float16)
     found, _ = evaluated("Softmax", [x], opset=11)
