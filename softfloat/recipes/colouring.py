@@ -150,11 +150,10 @@ class Colouring:
         Their type is the vocabulary's, "Cast" or "aten._to_copy".
         """
         swaps = {(name, i): x.result for x in self.casts for name, i in x.uses}
-        waiting = [(_cast_node(x, self.graph), x) for x in self.casts]
         before: dict[str, list[Node]] = {}
         after: dict[str, list[Node]] = {}
         places = {node.name: i for i, node in enumerate(self.graph.nodes)}
-        for node, x in waiting:
+        for x, node in zip(self.casts, _cast_nodes(self.casts, self.graph), strict=True):
             if x.to == WIDE:
                 after.setdefault(self.graph.producer[x.tensor].name, []).append(node)
             else:
@@ -484,12 +483,14 @@ def _casts(graph: Graph, group_of: dict[str, int], to: str) -> Iterator[Cast]:
                 yield Cast(tensor, named(f"{tensor}_{to}"), to, group, tuple(uses))
 
 
-def _cast_node(cast: Cast, graph: Graph) -> Node:
+def _cast_nodes(casts: Iterable[Cast], graph: Graph) -> Iterator[Node]:
     names = {node.name for node in graph.nodes}
-    name = f"cast_{cast.result}"
-    while name in names:
-        name += "_"
-    return Node(name, CASTS[graph.vocabulary], [cast.tensor], [cast.result])
+    for cast in casts:
+        name = f"cast_{cast.result}"
+        while name in names:
+            name += "_"
+        names.add(name)
+        yield Node(name, CASTS[graph.vocabulary], [cast.tensor], [cast.result])
 
 
 def _described(graph: Graph) -> list[dict[str, Any]]:

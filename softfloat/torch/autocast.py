@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from softfloat.checks import check_choice
 
-__all__ = ["FIRST_ALONE", "FP32", "LOWER", "PROMOTE", "autocast_lists"]
+__all__ = ["FIRST_ALONE", "FP32", "LOWER", "PROMOTE", "autocast_lists", "lists_in_force"]
 
 Names: TypeAlias = Iterable[str] | str | os.PathLike[str]
 
@@ -76,6 +77,8 @@ SYNONYMS = {
 """What lists may call what PyTorch calls otherwise."""
 
 TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+"""Low types, by name."""
+
 DEVICES = ("cpu", "cuda")
 
 
@@ -129,6 +132,15 @@ def _configured(path: str | os.PathLike[str]) -> dict[str, list[str]]:
     return {argument: data[key] for argument, key in keys.items()}
 
 
+_HERE = threading.local()
+
+
+def lists_in_force() -> autocast_lists | None:
+    """Those of the block that this thread is in."""
+    found: list[autocast_lists] = _HERE.__dict__.get("open", [])
+    return found[-1] if found else None
+
+
 class autocast_lists(TorchFunctionMode):
     """Within it, operations compute in a low type, in float32 or in the widest type of their operands, by lists: Gaudi's autocast.
 
@@ -159,7 +171,7 @@ class autocast_lists(TorchFunctionMode):
     OSError
         If a file cannot be read.
     TypeError, ValueError
-        Naming argument or file, and place; when it is entered within `torch.autocast`.
+        Naming argument or file, and place; when it is entered within `torch.autocast` or another of its kind.
 
     Notes
     -----
@@ -212,13 +224,19 @@ class autocast_lists(TorchFunctionMode):
     def __enter__(self) -> autocast_lists:
         """Refuse to choose beside PyTorch's own autocast."""
         _refuse_autocast()
+        if lists_in_force() not in (None, self):
+            raise ValueError(
+                "autocast_lists is in force already, and two would both choose types; leave the other's block"
+            )
         super().__enter__()
+        _HERE.__dict__.setdefault("open", []).append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """As PyTorch's modes do."""
+        _HERE.open.pop()
         super().__exit__(kind, error, trace)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

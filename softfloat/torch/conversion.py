@@ -13,14 +13,14 @@ from softfloat.checks import check_choice
 from softfloat.recipes import Colouring, Recipe, as_recipe, colour, dump_used, recipe_from_environment
 from softfloat.recipes.graph import WIDE
 from softfloat.torch import private
+from softfloat.torch.autocast import DEVICES, TYPES, lists_in_force
 from softfloat.torch.tracing import Operation, Program, Reference, trace
 
 __all__ = ["Converted", "convert"]
 
-TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-"""What a conversion converts to."""
-
-AUTOCAST = "a recipe and torch.autocast both choose what computes in low precision, which is not defined; leave the autocast block"
+AUTOCAST = (
+    "a recipe and autocast both choose what computes in low precision, which is not defined; leave the autocast block"
+)
 
 
 def convert(
@@ -52,7 +52,7 @@ def convert(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument; without a recipe; within `torch.autocast`.
+        Naming the argument; without a recipe; within `torch.autocast` or `autocast_lists`.
     AlreadyConvertedError
         A `ValueError`, at the first call: parameters or arguments, or something within, are in low precision.
 
@@ -68,7 +68,8 @@ def convert(
     in float32, and so do the scale and offset of batch norms.
 
     `softfloat.torch.emulate` around calls and backward passes makes what is converted compute with `softfloat.bits`, casts
-    included. Without it PyTorch computes. With `SOFTFLOAT_BF16_DUMP_PATH`, lists and verdicts are written down as
+    included. Without it PyTorch computes, which has no kernel for some mixtures: of a norm's gradient in bfloat16 where the
+    norm is kept, say. With `SOFTFLOAT_BF16_DUMP_PATH`, lists and verdicts are written down as
     `softfloat.recipes.dump_used` does, whenever something was traced.
 
     >>> from torch import nn
@@ -105,7 +106,7 @@ def convert(
 
 
 def _refuse_autocast() -> None:
-    if any(torch.is_autocast_enabled(device) for device in ("cpu", "cuda")):
+    if lists_in_force() or any(map(torch.is_autocast_enabled, DEVICES)):
         raise ValueError(AUTOCAST)
 
 
@@ -189,13 +190,10 @@ class _Run:
         self.low = TYPES[colouring.to]
         self.casts = {(name, i): cast for cast in colouring.casts for name, i in cast.uses}
         self.returned = {cast.tensor: cast for cast in colouring.casts if cast.output}
-        late = {x for operation in program.operations[program.forward :] for x in operation.node.inputs}
-        self.kept = {program.inputs[i] for i, _ in program.updates} & late
 
     def forward(self, tensors: tuple[torch.Tensor, ...]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         program = self.program
         values: dict[str, Any] = dict(zip(program.inputs, tensors, strict=True)) | program.constants
-        values |= {name: values[name].clone() for name in self.kept}
         for operation in program.operations[: program.forward]:
             self._compute(operation, values)
         results = [self._result(name, values) for name in program.results]
@@ -260,7 +258,7 @@ class _Function(torch.autograd.Function):
         ctx.run = run
         if run.program.tangents:
             written = {i for i, _ in run.program.updates}
-            ctx.names = [name for i, name in enumerate(run.program.inputs) if i not in written and name not in run.kept]
+            ctx.names = [name for i, name in enumerate(run.program.inputs) if i not in written]
             ctx.save_for_backward(
                 *(values[name] for name in ctx.names)
             )  # which notices that they were changed meanwhile

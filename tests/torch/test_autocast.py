@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 from softfloat.accumulators import fma  # noqa: E402
 from softfloat.torch import autocast_lists, emulate, private  # noqa: E402
-from softfloat.torch.autocast import FP32, LOWER, PROMOTE  # noqa: E402
+from softfloat.torch.autocast import FP32, LOWER, PROMOTE, lists_in_force  # noqa: E402
 
 LOW, WIDE = torch.bfloat16, torch.float32
 
@@ -302,6 +302,9 @@ def test_what_is_refused() -> None:
         autocast_lists().__enter__()
     with autocast_lists(), torch.autocast("cpu", LOW), pytest.raises(ValueError, match="both choose types"):
         _ = ones(2) * 2
+    with autocast_lists(), pytest.raises(ValueError, match="autocast_lists is in force already"):
+        autocast_lists().__enter__()
+    assert lists_in_force() is None
     with pytest.raises(ValueError, match="dtype must be one of 'bfloat16', 'float16'"):
         autocast_lists(dtype="float64")
     with pytest.raises(TypeError, match="promote must be a list of operations' names or the path"):

@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: E402
 import softfloat  # noqa: E402
 from softfloat.accumulators import fma  # noqa: E402
 from softfloat.recipes import AlreadyConvertedError, Recipe  # noqa: E402
-from softfloat.torch import UnemulatedOperatorError, convert, emulate, name_scope, private  # noqa: E402
+from softfloat.torch import UnemulatedOperatorError, autocast_lists, convert, emulate, name_scope, private  # noqa: E402
 
 
 class Mixed(nn.Module):
@@ -278,6 +278,81 @@ def test_statistics_and_parameters_of_norms() -> None:
     assert torch.equal(net.bn.running_mean, kept)
 
 
+LAYER_NORM = ["HabanaLayerNorm", "HabanaLayerNormGrad"]
+
+
+@pytest.mark.parametrize(("kept", "emulated"), [(LAYER_NORM[0], True), (LAYER_NORM[1], True), (LAYER_NORM[1], False)])
+def test_statistics_pass_between_types(kept: str, emulated: bool) -> None:
+    """PyTorch's own norms keep them in the low type, emulated ones in float32."""
+    net, x, y = made("mixed")
+    F.cross_entropy(net(x), y).backward()
+    expected = gradients(net)
+    converted = convert(net, Recipe(LAYER_NORM, non_convertible_exceptions=[(".*", kept)]))
+    with emulate() if emulated else torch.enable_grad():
+        F.cross_entropy(converted(x), y).backward()
+    assert len(converted.colouring.converted) == 1
+    for key, gradient in gradients(net).items():
+        assert float((gradient - expected[key]).norm()) <= 0.03 * float(expected[key].norm()), key
+
+
+def test_what_a_step_writes_to_too_early_is_what_pytorch_refuses() -> None:
+    net = nn.Linear(1, 1)
+    net.register_buffer("count", torch.ones(1))
+
+    def step(x: Any) -> Any:
+        y = net(x) * net.count
+        net.count.add_(4)
+        return y
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        step(torch.ones(1, 1)).backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        convert(step, "full", model=net)(torch.ones(1, 1))
+
+
+class Stashed(torch.autograd.Function):
+    """A product whose gradient is by what the factor has become."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, factor: Any) -> Any:
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * ctx.factor, None
+
+
+def test_what_is_written_in_the_forward_pass_is_so_in_the_backward_pass() -> None:
+    net = nn.Linear(1, 1, bias=False)
+    net.register_buffer("count", torch.ones(1))
+
+    def step(x: Any) -> Any:
+        y = Stashed.apply(net(x), net.count)
+        net.count.add_(4)
+        return y
+
+    converted = convert(step, Recipe(), model=net)
+    for run in (step, converted):
+        net.count.fill_(1)
+        net.zero_grad()
+        run(torch.ones(1, 1)).backward()
+        assert (net.count.item(), net.weight.grad.item()) == (5, 5)
+
+
+def test_what_wants_a_gradient_is_asked_at_each_call() -> None:
+    net = nn.Linear(2, 2)
+    converted = convert(net, "basic")
+    x = torch.ones(1, 2)
+    converted(x).sum().backward()
+    x.requires_grad_()
+    net.weight.requires_grad_(False)
+    net.zero_grad()
+    converted(x).sum().backward()
+    assert x.grad is not None
+    assert net.weight.grad is None
+
+
 def test_calls_are_traced_once_for_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     net = nn.Sequential(nn.Linear(3, 2), nn.Dropout())
     calls = 0
@@ -436,18 +511,25 @@ def test_the_environment_names_recipe_and_file(monkeypatch: pytest.MonkeyPatch, 
 def test_autocast_and_a_recipe_are_refused() -> None:
     net, x, _ = made("perceptron")
     converted = convert(net, "basic")
-    with torch.autocast("cpu", torch.bfloat16):
-        with pytest.raises(ValueError, match=r"torch\.autocast both choose"):
-            converted(x)
-        with pytest.raises(ValueError, match=r"torch\.autocast both choose"):
-            convert(net, "basic")
+    for block in (torch.autocast("cpu", torch.bfloat16), autocast_lists()):
+        with block:
+            with pytest.raises(ValueError, match="a recipe and autocast both choose"):
+                converted(x)
+            with pytest.raises(ValueError, match="a recipe and autocast both choose"):
+                convert(net, "basic")
+    converted(x)
 
     def step(x: Any) -> Any:
         with torch.autocast("cpu", torch.bfloat16):
             return net(x)
 
-    with pytest.raises(AlreadyConvertedError, match="is bfloat16"):
-        convert(step, "basic", model=net)(x)
+    def listed(x: Any) -> Any:
+        with autocast_lists():
+            return net(x)
+
+    for each in (step, listed):
+        with pytest.raises(AlreadyConvertedError, match="is bfloat16"):
+            convert(each, "basic", model=net)(x)
 
 
 def test_converted_models_are_refused() -> None:
