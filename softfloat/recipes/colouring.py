@@ -36,8 +36,8 @@ class Rule(Enum):
     NOT_FLOAT32 = "no float32 tensor"
     CONVERTIBLE = "convertible_exceptions"
     ALLOWED = "allowlist"
-    CONDITIONAL = "conditional_list"
     STRICT_CONDITIONAL = "strict_conditional_list"
+    CONDITIONAL = "conditional_list"
     BLOCKED = "in no list"
 
 
@@ -259,20 +259,21 @@ def colour(graph: Graph, recipe: Recipe, *, to: str = "bfloat16") -> Colouring:
     2. It has no float32 tensor that could be converted: it is kept.
     3. It matches a pair of `convertible_exceptions`: it converts.
     4. Its type is in `allowlist`: it converts.
-    5. Its type is in `conditional_list`: it converts if a neighbour does: a node that makes what it takes, or takes
-       what it makes.
-    6. Its type is in `strict_conditional_list`: it converts if it takes something, and all it takes comes from nodes that
+    5. Its type is in `strict_conditional_list`: it converts if it takes something, and all it takes comes from nodes that
        convert, or is a parameter or constant.
+    6. Its type is in `conditional_list`: it converts if a neighbour does: a node that makes what it takes, or takes
+       what it makes.
     7. Else it is kept.
 
     This is Gaudi's documentation ("TensorFlow Mixed Precision Training on Gaudi"). What it leaves open is settled here: 1
-    comes before 3; expressions match as a whole; 5 and 6 together hold for the fewest nodes that they can hold for, so
-    that the order of nodes does not matter, and nodes that have nothing but each other to convert for stay; only float32
-    tensors count, as only they change; a tensor that the graph is given is no parameter.
+    comes before 3; 5 comes before 6, as some of Habana's files (transformer.json) name types in both; expressions match as
+    a whole; 5 and 6 together hold for the fewest nodes that they can hold for, so that the order of nodes does not matter,
+    and nodes that have nothing but each other to convert for stay; only float32 tensors count, as only they change; a tensor
+    that the graph is given is no parameter.
 
     Types are looked up in the recipe by all the names that `clauses` gives them. A type that does the work of several kinds
-    (`aten.convolution_backward`: gradients of input and filter) is in a list if all of its kinds are in it or in one asked
-    earlier.
+    (`aten.convolution_backward`: gradients of input and filter) is in no list unless each of its kinds is in one; of these lists
+    the strictest counts.
 
     Nodes that convert and share a tensor belong to one group. A float32 tensor is cast once for each group that it enters,
     and once if it leaves its group, for a node that is kept or because the graph returns it.
@@ -377,13 +378,21 @@ class _Decider:
         forced = self._exception("convertible_exceptions", node, all, names)
         if forced:
             return Decision(node, True, Rule.CONVERTIBLE, forced)
-        listed: dict[tuple[str, str], str] = {}
-        for rule in (Rule.ALLOWED, Rule.CONDITIONAL, Rule.STRICT_CONDITIONAL):
-            listed = {**self.recipe.types[rule.value], **listed}
-            places = [_place(listed, clause, node.op_type) for clause in names]
-            if all(places):
-                return Decision(node, rule is Rule.ALLOWED, rule, " and ".join(places))
-        return Decision(node, False, Rule.BLOCKED, Rule.BLOCKED.value)
+        found = [self._listed(clause, node.op_type) for clause in names]
+        for rule in (Rule.BLOCKED, Rule.STRICT_CONDITIONAL, Rule.CONDITIONAL, Rule.ALLOWED):
+            if any(each is rule for each, _ in found):
+                reason = rule.value if rule is Rule.BLOCKED else " and ".join(place for _, place in found)
+                return Decision(node, rule is Rule.ALLOWED, rule, reason)
+        raise AssertionError(f"{node.op_type} is of no kind")
+
+    def _listed(self, clause: frozenset[tuple[str, str]], op_type: str) -> tuple[Rule, str]:
+        """The first list that names a clause, and where: by the type's own name if it has it, else by the first that it has."""
+        for rule in (Rule.ALLOWED, Rule.STRICT_CONDITIONAL, Rule.CONDITIONAL):
+            listed = self.recipe.types[rule.value]
+            found = [x for x in listed if x in clause]
+            if found:
+                return rule, listed[next((x for x in found if x[1] == op_type), found[0])]
+        return Rule.BLOCKED, ""
 
     def _exception(self, key: str, node: Node, how: Any, names: Iterable[frozenset[tuple[str, str]]]) -> str:
         for pattern, kind, place in self.recipe.patterns[key]:
@@ -419,13 +428,6 @@ class _Decider:
     @cached_property
     def _paths(self) -> dict[str, str]:
         return {node.name: node.path for node in self.graph.nodes}
-
-
-def _place(listed: dict[tuple[str, str], str], clause: frozenset[tuple[str, str]], op_type: str) -> str:
-    """Where lists name a clause: by the type's own name if they have it, else by the first that they have; empty: nowhere."""
-    found = [x for x in listed if x in clause]
-    own = [x for x in found if x[1] == op_type]
-    return listed[(own or found)[0]] if found else ""
 
 
 def _groups(graph: Graph, converted: set[str]) -> tuple[tuple[tuple[str, ...], ...], dict[str, int]]:

@@ -1,7 +1,7 @@
 """Lists that come with the package: which op types Gaudi's recipes convert, by the names that TensorFlow gives them.
 
-The facts are those of HabanaAI/Model-References, TensorFlow/common/bf16_config and nlp/bert/bf16_config, release 1.3.0:
-basic.json, full.json, unet.json, bert.json.
+The facts are those of HabanaAI/Model-References, release 1.3.0, folder TensorFlow: common/bf16_config/basic.json and full.json,
+nlp/bert/bf16_config/bert.json, computer_vision/Unet2D/bf16_config/unet.json.
 """
 
 from __future__ import annotations

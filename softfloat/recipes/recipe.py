@@ -23,7 +23,13 @@ TYPE_LISTS = ("allowlist", "conditional_list", "strict_conditional_list")
 EXCEPTIONS = ("non_convertible_exceptions", "convertible_exceptions")
 OWN_KEYS = ("vocabulary", "extra_types")
 KEYS = (*TYPE_LISTS, *EXCEPTIONS, *OWN_KEYS)
-SYNONYMS = {"allow_list": "allowlist"}
+SYNONYMS = {
+    "allow_list": "allowlist",
+    "whitelist": "allowlist",
+    "graylist": "conditional_list",
+    "input_only_exceptions": "strict_conditional_list",
+}
+"""What else keys are called: in Habana's documentation, and in its files before they were renamed."""
 
 
 class RecipeError(ValueError):
@@ -57,7 +63,8 @@ class Recipe:
     conditional_list : sequence of str
         Op types that convert where a neighbour does.
     strict_conditional_list : sequence of str
-        Op types that convert where all that they take converts, or is a parameter or constant.
+        Op types that convert where all that they take converts, or is a parameter or constant; those of `conditional_list`
+        too, if they are in both.
     non_convertible_exceptions, convertible_exceptions : sequence of (str, str)
         Nodes that are kept, and nodes that convert, whatever their type: a regular expression that the node's full name
         matches as a whole, and an op type, or "" for any.
@@ -76,7 +83,8 @@ class Recipe:
     Notes
     -----
     Files are those that Habana's models come with: a JSON object of the five lists, of which any may be missing. "allow_list" in
-    Habana's documentation, "allowlist" in its files: both are read, "allowlist" is written. "vocabulary" and "extra_types"
+    Habana's documentation, "allowlist" in its files: both are read, "allowlist" is written; and so are the names in files of
+    before, "whitelist", "graylist" and "input_only_exceptions". "vocabulary" and "extra_types"
     are keys of our own, written where they are not what they are by default.
 
     >>> recipe = Recipe(allowlist=["MatMul"], non_convertible_exceptions=[("head/.*", "")])

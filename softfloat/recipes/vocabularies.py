@@ -199,7 +199,7 @@ rand_like uniform
     Const Placeholder | Constant |
     Variable VariableV2 VarHandleOp ReadVariableOp | |
     SparseSegmentSumWithNumSegments HabanaSparseSegmentSum | | _embedding_bag
-    CollectiveReduceV2 CollectiveReduceV3 HpuCollectiveReduce HorovodAllreduce | |
+    CollectiveReduceV2 CollectiveReduceV3 HpuCollectiveReduce HpuCollectiveReduceV2 HorovodAllreduce | |
     HorovodAllgather HpuCollectiveGather HpuCollectiveGatherV2 | |
     HorovodBroadcast HpuCollectiveBcastRecv HpuCollectiveBcastRecvV2 HpuCollectiveBcastSend HpuCollectiveBcastSendV2 | |
     _ScopedAllocator _ScopedAllocatorConcat _ScopedAllocatorSplit | |

@@ -97,10 +97,13 @@ def verdicts(graph: Graph, recipe: Recipe) -> set[str]:
             if (
                 matches(recipe.convertible_exceptions, node)
                 or node.op_type in recipe.allowlist
-                or (node.op_type in recipe.conditional_list and beside & before)
+                or (
+                    node.op_type in recipe.conditional_list
+                    and node.op_type not in recipe.strict_conditional_list
+                    and beside & before
+                )
                 or (
                     node.op_type in recipe.strict_conditional_list
-                    and node.op_type not in recipe.conditional_list
                     and takes
                     and all(x in graph.parameters or (x in makers and makers[x].name in before) for x in takes)
                 )
@@ -270,6 +273,16 @@ def test_strict_types_ask_for_all_that_they_take() -> None:
     ]
 
 
+def test_a_type_on_both_conditional_lists_is_strict() -> None:
+    """As Add is in Habana's transformer.json, where the strict list would mean nothing otherwise."""
+    recipe = Recipe(["MatMul"], ["Add"], ["Add"])
+    assert decided(chain("Add", "MatMul", "Add"), recipe) == [
+        (False, 'strict_conditional_list "Add", but x stays in float32'),
+        (True, 'allowlist "MatMul"'),
+        (True, 'strict_conditional_list "Add", and all that it takes converts or is a parameter'),
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "vocabulary"), [("Const", "tensorflow"), ("ReadVariableOp", "tensorflow"), ("Constant", "onnx")]
 )
@@ -370,6 +383,8 @@ def test_a_type_of_two_kinds_is_listed_when_both_are() -> None:
         'allowlist "Conv2DBackpropInput" and allowlist "Conv2DBackpropFilter"'
     )
     assert colour(graph, Recipe(one, both[1:])).decisions[0].rule is Rule.CONDITIONAL
+    assert colour(graph, Recipe([], one, both[1:])).decisions[0].rule is Rule.STRICT_CONDITIONAL
+    assert colour(graph, Recipe([], one)).decisions[0].rule is Rule.BLOCKED
     assert colour(graph, Recipe(["aten.convolution_backward"])).converted
     assert not colour(graph, Recipe(both, non_convertible_exceptions=[(".*", one[0])])).converted
     assert not colour(graph, Recipe(convertible_exceptions=[(".*", one[0])])).converted

@@ -93,6 +93,11 @@ def test_habanas_files_load_as_they_are(tmp_path: Path, key: str, encoding: str)
     )
 
 
+def test_keys_of_earlier_files() -> None:
+    old = {"whitelist": ["MatMul"], "graylist": ["Add", "Reshape"], "input_only_exceptions": ["Add"]}
+    assert Recipe.from_dict(old) == Recipe(["MatMul"], ["Add", "Reshape"], ["Add"])
+
+
 def test_the_empty_template_converts_nothing(tmp_path: Path) -> None:
     keys = (
         "allow_list",
@@ -108,7 +113,7 @@ def test_the_empty_template_converts_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"whitelist": []}, "recipe: whitelist: unknown key; known are allowlist, conditional_list"),
+        ({"blocklist": []}, "recipe: blocklist: unknown key; known are allowlist, conditional_list"),
         ({"allowlist": [], "allow_list": []}, "recipe: allow_list: allowlist is there already, under its other name"),
         ({"allowlist": "MatMul"}, "recipe: allowlist: must be a list, got 'MatMul'"),
         ({"allowlist": {"MatMul": 1}}, "recipe: allowlist: must be a list, got {'MatMul': 1}"),

@@ -68,6 +68,9 @@ def test_types_of_all_lists_have_a_kind() -> None:
         ("Conv2D", "aten.convolution", "aten", {"variant": "transposed"}, False),
         ("Conv2DBackpropFilter", "aten.convolution_backward", "aten", {"variant": "filter"}, True),
         ("Conv2D", "Conv", "onnx", {"variant": "unheard"}, True),
+        ("Conv+depthwise", "Conv", "onnx", {"variant": "depthwise"}, True),
+        ("Conv+depthwise", "Conv", "onnx", {}, False),
+        ("Conv", "Conv", "onnx", {"variant": "depthwise"}, True),
         ("Maximum", "Max", "onnx", {}, True),
         ("Max", "Max", "onnx", {}, False),
         ("Max", "ReduceMax", "onnx", {}, True),
@@ -83,6 +86,7 @@ def test_types_of_all_lists_have_a_kind() -> None:
         ("Gemm", "MatMul", "tensorflow", {}, True),
         ("aten.mm", "aten.addmm", "aten", {}, False),
         ("aten.mm", "Gemm", "onnx", {}, True),
+        ("aten.convolution", "aten.convolution", "aten", {"variant": "depthwise"}, True),
         ("ReluGrad", "aten.threshold_backward", "aten", {}, True),
     ],
 )
