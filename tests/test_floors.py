@@ -28,7 +28,7 @@ accumulators reference
 engine
 bits
 arrays display
-experiments testing torch
+experiments onnx testing torch
 commands
 examples
 """
@@ -43,13 +43,15 @@ INSIDE = {
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",
-    "experiments": "accumulation exact overflow scaling squares training underflow | published swamping | claims random_bits | figures",
+    "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
+    "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
+    "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | hardware inspect reproduce vectors | accumulators formats | parser | __main__",
+    "commands": "arguments output | hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
@@ -65,6 +67,7 @@ HEAVY = {
     "rich",
     "ml_dtypes",
     "torch",
+    "onnx",
     "gmpy2",
     "hypothesis",
     "pytest",

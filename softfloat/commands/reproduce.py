@@ -55,16 +55,16 @@ def add_parsers(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if options.plot is not None:
-        _attempt(lambda: display.check_plot_path(options.plot))
+        attempt_plot(lambda: display.check_plot_path(options.plot))
     if options.plots is not None:
-        _attempt(lambda: display.check_plot_folder(options.plots))
+        attempt_plot(lambda: display.check_plot_folder(options.plots))
     from softfloat.experiments import claims
 
     stages = itertools.count(1)
     with bar(claims.STAGES, "running sums", "bar", "count", "elapsed") as show:
         report = claims.reproduce(options.seed, show and (lambda: show(next(stages))))
     if options.plot is not None:
-        _attempt(lambda: display.save(figures.running_sums(report.nearest, report.stochastic), options.plot))
+        attempt_plot(lambda: display.save(figures.running_sums(report.nearest, report.stochastic), options.plot))
     written = [] if options.plot is None else [options.plot]
     if options.plots is not None:
         written += _write_figures(report, options.plots)
@@ -82,11 +82,12 @@ def _write_figures(report: Report, folder: str) -> list[str]:
         for name, figure in figures.report_figures(report).items():
             written.append(str(display.save(figure, Path(folder, name))))
 
-    _attempt(write)
+    attempt_plot(write)
     return written
 
 
-def _attempt(action: Callable[[], object]) -> None:
+def attempt_plot(action: Callable[[], object]) -> None:
+    """Do something with a plot's file; what is wrong with it, or with matplotlib, is an error of one line."""
     try:
         action()
     except (ValueError, ImportError) as error:

@@ -3,7 +3,8 @@
 `swamping` sums small numbers, `overflow` and `underflow` leave the range at either end, `scaling` multiplies by a power
 of two, `squares` computes a variance, `claims` puts them beside what tutorials have published about half precision.
 `accumulation` sums in chunks, in blocks and stochastically, beside what error analysis says of that; `random_bits`
-rounds stochastically with few of them. `training` passes a small network's gradients through a narrow format.
+rounds stochastically with few of them. `truncation` shows a conversion that does not round.
+`training` passes a small network's gradients through a narrow format.
 """
 
 from softfloat.experiments.accumulation import (
@@ -31,6 +32,7 @@ from softfloat.experiments.scaling import Scaling, loss_scaling
 from softfloat.experiments.squares import Variance, variance
 from softfloat.experiments.swamping import RunningSum, Spread, running_sum, spread, sums_across, walk_moments
 from softfloat.experiments.training import Training, train, train_scaled
+from softfloat.experiments.truncation import Truncation, TruncationCase, software_half, truncation, truncation_cases
 from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
 
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "Spread",
     "SumError",
     "Training",
+    "Truncation",
+    "TruncationCase",
     "UnderflowCase",
     "Variance",
     "Verdict",
@@ -63,12 +67,15 @@ __all__ = [
     "reproduce",
     "rounding_chances",
     "running_sum",
+    "software_half",
     "spread",
     "stochastic_sums",
     "sums_across",
     "train",
     "train_scaled",
     "traps_that_stop",
+    "truncation",
+    "truncation_cases",
     "underflow_cases",
     "underflow_threshold",
     "variance",
