@@ -21,7 +21,7 @@ from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
-SMALL = 1 << 16  # elements up to which a call goes straight to its loop
+SMALL = (1 << 12) - 1  # elements up to which a call goes straight to its loop; more are worth the look for a faster one
 
 Brief = tuple[Settings, bool, int]
 """Settings with overrides, whether each element has flags of its own, the number of the stream."""
