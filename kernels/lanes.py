@@ -190,11 +190,14 @@ class Vector:
 
 
 class Tile:
-    """What a step sees of the code being generated: operands of this turn of the loop, and the call's parameters."""
+    """What a step sees of the code being generated: operands of this turn of the loop, and the call's parameters.
 
-    def __init__(self, builder, carrier, a, b, noise, parameters, k, block):
+    `row` is the one being written, of `rows`.
+    """
+
+    def __init__(self, builder, carrier, a, b, noise, parameters, k, block, rows=ROWS, lanes=0):
         self.builder, self.carrier, self.block = builder, carrier, block
-        self.lanes = LANES[carrier]
+        self.rows, self.lanes, self.row = rows, lanes or LANES[carrier], 0
         self._a, self._b, self._noise, self._parameters, self._k = a, b, noise, parameters, k
         self._loaded = {}
 
@@ -223,7 +226,7 @@ class Tile:
 
     def noise(self, row):
         """A vector for this turn and row."""
-        where = self._at(self.lanes * ROWS, row * self.lanes)
+        where = self._at(self.lanes * self.rows, row * self.lanes)
         return load(self.builder, self._noise, where, _FLOATS[self.carrier], self.lanes)
 
     def parameter(self, number):
@@ -254,7 +257,7 @@ def named(made, name):
     return made
 
 
-def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
+def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), kind=Tile, rows=ROWS, lanes=0):
     """The loop of one tile, for compiled code. `name` tells the step from all others.
 
     step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
@@ -262,9 +265,10 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
     function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier. a has
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;
     noise has ROWS vectors for each turn; `state` has ROWS vectors for each slot there may be, those in `slots` are
-    read and written; `numbers` are the parameters.
+    read and written; `numbers` are the parameters. Another `kind` of tile may lay its operands out otherwise, and have
+    fewer rows and lanes.
     """
-    lanes, element = LANES[carrier], _FLOATS[carrier]
+    lanes, element = lanes or LANES[carrier], _FLOATS[carrier]
     item = types.float32 if carrier is np.float32 else types.float64
 
     @intrinsic
@@ -290,16 +294,16 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
 
             a_planes, b_planes = plane_pointers(0, 1, 2), plane_pointers(3, 4, 5)
             random, kept, given, count = data(6), data(7), data(8), index(9)
-            outer = Tile(builder, carrier, a_planes, b_planes, random, [], None, block)
+            outer = kind(builder, carrier, a_planes, b_planes, random, [], None, block, rows, lanes)
             known = [
                 outer._splat(builder.load(builder.gep(given, [ir.Constant(_INDEX, number)])))
                 for number in range(parameters)
             ]
 
             def place(slot, row):
-                return ir.Constant(_INDEX, (slot * ROWS + row) * lanes)
+                return ir.Constant(_INDEX, (slot * rows + row) * lanes)
 
-            cells = [(slot, row) for slot in slots for row in range(ROWS if slot not in shared else 1)]
+            cells = [(slot, row) for slot in slots for row in range(rows if slot not in shared else 1)]
             before = {cell: load(builder, kept, place(*cell), element, lanes).value for cell in cells}
             entry = builder.block
             loop = builder.function.append_basic_block("turn")
@@ -309,9 +313,10 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
             k = builder.phi(_INDEX)
             k.add_incoming(ir.Constant(_INDEX, 0), entry)
             during = {cell: builder.phi(ir.VectorType(element, lanes)) for cell in cells}
-            turn = Tile(builder, carrier, a_planes, b_planes, random, known, k, block)
+            turn = kind(builder, carrier, a_planes, b_planes, random, known, k, block, rows, lanes)
             after = {}
-            for row in range(ROWS):
+            for row in range(rows):
+                turn.row = row
                 known_now = during | {cell: after[cell] for cell in after if cell[0] in shared}
                 places = {slot: (slot, 0 if slot in shared else row) for slot in slots}
                 given_state = {slot: Vector(builder, known_now[cell]) for slot, cell in places.items()}
@@ -337,7 +342,7 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, slots, block, planes, shared))
+    return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes))
 
 
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)

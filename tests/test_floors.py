@@ -35,10 +35,11 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate | lanes | loops dots tiles",
+    "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate | lanes | loops dots tiles | paired",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options tiling | products",
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options tiling | "
+    "entire lines stacks trees | products",
     "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures inspection | tables",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
+SMALLEST = -149  # exponent of float32's smallest number: what operands may be multiples of
 STOCHASTIC_NORMAL = -95  # stochastic rounding scales by quanta, which must be normal as well
 LONGEST = 64  # products of a turn, which are written out in code
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
@@ -43,6 +44,11 @@ class Extent(NamedTuple):
 def extent(values: Codes, fmt: Format) -> Extent:
     """The span of values of a format."""
     least, greatest, finite = dots().extent()(values.reshape(-1))
+    return extent_of(least, greatest, finite, fmt)
+
+
+def extent_of(least: float, greatest: float, finite: bool, fmt: Format) -> Extent:
+    """The span of values of a format between these magnitudes."""
     if not greatest:
         return Extent(0, 0, bool(finite), True)
     return Extent(
@@ -79,7 +85,7 @@ def _narrow_family(fmt: spec.FormatSpec) -> str:
 def choose(planned: Program) -> Way | None:
     """The way that serves a program, if its operands allow."""
     accumulator = planned.accumulator
-    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or accumulator.reduction:
+    if not elementwise.quick() or not planned.length or accumulator.reduction:
         return None
     if accumulator.tree or accumulator.chains > 1:
         return None
@@ -218,7 +224,7 @@ def _aligned(planned: Program) -> Way | None:
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
-def _parameters(way: Way, planned: Program) -> Codes:
+def numbers_of(way: Way, planned: Program) -> Codes:
     """The numbers of `tiles`, for the carrier of this way."""
     floor = tiles()
     numbers = np.zeros(floor.PARAMETERS, way.carrier)
@@ -277,6 +283,14 @@ def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     return result
 
 
+def planes_of(way: Way, planned: Program, a: Codes, b: Codes) -> tuple[list[Codes], list[Codes]]:
+    """What tiles take of each operand: values, and where exponents are compared, powers of two."""
+    if way.planes == 1:
+        return [a], [b]
+    (first, second), unpacked = planned.formats, planned.accumulator.unpacked
+    return [a, _leading(a, unpacked or first)], [b, _leading(b, unpacked or second)]
+
+
 def _filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
     result: Codes = np.zeros((rows, columns), carrier)
     if c is not None:
@@ -293,6 +307,44 @@ class Operands:
     c: Codes | None
 
 
+def _other_lows(way: Way, start: Extent | None) -> list[int]:
+    """Exponents of the smallest bits beside those of products."""
+    lows = [] if start is None or start.empty else [start.low]
+    if way.kind == "exact" and way.options[2]:  # an overflow may store the largest number: its last bit
+        lows.append(way.site.format.emax - way.site.format.mantissa_bits)
+    return lows
+
+
+def low_of(way: Way, start: Extent | None) -> float:
+    """The smallest bit of what a sum may be before its first product."""
+    lows = _other_lows(way, start)
+    return 2.0 ** min(lows) if lows else math.inf
+
+
+def fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
+    """Whether operands that span so much, and c, if there is one, are of a kind that this way serves."""
+    known = [*spans, *([] if start is None else [start])]
+    if not all(x.finite for x in known):
+        return False
+    if way.carrier is np.float32 and any(x.low < SMALLEST or x.high > 128 for x in known):
+        return False
+    high = sum(x.high for x in spans)
+    lows = [sum(x.low for x in spans), *_other_lows(way, start)]
+    highs = [high] if start is None or start.empty else [high, start.high]
+    low, top = min(lows), max(highs) + planned.length.bit_length() + 1
+    if any(x.empty for x in spans):
+        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
+    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
+        return False
+    return way.carrier is not np.float64 or not (top > 127 or (way.kind == "exact" and top - low > SUBTLEST))
+
+
+def nan_flags_of(way: Way) -> int:
+    """The flags of outputs that are NaN."""
+    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
+    return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
+
+
 def run(
     way: Way,
     planned: Program,
@@ -306,45 +358,22 @@ def run(
     `place`: the number of the first output, and how far it is to the next row and the next column.
     """
     first, second = planned.formats
-    spans = [extent(operands.a, first), extent(operands.b, second)]
-    low = sum(x.low for x in spans)
-    high = sum(x.high for x in spans)
-    lows, highs = [low], [high]
-    if operands.c is not None:
-        start = extent(operands.c, planned.partials)
-        spans.append(start)
-        if not start.empty:
-            lows.append(start.low)
-            highs.append(start.high)
-    if way.kind == "exact" and way.options[2]:  # an overflow may store the largest number: its last bit
-        lows.append(way.site.format.emax - way.site.format.mantissa_bits)
-    if not all(x.finite for x in spans):
-        return None
-    low, top = min(lows), max(highs) + planned.length.bit_length() + 1
-    if any(x.empty for x in spans[:2]):
-        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
-        return None
-    if way.carrier is np.float64 and (top > 127 or (way.kind == "exact" and top - low > SUBTLEST)):
+    start = None if operands.c is None else extent(operands.c, planned.partials)
+    if not fits(way, planned, [extent(operands.a, first), extent(operands.b, second)], start):
         return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]
-    planes_a, planes_b = [operands.a.T], [operands.b]
-    if way.planes == 2:
-        unpacked = planned.accumulator.unpacked
-        planes_a.append(_leading(operands.a, unpacked or first).T)
-        planes_b.append(_leading(operands.b, unpacked or second))
-    a, b = _panels(planes_a, floor.ROWS, way.carrier), _panels(planes_b, lanes, way.carrier)
+    planes = planes_of(way, planned, operands.a, operands.b)
+    a = _panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
+    b = _panels(planes[1], lanes, way.carrier)
     rows, columns = operands.a.shape[0], operands.b.shape[1]
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
     c = _filled(operands.c, *shape, way.carrier)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
-    numbers = _parameters(way, planned)
-    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
-    nan_flags = spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0)
+    numbers, nan_flags = numbers_of(way, planned), nan_flags_of(way)
     common = a, b, c, values, flags, numbers, nan_flags
-    low_c = 2.0 ** min(lows[1:]) if lows[1:] else np.inf
-    loop, more = _loop(way, planned, a, b, c, low_c, place, (rows, columns), key, stream)
+    low_c = low_of(way, start)
+    loop, more = loop_of(way, planned, a, b, c, low_c, place, (rows, columns), key, stream)
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, *common, *more)
@@ -354,10 +383,10 @@ def run(
     values, flags = values[:rows, :columns], flags[:rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
-    return _codes(values, planned.partials, way.site), flags
+    return codes_of(values, planned.partials, way.site), flags
 
 
-def _loop(
+def loop_of(
     way: Way,
     planned: Program,
     a: Codes,
@@ -368,8 +397,9 @@ def _loop(
     shape: tuple[int, int],
     key: int,
     stream: int,
+    alone: bool = True,
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The loop of a way, and what it takes beyond the common arguments."""
+    """The loop of a way, and what it takes beyond the common arguments. `alone`: no other threads are busy with this call."""
     floor = tiles()
     if way.kind == "deterministic":
         kind, *options = way.options
@@ -378,7 +408,7 @@ def _loop(
         chunk = floor.chunk_of(way.group)
         found: list[Any] = [low_c]
         for panels in (a[0], b[0]):
-            found += _spans(panels, chunk)
+            found += _spans(panels, chunk, alone)
         return floor.exact_blocks(*way.options), (*place, way.site.width, np.uint64(key), np.uint64(stream), *found)
     numbers = way.site.numbers
     fmt = way.site.format
@@ -395,7 +425,7 @@ def _loop(
     )
 
 
-def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
+def _spans(panels: Codes, chunk: int, shared: bool) -> tuple[Codes, Codes]:
     """The smallest lowest bit and the largest magnitude of each chunk of k of each panel."""
     count, length, size = panels.shape
     shape = count, -(-length // chunk)
@@ -405,7 +435,10 @@ def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
         tiles().spans()(panels[start:stop], chunk, lowest[start:stop], largest[start:stop])
         return 0
 
-    threads.share_units(count, work, length * size)
+    if shared:
+        threads.share_units(count, work, length * size)
+    else:
+        work(0, count)
     return lowest, largest
 
 
@@ -414,7 +447,7 @@ def _growth(count: int, fmt: Format) -> float:
     return math.exp(min(count * fmt.eps, 700.0))
 
 
-def _codes(values: Codes, partials: Format, site: Site) -> Codes:
+def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
     single = np.ascontiguousarray(values, np.float32)
     codes = single.view(np.uint32)
