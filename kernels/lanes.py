@@ -242,11 +242,14 @@ class Vector:
 
 
 class Tile:
-    """What a step sees of the code being generated: operands of this turn of the loop, and the call's parameters."""
+    """What a step sees of the code being generated: operands of this turn of the loop, and the call's parameters.
 
-    def __init__(self, builder, carrier, a, b, noise, parameters, k, block):
+    `row` is the one being written, of `rows`.
+    """
+
+    def __init__(self, builder, carrier, a, b, noise, parameters, k, block, rows=ROWS, lanes=0):
         self.builder, self.carrier, self.block = builder, carrier, block
-        self.lanes = LANES[carrier]
+        self.rows, self.lanes, self.row = rows, lanes or LANES[carrier], 0
         self._a, self._b, self._noise, self._parameters, self._k = a, b, noise, parameters, k
         self._loaded = {}
 
@@ -275,7 +278,7 @@ class Tile:
 
     def noise(self, row, plane=0):
         """A vector for this turn and row; `plane` counts further blocks of turns."""
-        where = self._at(self.lanes * ROWS, (plane * STEPS_OF_A_BLOCK * ROWS + row) * self.lanes)
+        where = self._at(self.lanes * self.rows, (plane * STEPS_OF_A_BLOCK * self.rows + row) * self.lanes)
         return load(self.builder, self._noise, where, _FLOATS[self.carrier], self.lanes)
 
     def parameter(self, name):
@@ -293,8 +296,8 @@ class Tile:
 
     @property
     def directed(self):
-        """Whether the CPU's instructions can round in a direction of their own."""
-        return has_feature("avx512f")
+        """Whether the CPU's instructions can round in a direction of their own: those for vectors of 512 bits."""
+        return has_feature("avx512f") and self.lanes == LANES[self.carrier]
 
 
 def load(builder, pointer, where, element, lanes):
@@ -322,14 +325,14 @@ class _Cells:
     Slots in `shared` have one vector for all rows, that of the first.
     """
 
-    def __init__(self, builder, carrier, kept, slots, shared):
+    def __init__(self, builder, carrier, kept, slots, shared, rows=ROWS, lanes=0):
         self.builder, self.kept, self.slots, self.shared = builder, kept, slots, shared
-        self.element, self.lanes = _FLOATS[carrier], LANES[carrier]
+        self.element, self.rows, self.lanes = _FLOATS[carrier], rows, lanes or LANES[carrier]
         self.kind = ir.VectorType(self.element, self.lanes)
-        self.all = [(slot, row) for slot in slots for row in range(ROWS if slot not in shared else 1)]
+        self.all = [(slot, row) for slot in slots for row in range(rows if slot not in shared else 1)]
 
     def _place(self, cell):
-        return ir.Constant(_INDEX, (cell[0] * ROWS + cell[1]) * self.lanes)
+        return ir.Constant(_INDEX, (cell[0] * self.rows + cell[1]) * self.lanes)
 
     def load(self, some=None):
         """What memory holds."""
@@ -357,7 +360,8 @@ class _Cells:
     def turn(self, step, turn, during):
         """The state after a step for each row."""
         after = {}
-        for row in range(ROWS):
+        for row in range(self.rows):
+            turn.row = row
             now = during | {cell: after[cell] for cell in after if cell[0] in self.shared}
             places = {slot: (slot, 0 if slot in self.shared else row) for slot in self.slots}
             given = {slot: Vector(self.builder, now[cell]) for slot, cell in places.items()}
@@ -369,11 +373,14 @@ class _Cells:
 class _Operands:
     """Arguments of a compiled tile: pointers, numbers in every lane, and what makes the Tile of a turn."""
 
-    def __init__(self, context, builder, signature, arguments, carrier, parameters, block, planes):
+    def __init__(
+        self, context, builder, signature, arguments, carrier, parameters, block, planes, kind=Tile, rows=ROWS, lanes=0
+    ):
         self.context, self.builder, self.signature, self.arguments = context, builder, signature, arguments
         self.carrier, self.block, self.planes = carrier, block, planes
+        self.kind, self.rows, self.lanes = kind, rows, lanes
         self.a, self.b, self.noise = self._planes(0, 1, 2), self._planes(3, 4, 5), self.data(6)
-        outer = Tile(builder, carrier, self.a, self.b, self.noise, {}, None, block)
+        outer = Tile(builder, carrier, self.a, self.b, self.noise, {}, None, block, rows, lanes)
         given = self.data(8)
         self.known = {
             name: outer._splat(builder.load(builder.gep(given, [ir.Constant(_INDEX, number)])))
@@ -399,7 +406,8 @@ class _Operands:
 
     def turn(self, k):
         """What a step sees of turn k."""
-        return Tile(self.builder, self.carrier, self.a, self.b, self.noise, self.known, k, self.block)
+        operands = self.a, self.b, self.noise, self.known
+        return self.kind(self.builder, self.carrier, *operands, k, self.block, self.rows, self.lanes)
 
 
 def _loop(builder, cells, operands, step, before, first, stop, name):
@@ -421,7 +429,7 @@ def _loop(builder, cells, operands, step, before, first, stop, name):
     return after
 
 
-def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
+def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), kind=Tile, rows=ROWS, lanes=0):
     """The loop of one tile, for compiled code. `name` tells the step from all others.
 
     step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
@@ -429,7 +437,8 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
     function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier. a has
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;
     noise has ROWS vectors for each turn; `state` has ROWS vectors for each slot there may be, those in `slots` are
-    read and written; `numbers` are the parameters, of these names.
+    read and written; `numbers` are the parameters, of these names. Another `kind` of tile may lay its operands out
+    otherwise, and have fewer rows and lanes.
     """
     item = types.float32 if carrier is np.float32 else types.float64
 
@@ -439,8 +448,10 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
         assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
 
         def codegen(context, builder, signature, arguments):
-            operands = _Operands(context, builder, signature, arguments, carrier, parameters, block, planes)
-            cells = _Cells(builder, carrier, operands.data(7), slots, shared)
+            operands = _Operands(
+                context, builder, signature, arguments, carrier, parameters, block, planes, kind, rows, lanes
+            )
+            cells = _Cells(builder, carrier, operands.data(7), slots, shared, rows, lanes)
             count, none = operands.index(9), ir.Constant(_INDEX, 0)
             with builder.if_then(builder.icmp_signed(">", count, none)):
                 cells.store(_loop(builder, cells, operands, step, cells.load(), none, count, "turn"))
@@ -448,7 +459,7 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=()):
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, slots, block, planes, shared))
+    return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes))
 
 
 def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameters, group):
@@ -623,75 +634,3 @@ def everywhere(carrier, slot):
         return signature, codegen
 
     return named(run, ("everywhere", carrier.__name__, slot))
-
-
-PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
-LOW_WORD, LOW_HALVES, ONES = 0xFFFFFFFF, 0x0000FFFF0000FFFF, 0x3F8000003F800000
-
-
-def _philox(c0, where, stream, keys):
-    """`prng.philox` of a vector of outputs, two 32-bit numbers and the key of each round; the words' upper halves are of no account."""
-    words = [c0, where, *stream]
-    for k0, k1 in keys:
-        p0 = (words[0] & LOW_WORD) * PHILOX_MULTIPLIERS[0]
-        p1 = (words[2] & LOW_WORD) * PHILOX_MULTIPLIERS[1]
-        words = [p1.logical_right(32) ^ words[1] ^ k0, p1, p0.logical_right(32) ^ words[3] ^ k1, p0]
-    return words
-
-
-@intrinsic
-def fill_noise(context, noise, index, row_stride, column_stride, where, mask, key, stream):
-    """1 + the top 16 bits of the next eight roundings of a tile's outputs, as float32, two columns in a word.
-
-        word of Philox     hhhhhhhhhhhhhhhh llllllllllllllll
-        float32 in [1, 2)  0 01111111 hhhhhhhhhhhhhhhh 0000000     and the same with l
-
-    noise is a flat array of uint64, of eight turns times ROWS vectors; `where` is word 1 of the counter, `mask` has the
-    bits to keep of both float32. `prng.dot_high` says the same of one rounding.
-    """
-    signature = types.void(noise, index, row_stride, column_stride, where, mask, key, stream)
-    assert noise.dtype == types.uint64
-
-    def codegen(context, builder, signature, arguments):
-        pairs = LANES[np.float64]
-
-        def scalar(number):
-            return context.cast(builder, arguments[number], signature.args[number], types.uint64)
-
-        def constant(x):
-            return ir.Constant(_INDEX, x & 0xFFFFFFFFFFFFFFFF)
-
-        tile = Tile(builder, np.float64, [], [], None, {}, None, 1)
-
-        def splat(x):
-            return tile._splat(x)
-
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        first, row_step, column_step, place, kept, key_, stream_ = (scalar(number) for number in range(1, 8))
-        low = constant(LOW_WORD)
-        halves = [(builder.and_(x, low), builder.lshr(x, constant(32))) for x in (key_, stream_)]
-        keys = []
-        for turn in range(10):
-            pair = []
-            for half, step in zip(halves[0], PHILOX_STEPS, strict=True):
-                pair.append(splat(builder.and_(builder.add(half, constant(turn * step)), low)))
-            keys.append(pair)
-        stream_words = [splat(x) for x in halves[1]]
-        place_word, kept_bits = splat(place), splat(kept)
-        count = ir.Constant(ir.VectorType(_INDEX, pairs), list(range(0, 2 * pairs, 2)))
-        columns = Vector(builder, count) * splat(column_step)
-        for row_ in range(ROWS):
-            corner = builder.add(first, builder.mul(row_step, constant(row_)))
-            even = columns + splat(corner)
-            both = [_philox(x, place_word, stream_words, keys) for x in (even, even + splat(column_step))]
-            for word in range(4):
-                together = (both[0][word] & LOW_WORD) | (both[1][word] << 32)
-                parts = ((together & LOW_HALVES) << 7, together.logical_right(9))
-                for half, bits in enumerate(parts):
-                    value = (bits & kept_bits) | ONES
-                    target = builder.gep(data, [constant(((word + 4 * half) * ROWS + row_) * pairs)])
-                    stored = builder.store(value.value, builder.bitcast(target, value.value.type.as_pointer()))
-                    stored.align = 4
-        return context.get_dummy_value()
-
-    return signature, codegen

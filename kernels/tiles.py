@@ -12,7 +12,8 @@ from .accumulate import PRODUCT, RUNNING, STORE, draw_row
 from .arith import add, fma
 from .carrier import decode, source_of
 from .jit import bits_float, float_bits, kernel, row
-from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, fill_noise, guarded_tile, opening, tile
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
+from .noise import fill_noise
 from .prng import DOT_PLANE, dot_low, unit_fraction
 from .rounding import round_drawn_unusual, target_of
 from .steps import (

@@ -395,23 +395,42 @@ def _problems(grid: Grid, swapped: bool) -> Iterator[Problem]:
         index += count * grid.distance
 
 
+Stack = tuple[Codes, Codes, Codes | None]
+"""Of all groups: (groups, three axes, axes of k), (groups, k, columns), (three axes, all columns)."""
+
+
+def _one_by_one(windows: Codes, matrices: Codes, addend: Codes | None) -> Iterator[Problem]:
+    """Groups of one column in pieces: every output has a window and a column of its own."""
+    groups, length, _ = matrices.shape
+    index = 0
+    for box in _boxes(windows.shape[1:4], max(PIECE // max(length * groups, 1), 1)):
+        taken = windows[:, *box]
+        count = math.prod(taken.shape[1:4])
+        a = taken.transpose(*range(4, taken.ndim), 1, 2, 3, 0).reshape(length, count * groups)
+        b = np.broadcast_to(matrices[:, :, 0].T[:, None], (length, count, groups)).reshape(length, count * groups)
+        c = None if addend is None else addend[box].reshape(1, count * groups)
+        yield Problem(a, b, c, True, index, 0, 1)
+        index += count * groups
+
+
 def _contract(
-    contraction: Contraction, grids: list[Grid], shape: tuple[int, ...], axes: str, wanted: str, operands: list[Operand]
+    contraction: Contraction, stack: Stack, shape: tuple[int, ...], axes: str, wanted: str, operands: list[Operand]
 ) -> Any:
     """All grids of a call. The loops take many columns at a time: grids of few columns and more rows are transposed.
 
     Outputs are numbered in the order of the axes `wanted`; the array returned has a shape in the order `axes`.
     """
-    length, columns = grids[0].matrix.shape
+    grids, (groups, length, columns) = _grids(*stack), stack[1].shape
     planned = contraction.program(length)
     count = min(math.prod(grids[0].windows.shape[:3]), max(PIECE // max(length, 1), 1))
     lanes = dots().LANES
-    swapped = columns * -(-count // lanes) < count * -(-columns // lanes)
+    lone = columns == 1 < groups
+    swapped = not lone and columns * -(-count // lanes) < count * -(-columns // lanes)
     if swapped and planned.policy.propagate:  # of two NaNs the first survives
         swapped = not all(np.any(is_nan(x.codes, x.format)) for x in operands)
     if swapped:
         contraction.formats = contraction.formats[1], contraction.formats[0]
-    problems = (problem for grid in grids for problem in _problems(grid, swapped))
+    problems = _one_by_one(*stack) if lone else (x for grid in grids for x in _problems(grid, swapped))
     numbered = [x for x in wanted if x in axes]
     moved = [numbered.index(x) for x in axes]
     ordered = tuple(shape[axes.index(x)] for x in numbered)
@@ -433,11 +452,11 @@ def _convolve(
     gathered = _gathered(_surrounded(data, windows, groups, chunk), windows, chunk)
     matrices = _matrices(weights, groups, chunk)
     addend = None if c is None else _ordered(c, layout.data, "NHWC")
-    return _contract(contraction, _grids(gathered, matrices, addend), shape, layout.data, "NHWC", [data, weights])
+    return _contract(contraction, (gathered, matrices, addend), shape, layout.data, "NHWC", [data, weights])
 
 
 def _grids(windows: Codes, matrices: Codes, addend: Codes | None) -> list[Grid]:
-    """One for each group: (groups, three axes, axes of k), (groups, k, columns), (three axes, all columns)."""
+    """One for each group of a `Stack`."""
     groups, _, columns = matrices.shape
     starts = range(0, groups * columns, columns) if columns else [0] * groups
     return [
@@ -703,5 +722,5 @@ def conv2d_weight_gradient(
     turned = gathered.transpose(0, 5, 6, 7, 1, 2, 3, 4)  # groups; H and W of the kernel, I; N, H, W; 1
     matrix = _ordered(g, axes.data, "NHWC").reshape(math.prod(gathered.shape[1:4]), checked.groups, outputs)
     addend = None if start is None else _ordered(start, axes.weights, "HWIO")
-    grids = _grids(turned, matrix.transpose(1, 0, 2), addend)
-    return _contract(contraction, grids, shape, axes.weights, "HWIO", [data, other])
+    stack = turned, matrix.transpose(1, 0, 2), addend
+    return _contract(contraction, stack, shape, axes.weights, "HWIO", [data, other])

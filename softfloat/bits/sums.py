@@ -21,6 +21,7 @@ __all__ = ["Counts", "cumsum", "matmul", "sum", "vecdot"]
 
 
 PIECE = 1 << 24  # codes of operands made contiguous at a time
+STACK = 1 << 21  # and of a batch's small products done together
 STOCHASTIC_OUTPUTS = 1 << 32  # an output's number has 32 bits of a random address
 STOCHASTIC_STEPS = 1 << 27  # and a rounding's number within an output that many
 
@@ -131,8 +132,8 @@ class Contraction:
         extremes = np.full((2, size if self.count else 0), np.nan)
         wholes = (codes, flags, counts, extremes) if self.count else (codes, flags)
         for problem in problems if size else ():
-            columns = problem.b.shape[1]
-            rows = length if cumulative else 1 if problem.paired else problem.a.shape[0]
+            columns = problem.b.shape[-1]
+            rows = length if cumulative else 1 if problem.paired else math.prod(problem.a.shape[:-1])
             distances = (columns, 1) if cumulative else (problem.row_stride, problem.column_stride)
             views = [grid_view(whole, problem.index, (rows, columns), distances) for whole in wholes]
             places = [view if view.flags.c_contiguous else np.empty(view.shape, view.dtype) for view in views]
@@ -242,7 +243,7 @@ def _paired(x: Codes, y: Codes, c: Codes | None) -> Iterator[Problem]:
     for first in range(0, x.shape[0], step):
         part = slice(first, first + step)
         count = x[part].shape[0] * each
-        a, b = (np.ascontiguousarray(v[part].reshape(count, length).T) for v in (x, y))
+        a, b = (v[part].reshape(count, length).T for v in (x, y))
         start = None if c is None else c[part].reshape(1, count)
         yield Problem(a, b, start, True, first * each, 0, 1)
 
@@ -299,11 +300,17 @@ def matmul(
     left = np.broadcast_to(left, (*batch, rows, length)).reshape(grids, rows, length)
     right = np.broadcast_to(right, (*batch, length, columns)).reshape(grids, length, columns)
     start = None if addend is None else addend.reshape(grids, rows, columns)
-    problems = [
-        Problem(left[n], right[n], None if start is None else start[n], False, n * rows * columns, columns, 1)
-        for n in range(grids)
-    ]
+    step = max(1, STACK // max(rows * length, length * columns, rows * columns, 1))
+    problems = [_stacked(left, right, start, first, min(first + step, grids)) for first in range(0, grids, step)]
     return contraction.run(problems, length, shape, [x, y])
+
+
+def _stacked(left: Codes, right: Codes, c: Codes | None, first: int, last: int) -> Problem:
+    """Products first ... last - 1 of a batch: one, or a stack of them."""
+    which = first if last == first + 1 else slice(first, last)
+    start = None if c is None else c[which]
+    columns = right.shape[2]
+    return Problem(left[which], right[which], start, False, first * left.shape[1] * columns, columns, 1)
 
 
 def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes, tuple[int, ...], int]:
@@ -317,9 +324,6 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
         raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
     moved = np.moveaxis(codes, axis, 0)
     return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim
-
-
-MANY = 2048  # numbers from which sums are faster as a row of ones times a matrix
 
 
 def has_one(fmt: Format) -> bool:
@@ -344,14 +348,10 @@ def _summed(
         contraction.accumulator = contraction.accumulator.replace(inputs=(*contraction.accumulator.inputs, float32))
     flat, shape, moved = _moved(codes, one, axis, "codes")
     operands = [check_codes(codes, one, "codes")]
-    if not cumulative and flat.size >= MANY and has_one(one):
-        single, contraction.formats = contraction.formats, (one, one)
-        if engine.choose(contraction.program(flat.shape[0])) is not None:
-            row = np.broadcast_to(one.dtype.type(one.one_code), (1, flat.shape[0]))
-            problem = Problem(row, flat, None, False, 0, flat.shape[1], 1)
-            return contraction.run([problem], flat.shape[0], shape, operands)
-        contraction.formats = single
     ones = np.broadcast_to(np.uint32(float32.one_code), flat.shape)
+    if has_one(one):  # the narrower ones are, the more loops take them
+        ones = np.broadcast_to(one.dtype.type(one.one_code), flat.shape)
+        contraction.formats = one, one
     if not cumulative:
         return contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], shape, operands)
     how = contraction.accumulator

@@ -138,10 +138,18 @@ def run(
 
 def add(a: Codes, b: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
     """(codes, flags) of a + b under a rule that draws nothing, for callers that have one instead of settings."""
-    codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8)
-    job = Job("add", fmt.spec, fmt.spec, rule, [flattened(a), flattened(b)], codes, flags, True, 0.0, None)
-    share(a.size, _way(job)(job))
-    return codes.reshape(a.shape), flags.reshape(a.shape)
+    return settled("add", [a, b], fmt.spec, fmt, rule)
+
+
+def settled(
+    operation: str, operands: Sequence[Codes], source: FormatSpec, fmt: Format, rule: Rule
+) -> tuple[Codes, Codes]:
+    """(codes, flags) of an operation under a rule that draws nothing; operands are of one shape."""
+    shape, size = operands[0].shape, operands[0].size
+    codes, flags = np.empty(size, fmt.dtype), np.empty(size, np.uint8)
+    job = Job(operation, source, fmt.spec, rule, [flattened(x) for x in operands], codes, flags, True, 0.0, None)
+    share(size, _way(job)(job))
+    return codes.reshape(shape), flags.reshape(shape)
 
 
 def _way(job: Job) -> Callable[[Job], Work]:
@@ -440,6 +448,11 @@ def _fast_drawn_work(family: str, job: Job) -> Work:
 
 
 FAST = True  # tests turn it off to hold the faster loops against the plain ones
+
+
+def quick() -> bool:
+    """Whether faster ways may serve: not in plain Python, which is for debuggers."""
+    return FAST and not loops().jit.DISABLED
 
 
 @lru_cache(maxsize=4096)

@@ -131,6 +131,14 @@ def steps() -> ModuleType:
 
 
 @cache
+def paired() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import paired as module
+
+    return module
+
+
+@cache
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module

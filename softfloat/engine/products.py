@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.engine import arguments, elementwise, parameters, threads, tiling, ways
+from softfloat.engine import arguments, elementwise, entire, lines, parameters, stacks, threads, tiling, trees, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
@@ -33,7 +33,8 @@ MOST_APART = 1 / 8  # of the outputs
 class Problem:
     """A grid of dot products of codes: a is (rows, k), or (k, columns) if `paired`; b is (k, columns); c is (rows, columns) or None.
 
-    Output (i, j) is number index + i*row_stride + j*column_stride of the call.
+    Output (i, j) is number index + i*row_stride + j*column_stride of the call. Many such grids under each other, in the order of
+    their numbers, are one of an axis more in front; codes and flags are then those of all rows.
     """
 
     a: Codes
@@ -70,7 +71,7 @@ def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
     taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
     filled = planned.index < 0
     if filled.any():
-        taken[(slice(None), filled) if axis else filled] = 0.0
+        np.moveaxis(taken, axis, 0)[filled] = 0.0
     return np.ascontiguousarray(taken)
 
 
@@ -84,7 +85,132 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
 
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
-    """Do one grid of outputs: by the faster loops where they serve it, else by the plain one."""
+    """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
+    if problem.a.ndim == 3:
+        _stack(problem, planned, call, results, counting)
+        return
+    line = None if counting else _line(problem)
+    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative)
+    if line is None or left is None:
+        _grid(problem, planned, call, results, cumulative, counting)
+        return
+    for start, stop in left:
+        part = Problem(
+            line.a[:, start:stop], line.b[:, start:stop], None if line.c is None else line.c[None, start:stop],
+            True, line.first + start * line.stride, 0, line.stride,
+        )  # fmt: skip
+        codes, flags = (x.reshape(-1, line.a.shape[1])[:, start:stop] for x in results[:2])
+        found = results._replace(codes=np.empty(codes.shape, codes.dtype), flags=np.empty(flags.shape, np.uint8))
+        _grid(part, planned, call, found, cumulative, counting)
+        codes[...], flags[...] = found.codes, found.flags
+
+
+def _line(problem: Problem) -> lines.Line | None:
+    """A grid whose outputs are in a line."""
+    a, b, c = problem.a, problem.b, problem.c
+    start = None if c is None else c.reshape(-1)
+    if problem.paired:
+        return lines.Line(a, b, start, problem.index, problem.column_stride)
+    if b.shape[1] == 1:
+        return lines.Line(a.T, np.broadcast_to(b, a.T.shape), start, problem.index, problem.row_stride)
+    if a.shape[0] == 1:
+        return lines.Line(np.broadcast_to(a.T, b.shape), b, start, problem.index, problem.column_stride)
+    return None
+
+
+def _by_line(
+    line: lines.Line, problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool
+) -> list[lines.Span] | None:
+    """Outputs in a line by the faster loops: which are left for the plain one, None for all."""
+    key, shape = _key(call), results.codes.shape
+    left: set[lines.Span] = set()
+
+    def run_part(part: Program, cut: slice, start: Codes | None = None) -> Done | None:
+        way = ways.choose(part)
+        if not lines.serves(way, part, cumulative):
+            return None
+        cut_line = line._replace(a=line.a[cut], b=line.b[cut])
+        done = lines.run(cut_line, part, way, start, ways.Random(key, call.stream), cumulative)
+        if done is None:
+            return None
+        left.update(done[2])
+        return done[:2]
+
+    if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
+        return None
+    if planned.accumulator.reduction or planned.accumulator.chains > 1:
+        done = _joined(planned, line.c, line.a.shape[1:], call, run_part)
+    elif trees.serves(planned):
+        done = trees.run(planned, line.a, line.b, line.c)
+    elif entire.serves(planned) and not cumulative:
+        done = _entire(planned, line)
+    else:
+        start = None
+        if line.c is not None:
+            start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
+        done = run_part(planned, slice(None), start)
+    if done is None:
+        return None
+    _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
+    return sorted(left)
+
+
+def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+    """Grids one by one, if they do not go together."""
+    way = None if counting else ways.choose(planned)
+    a, b, c = problem.a, problem.b, problem.c
+    if way is not None:
+        first, second = planned.formats
+        read, key = Rule(daz=planned.daz), _key(call)
+        start = None if c is None else decoded(c, planned.partials, planned.entry)
+        x, y = _arranged(decoded(a, first, read), 2, planned), _arranged(decoded(b, second, read), 1, planned)
+        done = stacks.run(way, planned, x, y, start, problem.index, ways.Random(key, call.stream))
+        if done is not None:
+            shape = results.codes.shape
+            results.flags[...] = 0
+            _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
+            return
+    rows, columns = a.shape[1], b.shape[2]
+    for n in range(a.shape[0]):
+        start = None if c is None else c[n]
+        one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
+        under = slice(n * rows, (n + 1) * rows)
+        places = results.codes[under], results.flags[under], results.counts[:, under], results.extremes[:, under]
+        run(one, planned, call, Results(*places), False, counting)
+
+
+def _row_by_row(x: Codes, y: Codes) -> Codes:
+    """Dot products of rows; one number for all of y may stand for the whole."""
+    summed: Codes = x.sum(axis=1) * y[0, 0] if y.size == 1 else np.einsum("nk,nk->n", x, y)
+    return summed
+
+
+def _entire(planned: Program, line: lines.Line) -> Done | None:
+    """One block of everything, some outputs at a time."""
+    read, start, found = Rule(daz=planned.daz), None, []
+    step = max(1, lines.PIECE // planned.length)
+    for first in range(0, line.a.shape[1], step):
+        part = slice(first, first + step)
+        views = [line.a[:, part].T, line.b[:, part].T if any(line.b.strides) else line.b[:1, :1]]
+        x, y = (decoded(v, fmt, read) for v, fmt in zip(views, planned.formats, strict=True))
+        if line.c is not None:
+            start = decoded(np.ascontiguousarray(line.c[part]), planned.partials, planned.entry)
+        done = entire.run(planned, x, y, start, _row_by_row)
+        if done is None:
+            return None
+        found.append(done)
+    codes, flags = zip(*found, strict=True)
+    return np.concatenate(codes), np.concatenate(flags)
+
+
+def _key(call: Call) -> int:
+    """The key of a call's random numbers."""
+    settings = call.whole
+    return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+
+
+def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+    """Any grid of outputs."""
     first, second = planned.formats
     read = Rule(daz=planned.daz)
     a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
@@ -103,8 +229,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
-    settings = call.whole
-    key = replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+    key = _key(call)
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if not (problem.paired or cumulative):
         done = _quick(problem, planned, a, b, values, call, key, tally)
@@ -277,9 +402,25 @@ def _quick(
     key: int,
     tally: ways.Tally | None = None,
 ) -> Done | None:
-    """By the faster loops, if they serve this program and these values."""
-    if planned.accumulator.reduction:
-        return None if tally else _segments(problem, planned, a, b, call)
+    """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
+    accumulator = planned.accumulator
+    if tally is not None and (accumulator.reduction or accumulator.chains > 1 or accumulator.tree):
+        return None
+    if planned.accumulator.reduction or planned.accumulator.chains > 1:
+        shape = problem.a.shape[0], problem.b.shape[1]
+
+        def run_part(part: Program, cut: slice) -> Done | None:
+            way = ways.choose(part)
+            if way is None:
+                return None
+            operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
+            return tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0))
+
+        return None if math.prod(shape) < dots().LANES else _joined(planned, problem.c, shape, call, run_part)
+    if trees.serves(planned):
+        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
+    if entire.serves(planned) and tally is None:
+        return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = ways.choose(planned)
     if way is None:
         return None
@@ -289,47 +430,55 @@ def _quick(
     return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
 
 
-def _segments(problem: Problem, planned: Program, a: Codes, b: Codes, call: Call) -> Done | None:
-    """Segments one by one, their sums added up elementwise: for a single level of reduction that draws nothing."""
+Part = Callable[[Program, slice], "Done | None"]
+"""Sums of a stretch of k, by a program of its own."""
+
+
+def _joined(planned: Program, c: Codes | None, shape: tuple[int, ...], call: Call, run_part: Part) -> Done | None:
+    """Segments or chains one by one, their sums added up elementwise: for a single level of additions that draws nothing."""
     accumulator = planned.accumulator
-    site = planned.sites[dots().LEVEL]
+    chains = accumulator.chains > 1
+    site = planned.sites[dots().RUNNING if chains else dots().LEVEL]
     drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
-    if len(accumulator.reduction) > 1 or accumulator.reduction[0].store or drawn or site.rule.daz:
+    if len(accumulator.reduction) > 1 or drawn or site.rule.daz:
         return None
-    inner = accumulator.replace(segment=None, segments=None, reduction=())
-    if not _holds(site.format, inner.partials) or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
+    if accumulator.reduction and accumulator.reduction[0].store:
         return None
+    if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
+        return None
+    inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
+    if not lines.holds(site.format, inner.partials) or (chains and planned.index is not None):
+        return None
+    length = planned.length if chains else planned.products
+    bounds = segment_bounds(accumulator, length)
+    each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+    if chains:
+        each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
     first, second = planned.formats
     exact = Settings(nan=planned.policy.name)
-    shape = problem.a.shape[0], problem.b.shape[1]
-    total: Codes = np.zeros(shape, site.format.dtype) if problem.c is None else problem.c
+    total: Codes | None = None if chains else np.zeros(shape, site.format.dtype) if c is None else c
     flags: Codes = np.zeros(shape, np.uint8)
-    bounds = segment_bounds(accumulator, problem.b.shape[0])
-    for start, stop in itertools.pairwise(bounds):
-        part = program(inner, first, second, inner.partials, call.whole, stop - start)
-        way = ways.choose(part)
-        if way is None:
-            return None
-        operands = tiling.Operands(_arranged(a[:, start:stop], 1, part), _arranged(b[start:stop], 0, part), None)
-        done = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0))
+    for cut in each:
+        part = program(inner, first, second, inner.partials, call.whole, len(range(length)[cut]))
+        done = run_part(part, cut) if part.length else (np.zeros(shape, site.format.dtype), flags)
         if done is None:
             return None
         codes, raised = done
+        flags = flags | raised
         if inner.partials != site.format:
             codes, _ = elementwise.run(
                 "convert", [codes], ["sums"], inner.partials.spec, site.format, exact,
                 out=None, flags="any", random_bits=None, stream=0,
             )  # fmt: skip
-        total, more = elementwise.add(total, codes, site.format, site.rule)
-        flags |= raised | more
+        if total is not None:
+            codes, raised = elementwise.add(total, codes, site.format, site.rule)
+            flags = flags | raised
+        total = codes
+    assert total is not None
+    if chains and c is not None:
+        total, raised = elementwise.add(total, c, site.format, site.rule)
+        flags = flags | raised
     return total, flags
-
-
-def _holds(fmt: Format, other: Format) -> bool:
-    """Whether every value of the other format is one of this, subnormals, infinities and NaN included."""
-    fine = fmt.p >= other.p and fmt.emin - fmt.mantissa_bits <= other.emin - other.mantissa_bits
-    plain = fmt.subnormals and fmt.signed and bool(fmt.signed_zero and fmt.infinities) and fmt.has_nan
-    return fine and plain and fmt.max >= other.max
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:

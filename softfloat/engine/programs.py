@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,8 +45,8 @@ class Program:
         The stages by the numbers of `kernels.accumulate`.
     index : array of int, or None
         Which product comes where; -1 is +0. None: as they are.
-    length : int
-        Products, with those filled in.
+    length, products : int
+        Products, with those filled in; those given.
     stores, closes : array of uint8
         After which blocks the running sum is stored, and how many levels of the reduction end.
     """
@@ -59,6 +60,7 @@ class Program:
     entry: Rule
     index: np.ndarray[Any, Any] | None
     length: int
+    products: int
     block: int
     stores: np.ndarray[Any, Any]
     closes: np.ndarray[Any, Any]
@@ -154,8 +156,9 @@ def _program(
         sites=sites,
         daz=arithmetic.rule.daz if accumulator.daz is None else accumulator.daz,
         entry=sites[entered].rule,
-        index=None if index.size == length and bool((index == np.arange(length)).all()) else index,
-        length=index.size,
+        index=index,
+        length=length if index is None else index.size,
+        products=length,
         block=block,
         stores=stores,
         closes=closes,
@@ -173,19 +176,22 @@ def _result_stage(output: Format) -> Stage:
 
 def _layout(
     accumulator: Accumulator, length: int, block: int
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """(index, stores, closes): segments one after the other, each filled up to whole groups and blocks."""
+) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """(index, stores, closes): segments one after the other, each filled up to whole groups and blocks; no index where that changes nothing."""
     order = np.array(accumulator.order)
     unit = math.lcm(order.size, block)
     pieces, stores, closes = [], [], []
     bounds = segment_bounds(accumulator, length)
     ends = _ends(accumulator, len(bounds) - 1)
     every = accumulator.store_every // block if accumulator.store else 0
+    in_order = accumulator.order == tuple(range(order.size))
+    plain = in_order and all((stop - start) % unit == 0 for start, stop in itertools.pairwise(bounds))
     for segment in range(len(bounds) - 1):
         start, stop = bounds[segment], bounds[segment + 1]
         filled = -(-(stop - start) // unit) * unit
-        places = np.arange(filled).reshape(-1, order.size)[:, order].reshape(-1) + start
-        pieces.append(np.where(places < stop, places, -1))
+        if not plain:
+            places = np.arange(filled).reshape(-1, order.size)[:, order].reshape(-1) + start
+            pieces.append(np.where(places < stop, places, -1))
         count = filled // block
         stored = np.zeros(count, np.uint8)
         if every:
@@ -197,7 +203,7 @@ def _layout(
         closes.append(ended)
     nothing = np.empty(0, np.uint8)
     return (
-        np.concatenate([np.empty(0, np.int64), *pieces]),
+        None if plain else np.concatenate([np.empty(0, np.int64), *pieces]),
         np.concatenate([nothing, *stores]),
         np.concatenate([nothing, *closes]),
     )

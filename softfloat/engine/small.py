@@ -17,7 +17,7 @@ from softfloat.engine import calls, elementwise, products, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Options
-from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, steps, tiles
+from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.programs import Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
@@ -100,8 +100,8 @@ def _plan(
         decode=loops().decoding(),
         extent=dots().extent(),
         nothing=np.zeros(shape, np.float32),
-        numbers=steps().packed(way.numbers(planned), way.carrier),
-        nan_flags=tiling.nan_flags(way),
+        numbers=tiling.numbers_of(way, planned),
+        nan_flags=tiling.nan_flags_of(way),
         beyond=0 if saturates else int(spec.OVERFLOW),
         inputs=inputs,
         read=tuple(numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, rules, strict=True)),  # type: ignore[arg-type]
@@ -176,8 +176,10 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         if not plan.extent(values)[2]:
             return None
     else:
-        operands = tiling.Operands(np.ones((1, length)) if a is None else left, right, start)
-        if tiling.lowest_bits(plan.way, operands, plan.inputs[:2], plan.inputs[2], length) is None:
+        ones = np.ones((1, length)) if a is None else left
+        spans = [tiling.extent(x, fmt) for x, fmt in zip((ones, right), plan.inputs, strict=False)]
+        span_of_c = None if start is None else tiling.extent(start, plan.inputs[2])
+        if not tiling.fits(plan.way, length, spans, span_of_c):
             return None
     addends = plan.nothing
     if start is not None:

@@ -21,6 +21,7 @@ from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
+SMALLEST = -149  # exponent of float32's smallest number: what operands may be multiples of
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
 
 
@@ -36,6 +37,11 @@ class Extent(NamedTuple):
 def extent(values: Codes, fmt: Format) -> Extent:
     """The span of values of a format."""
     least, greatest, finite = dots().extent()(values.reshape(-1))
+    return extent_of(least, greatest, finite, fmt)
+
+
+def extent_of(least: float, greatest: float, finite: bool, fmt: Format) -> Extent:
+    """The span of values of a format between these magnitudes."""
     if not greatest:
         return Extent(0, 0, bool(finite), True)
     return Extent(
@@ -76,6 +82,14 @@ def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     return result
 
 
+def planes_of(way: Way, planned: Program, a: Codes, b: Codes) -> tuple[list[Codes], list[Codes]]:
+    """What tiles take of each operand: values, and where exponents are compared, powers of two."""
+    if way.planes == 1:
+        return [a], [b]
+    (first, second), unpacked = planned.formats, planned.accumulator.unpacked
+    return [a, _leading(a, unpacked or first)], [b, _leading(b, unpacked or second)]
+
+
 def _filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
     result: Codes = np.zeros((rows, columns), carrier)
     if c is not None:
@@ -92,39 +106,48 @@ class Operands:
     c: Codes | None
 
 
-def lowest_bits(
-    way: Way, operands: Operands, formats: tuple[Format, Format], partials: Format, length: int
-) -> list[int] | None:
-    """Exponents of the smallest bits of products, then of what else enters a sum; None if operands go beyond what a way can do."""
-    spans = [extent(operands.a, formats[0]), extent(operands.b, formats[1])]
-    low = sum(x.low for x in spans)
-    high = sum(x.high for x in spans)
-    lows, highs = [low], [high]
-    if operands.c is not None:
-        start = extent(operands.c, partials)
-        spans.append(start)
-        if not start.empty:
-            lows.append(start.low)
-            highs.append(start.high)
-    exact = isinstance(way, ExactBlocks)
+def _other_lows(way: Way, start: Extent | None) -> list[int]:
+    """Exponents of the smallest bits beside those of products."""
+    lows = [] if start is None or start.empty else [start.low]
     if isinstance(way, ExactBlocks) and way.stored:  # an overflow may store the largest number: its last bit
         lows.append(way.site.format.emax - way.site.format.mantissa_bits)
-    if not all(x.finite for x in spans):
-        return None
-    low, top = min(lows), max(highs) + length.bit_length() + 1
-    if any(x.empty for x in spans[:2]):
-        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
-        return None
-    if way.carrier is np.float64 and (top > 127 or (exact and top - low > SUBTLEST)):
-        return None
     return lows
 
 
-def nan_flags(way: Way) -> int:
-    """The flags of an output that is NaN."""
+def low_of(way: Way, start: Extent | None) -> float:
+    """The smallest bit of what a sum may be before its first product."""
+    lows = _other_lows(way, start)
+    return 2.0 ** min(lows) if lows else math.inf
+
+
+def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bool:
+    """Whether operands that span so much, and c, if there is one, are of a kind that this way serves."""
+    known = [*spans, *([] if start is None else [start])]
+    if not all(x.finite for x in known):
+        return False
+    if way.carrier is np.float32 and any(x.low < SMALLEST or x.high > 128 for x in known):
+        return False
+    high = sum(x.high for x in spans)
+    lows = [sum(x.low for x in spans), *_other_lows(way, start)]
+    highs = [high] if start is None or start.empty else [high, start.high]
+    low, top = min(lows), max(highs) + length.bit_length() + 1
+    if any(x.empty for x in spans):
+        low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
+    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
+        return False
+    return way.carrier is not np.float64 or not (top > 127 or (isinstance(way, ExactBlocks) and top - low > SUBTLEST))
+
+
+def nan_flags_of(way: Way) -> int:
+    """The flags of outputs that are NaN."""
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
     return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
+
+
+def numbers_of(way: Way, planned: Program) -> Codes:
+    """What the steps know, as an array."""
+    packed: Codes = steps().packed(way.numbers(planned), way.carrier)
+    return packed
 
 
 def run(
@@ -135,22 +158,19 @@ def run(
     A `tally` is filled, if the way counts.
     """
     first, second = planned.formats
-    lows = lowest_bits(way, operands, planned.formats, planned.partials, planned.length)
-    if lows is None:
+    start = None if operands.c is None else extent(operands.c, planned.partials)
+    if not fits(way, planned.length, [extent(operands.a, first), extent(operands.b, second)], start):
         return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]
-    planes_a, planes_b = [operands.a.T], [operands.b]
-    if way.planes == 2:
-        unpacked = planned.accumulator.unpacked
-        planes_a.append(_leading(operands.a, unpacked or first).T)
-        planes_b.append(_leading(operands.b, unpacked or second))
-    a, b = _panels(planes_a, floor.ROWS, way.carrier), _panels(planes_b, lanes, way.carrier)
+    planes = planes_of(way, planned, operands.a, operands.b)
+    a = _panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
+    b = _panels(planes[1], lanes, way.carrier)
     rows, columns = operands.a.shape[0], operands.b.shape[1]
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
-    panels = Panels(a, b, _filled(operands.c, *shape, way.carrier), min(lows[1:], default=None))
+    panels = Panels(a, b, _filled(operands.c, *shape, way.carrier), low_of(way, start))
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
-    numbers, of_nan = steps().packed(way.numbers(planned), way.carrier), nan_flags(way)
+    numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
     padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), np.float32))
     found = way.loop(planned, panels, place, random) if padded is None else way.counting_loop(padded)
     if found is None:
@@ -168,10 +188,10 @@ def run(
             target[...] = source[:, :rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= of_nan
-    return _codes(values, planned.partials, way.site), flags
+    return codes_of(values, planned.partials, way.site), flags
 
 
-def _codes(values: Codes, partials: Format, site: Site) -> Codes:
+def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
     single = np.ascontiguousarray(values, np.float32)
     codes = single.view(np.uint32)

@@ -35,12 +35,12 @@ class Place(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """Operands as the loops take them, and the exponent of the lowest bit of c, None without any."""
+    """Operands as the loops take them, and the lowest bit that a sum may have before its first product, infinite without any."""
 
     a: Codes
     b: Codes
     c: Codes
-    low_c: int | None
+    low_c: float
 
 
 class Tally(NamedTuple):
@@ -87,8 +87,8 @@ class Way:
         """What the steps know of formats and rules."""
         return narrow_numbers(planned.sites[dots().RUNNING])
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
-        """The loop for these operands."""
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
+        """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
 
     def counting_loop(self, tally: Tally) -> Loop | None:
@@ -103,7 +103,7 @@ class OneByOne(Way):
     operation: str
     manner: Any
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), ()
 
@@ -120,7 +120,7 @@ class Drawn(Way):
 
     operation: str
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         fmt = self.site.format
         largest = [float(np.abs(x).max(initial=0.0)) for x in panels[:3]]
@@ -140,6 +140,11 @@ class ExactBlocks(Way):
 
     carrier: ClassVar[type] = np.float64
 
+    @property
+    def saturates(self) -> bool:
+        """Whether stores become the largest number where they overflow."""
+        return bool(self.stored) and self.site.rule.overflow is Overflow.SATURATE
+
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
         fmt = self.site.format
@@ -153,15 +158,14 @@ class ExactBlocks(Way):
             per_quantum=(2 * 1023 + fmt.mantissa_bits) << 52,
         )
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         floor = tiles()
         chunk = floor.chunk_of(self.group)
-        spans: list[Any] = [2.0**panels.low_c if panels.low_c is not None else np.inf]
+        spans: list[Any] = [panels.low_c]
         for operand in (panels.a[0], panels.b[0]):
-            spans += _spans(operand, chunk)
-        saturate = bool(self.stored) and self.site.rule.overflow is Overflow.SATURATE
-        loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, saturate)
+            spans += _spans(operand, chunk, alone)
+        loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, self.saturates)
         return loop, (*place, self.site.width, *random.words, *spans)
 
 
@@ -189,7 +193,7 @@ class AlignedBlocks(Way):
             floor=(1023 + fmt.emin) << 52,
         )
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random) -> Loop:
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), ()
 
@@ -241,7 +245,7 @@ def narrow_numbers(site: Site) -> Any:
     )
 
 
-def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
+def _spans(panels: Codes, chunk: int, shared: bool) -> tuple[Codes, Codes]:
     """The smallest lowest bit and the largest magnitude of each chunk of k of each panel."""
     count, length, size = panels.shape
     shape = count, -(-length // chunk)
@@ -251,7 +255,10 @@ def _spans(panels: Codes, chunk: int) -> tuple[Codes, Codes]:
         tiles().spans()(panels[start:stop], chunk, lowest[start:stop], largest[start:stop])
         return 0
 
-    threads.share_units(count, work, length * size)
+    if shared:
+        threads.share_units(count, work, length * size)
+    else:
+        work(0, count)
     return lowest, largest
 
 

@@ -336,8 +336,8 @@ def test_order_of_two_nans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         convolutions.Contraction, "run", lambda self, problems, *_, **__: (self.formats, list(problems))
     )
-    x, w = sample(F16, (1, 9, 9, 3), 1, 0), sample(BF16, (3, 3, 1, 3), 2, 0)
-    swapped = (BF16, F16), {1}
+    x, w = sample(F16, (1, 9, 9, 3), 1, 0), sample(BF16, (3, 3, 1, 6), 2, 0)
+    swapped = (BF16, F16), {2}
     straight = (F16, BF16), {81}
 
     def seen(nan: str) -> Any:

@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 from softfloat.kernels.spec import NAN_POLICIES
 
-from softfloat import Environment, Format, bits, engine
+from softfloat import Environment, Format, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import (
     Accumulator,
     Stage,
     amp,
     chunked,
+    exact,
     fma,
     from_poplar_options,
     mul_add,
+    pairwise,
     slic,
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.bits import sums
-from softfloat.engine import elementwise, program, small
+from softfloat.engine import elementwise, lines, products, program, small
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -178,13 +179,12 @@ def test_same_bits_and_flags(
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_sums(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long ones are a row of ones times a matrix; the plain way pairs every number with a 1."""
+    """Products with ones; the fused ones are additions. Of one output, of few, and of many."""
     accumulator, name, options = case
     fmt = name if isinstance(name, Format) else Format.from_name(name)
     rng = np.random.default_rng(CASES.index(case))
-    for length, columns, scale in ((2 * sums.MANY, 1, 1.0), (300, 9, 2.0**-9), (130, 40, 30.0)):
+    for length, columns, scale in ((3, 1, 1.0), (700, 1, 1.0), (300, 9, 2.0**-9), (130, 140, 30.0)):
         codes = drawn(rng, fmt, (length, columns), scale)
-        assert codes.size >= sums.MANY
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.sum, **options)
 
 
@@ -314,6 +314,281 @@ def test_sums_too_wide_for_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     for accumulator in (amp("half"), amp("float", out_format="float32"), tensor_core("H100")):
         both_ways(monkeypatch, a, b, "float16", accumulator)
         both_ways(monkeypatch, a.astype(np.uint16), b, "float16", accumulator, overflow="saturate")
+
+
+# -- outputs in a line, and small products together --------------------------------------------------------------------
+
+Case = tuple[Accumulator, Format | str, dict[str, Any]]
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces so small that outputs and k are cut."""
+    monkeypatch.setattr(lines, "PIECE", 1 << 12)
+    monkeypatch.setattr(lines, "RECORDED", 1 << 9)
+
+
+def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any], np.random.Generator]:
+    accumulator, name, options = case
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    return accumulator, fmt, options, np.random.default_rng([CASES.index(case), 1])
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_dot_products_one_by_one(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for outputs, length, scale in ((150, 65, 1.0), (129, 3, 2.0**-13), (1, 200, 30.0), (4, 4, 2.0**-7)):
+        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+        c = drawn(rng, accumulator.partials, (outputs,), scale)
+        both_ways(monkeypatch, a, b, fmt, accumulator, function=bits.vecdot, **options)
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_matrices_times_vectors(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    matrix, vector = drawn(rng, fmt, (140, 70), 1.0), drawn(rng, fmt, (140,), 1.0)
+    both_ways(monkeypatch, matrix, vector[:70], fmt, accumulator, **options)
+    c = drawn(rng, accumulator.partials, (70,), 1.0)
+    both_ways(monkeypatch, vector, matrix, fmt, accumulator, c, **options)
+
+
+def one_at_a_time(how: Accumulator) -> bool:
+    return how.block == len(how.order) == 1 and how.store is None and not how.segments
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", [x for x in CASES if one_at_a_time(x[0])], ids=label)
+def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for shape, scale in (((150, 131), 1.0), ((700,), 2.0**-9), ((1, 3), 30.0)):
+        codes = drawn(rng, fmt, shape, scale)
+        both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.cumsum, **options)
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for batch, rows, length, columns in ((3, 9, 40, 17), (4, 2, 5, 3)):
+        a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
+        c = drawn(rng, accumulator.partials, (batch, rows, columns), 1.0) if batch == 3 else None
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+
+
+@pytest.mark.parametrize("groups", [3, 150])
+@pytest.mark.parametrize("accumulator", [fma("float16"), amp("half"), pairwise("float16")], ids=repr)
+def test_depthwise_convolutions(accumulator: Accumulator, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(groups)
+    fmt = Format.from_name("float16")
+    image, weights = drawn(rng, fmt, (2, 6, 5, groups), 1.0), drawn(rng, fmt, (3, 2, 1, groups), 1.0)
+    c = drawn(rng, fmt, (groups,), 1.0)
+    options: dict[str, Any] = {"padding": "same", "groups": groups} | (STOCHASTIC if groups == 3 else {})
+    both_ways(monkeypatch, image, weights, "float16", accumulator, c, function=bits.conv2d, **options)
+    gradient = drawn(rng, fmt, (2, 6, 5, groups), 1.0)
+    both_ways(
+        monkeypatch, image, gradient, weights.shape, fmt, accumulator, function=bits.conv2d_weight_gradient, **options
+    )
+
+
+ROUNDINGS: list[dict[str, Any]] = [
+    {},
+    {"rounding": "toward_negative"},
+    {"rounding": "to_odd", "overflow": "saturate"},
+    {"overflow": "nan", "nan": "x86"},
+    {"ftz": True, "tininess": "before"},
+    {"daz": True},
+    STOCHASTIC,
+    {"out_format": "float8_e5m2", "rounding": "toward_zero"},
+]
+
+
+@pytest.mark.parametrize("options", ROUNDINGS, ids=str)
+@pytest.mark.parametrize(
+    "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
+)
+def test_trees_chains_and_entire_sums(fmt: Format, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(len(str(options)))
+    ways = [pairwise(fmt), exact(fmt), fma(fmt).replace(chains=3), mul_add(fmt).replace(chains=9)]
+    for how in ways:
+        for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
+            a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+            c = drawn(rng, fmt, (outputs,), scale)
+            both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
+            both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
+            both_ways(monkeypatch, a, b.T, fmt, how, c, **options)
+            both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
+            both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
+
+
+def test_entire_sums_of_distant_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All exponents: many slices. Sums that cancel but for their smallest term."""
+    rng = np.random.default_rng(8)
+    for fmt, high in (("float16", 0x7C00), ("bfloat16", 0x7F80)):
+        a, b = (
+            rng.integers(0, high, (20, 40), dtype=np.uint16) | rng.integers(0, 2, (20, 40), dtype=np.uint16) << 15
+            for _ in "ab"
+        )
+        for how in (exact(fmt), exact("float32")):
+            both_ways(monkeypatch, a, b.T.copy(), fmt, how)
+            both_ways(
+                monkeypatch,
+                np.hstack([a, a ^ 0x8000, a[:, :1]]),
+                np.hstack([b, b, b[:, :1]]),
+                fmt,
+                how,
+                function=bits.vecdot,
+            )
+    near = encoded([[1.0, 2.0**-11, 2.0**-24, -(2.0**-24), 2.0**-24, 0.0]])
+    for rounding in ("nearest_even", "nearest_away", "toward_positive", "toward_zero"):
+        both_ways(monkeypatch, near, "float16", exact("float16"), 1, function=bits.sum, rounding=rounding)
+    assert bits.sum(near, "float16", exact("float16"))[0] == 0x3C01  # just above half-way
+
+
+def test_entire_sums_of_as_many_bits_as_float64_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of 48 bits whose sums grow to 56 before they cancel."""
+    rng = np.random.default_rng(9)
+    factors = rng.integers(0x3F800001, 0x40000000, (2, 3, 200), dtype=np.uint32)
+    rest = np.array([[0x3F800001, 0xBF800000]] * 3, np.uint32)  # 1 + 2^-23 and -1
+    a = np.concatenate([factors[0], factors[0] ^ 0x80000000, rest], axis=1)
+    b = np.concatenate([factors[1], factors[1], np.full((3, 2), 0x3F800000, np.uint32)], axis=1)
+    assert bits.vecdot(a, b, "float32", exact("float32"))[0].tolist() == [0x34000000] * 3
+    both_ways(monkeypatch, a, b, "float32", exact("float32"), function=bits.vecdot)
+    both_ways(monkeypatch, a, b.T, "float32", exact("float32"))
+
+
+@pytest.mark.parametrize("how", [fma("float8_e5m2"), fma("float8_e4m3fn"), mul_add("float16")], ids=repr)
+@pytest.mark.parametrize("fmt", ["float16", "bfloat16"])
+def test_sums_of_numbers_that_the_running_format_has_not(
+    fmt: str, how: Accumulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(10)
+    for scale in (1.0, 2.0**-6, 2.0**-13, 2.0**-24):
+        codes = bits.encode(rng.standard_normal((40, 150)) * scale, fmt)[0]
+        both_ways(monkeypatch, codes, fmt, how, 0, function=bits.sum)
+        both_ways(monkeypatch, codes[:, 0], fmt, how, function=bits.cumsum)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", [x for x in CASES if x[1] == "float16"][::3], ids=label)
+def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities and NaNs at every kind of place; only pieces that they are in are done again."""
+    accumulator, fmt, options, rng = resolved(case)
+    a, b = (drawn(rng, fmt, (300, 33), 1.0) for _ in range(2))
+    for place, code in (((0, 0), 0x7C00), ((299, 32), 0xFC00), ((128, 5), 0x7E01), ((17, 31), 0x7C01)):
+        x, y = a.copy(), b.copy()
+        x[place] = code
+        both_ways(monkeypatch, x, y, fmt, accumulator, function=bits.vecdot, **options)
+        y[place] = 0
+        both_ways(monkeypatch, x, y, fmt, accumulator, function=bits.vecdot, **options)
+        both_ways(monkeypatch, x, fmt, accumulator, 1, function=bits.sum, **options)
+        both_ways(monkeypatch, x, b[0], fmt, accumulator, **options)
+    c = drawn(rng, accumulator.partials, (300,), 1.0)
+    c[200] = accumulator.partials.nan_code
+    both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
+
+
+def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "PIECE", 1)
+    redone: list[int] = []
+    grid = products._grid
+    monkeypatch.setattr(
+        products, "_grid", lambda problem, *more: (redone.append(problem.b.shape[1]), grid(problem, *more))
+    )
+    a = encoded(np.ones((400, 10)))
+    a[150, 3] = 0x7C00
+    codes, flags = bits.vecdot(a, a, "float16", fma("float16"))
+    assert redone == [400 if engine.loops().jit.DISABLED else 128]
+    assert codes.tolist() == [0x4900] * 150 + [0x7C00] + [0x4900] * 249
+    assert not flags.any()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("how", [fma("float16"), amp("half"), pairwise("float16"), exact("float16")], ids=repr)
+def test_any_number_of_threads(count: int, how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    fmt = Format.from_name("float16")
+    a, b = (drawn(rng, fmt, (2000, 70), 1.0) for _ in range(2))
+    monkeypatch.setattr(lines, "PIECE", 1 << 13)
+    before = get_num_threads()
+    try:
+        set_num_threads(count)
+        for options in ({}, STOCHASTIC):
+            both_ways(monkeypatch, a, b, "float16", how, function=bits.vecdot, **options)
+            both_ways(monkeypatch, a.reshape(50, 40, 70), b.reshape(50, 70, 40), "float16", how, **options)
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), amp("half"), pairwise("float16"), exact("float16")], ids=repr)
+def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backwards, spread, repeated, read-only, transposed, swapped bytes."""
+    rng = np.random.default_rng(12)
+    whole = drawn(rng, Format.from_name("float16"), (150, 134), 1.0)
+    whole.flags.writeable = False
+    other = np.broadcast_to(whole[0, :67], (150, 67))
+    for a in (whole[:, ::-2], whole[::-1, :67], whole[:, ::2], whole.reshape(134, 150).T[:, :67], whole[:, :67]):
+        for b in (other, whole[:, 67:], np.broadcast_to(whole[:, :1], (150, 67))):
+            both_ways(monkeypatch, a, b, "float16", how, function=bits.vecdot)
+            both_ways(monkeypatch, b, a, "float16", how, function=bits.vecdot)
+    both_ways(monkeypatch, whole.astype(whole.dtype.newbyteorder()), whole, "float16", how, function=bits.vecdot)
+    both_ways(monkeypatch, whole, "float16", how, 0, function=bits.sum)
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.parametrize("case", [x for x in CASES if not x[0].segments], ids=label)
+def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("the plain way")
+
+    monkeypatch.setattr(products, "_plain", refuse)
+    a = drawn(rng, fmt, (150, 16), 1.0)
+    bits.vecdot(a, a, fmt, accumulator, **options)
+    bits.matmul(a, a[0], fmt, accumulator, **options)
+    bits.sum(a, fmt, accumulator, 1, **options)
+    if not accumulator.reduction:
+        bits.matmul(a.reshape(3, 50, 16), a.reshape(3, 50, 16).transpose(0, 2, 1), fmt, accumulator, **options)
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.parametrize("how", [pairwise("float16"), exact("float16"), fma("float16").replace(chains=4)], ids=repr)
+def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_plain", None)
+    a = drawn(np.random.default_rng(1), Format.from_name("float16"), (30, 30), 1.0)
+    bits.matmul(a, a, "float16", how)
+    bits.vecdot(a, a, "float16", how)
+    bits.sum(a, "float16", how)
+
+
+@pytest.mark.parametrize("nan", ["canonical", "x86"])
+@pytest.mark.parametrize(
+    "how",
+    [fma("float16").replace(chains=3), chunked(4, "float16", "float16"), pairwise("float16"), exact("float16")],
+    ids=repr,
+)
+def test_payloads_of_c(how: Accumulator, nan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = drawn(np.random.default_rng(1), Format.from_name("float16"), (70, 10), 1.0)
+    for code in (0x7E12, 0x7C01, 0xFC00):
+        c = np.full(70, code, np.uint16)
+        both_ways(monkeypatch, a, a, "float16", how, c, function=bits.vecdot, nan=nan)
+        both_ways(monkeypatch, a, a.T, "float16", how, c, nan=nan)
+        x = a.copy()
+        x[3, 2] = code
+        both_ways(monkeypatch, x, a, "float16", how, function=bits.vecdot, nan=nan)
+        both_ways(monkeypatch, x[3:4], "float16", how, 1, function=bits.sum, nan=nan)
+
+
+def test_formats_that_float32_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny numbers times large ones: the products are ordinary."""
+    tiny = Format("e8m3_tiny", exponent_bits=8, mantissa_bits=3, bias=170)
+    small = np.arange(1, 200, dtype=np.uint16).reshape(1, -1).astype(tiny.dtype)
+    big = np.full((199, 40), 0x7A00, np.uint16)  # bfloat16
+    for how in (fma("float16"), fma("float32"), amp("half").replace(inputs=())):
+        both_ways(monkeypatch, small, big, (tiny, "bfloat16"), how)
+        both_ways(monkeypatch, np.repeat(small, 3, 0), big.T[:3], (tiny, "bfloat16"), how, function=bits.vecdot)
 
 
 # -- operands that once gave other bits -------------------------------------------------------------------------------

@@ -1,0 +1,543 @@
+"""Outputs in a line: dot products whose operands are their own, in tiles whose rows have nothing to do with each other.
+
+The tiles of `tiles` share: a number of a for a whole row, a vector of b for a whole column. Sums along an axis, dot products one
+by one, matrices times vectors and depthwise convolutions have no such grid. Here a tile is a stretch of outputs; every row
+takes a vector of a, and one of b, or where all outputs share b, one number. The steps are those of `tiles`.
+
+Operands come as codes, some of k and some of the outputs at a time: `gather` reads them wherever they lie, in the order of the sum, and
+tells what they span. Whoever calls decides afterwards whether the results count.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from . import jit
+from .accumulate import STORE, bin_row, carry_row, collect_row, draw_row
+from .carrier import source_of
+from .fast import half_value
+from .jit import bits_float, kernel, row
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
+from .noise import fill_noise
+from .prng import DOT_PLANE
+from .rounding import target_of
+from .steps import (
+    DRAWN_STEPS,
+    INEXACT,
+    LEFT_OPEN,
+    OVERFLOW,
+    SLOTS,
+    STEPS,
+    UNDERFLOW,
+    VALUE,
+    Numbers,
+    aligned_step,
+    exact_step,
+    exact_sum,
+    rounded,
+    sum_and_error,
+)
+from .tiles import AGAIN, LINE, SITES, WATCH, copy_row, on_lines
+
+TURNS = 16  # of k, read at a time; and the outputs of a block that is transposed in registers
+
+
+# -- reading operands ------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def transpose(context, source, start, stride, target, at, width):
+    """16 numbers each from 16 places of a flat array, `stride` apart, to 16 stretches of another, `width` apart: riffled four times."""
+    assert source.dtype == target.dtype
+    signature = types.void(source, start, stride, target, at, width)
+
+    def codegen(context, builder, signature, arguments):
+        def data(number):
+            return context.make_array(signature.args[number])(context, builder, arguments[number]).data
+
+        def integer(number):
+            return context.cast(builder, arguments[number], signature.args[number], types.int64)
+
+        vector = ir.VectorType(data(0).type.pointee, TURNS)
+
+        def place(pointer, where):
+            return builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer())
+
+        where, vectors = integer(1), []
+        for _ in range(TURNS):
+            vectors.append(builder.load(place(data(0), where), align=1))
+            where = builder.add(where, integer(2))
+        places, half = ir.VectorType(ir.IntType(32), TURNS), TURNS // 2
+        low = ir.Constant(places, [lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
+        high = ir.Constant(places, [half + lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
+        for _ in range(TURNS.bit_length() - 1):
+            vectors = [
+                builder.shuffle_vector(vectors[n // 2], vectors[n // 2 + half], high if n % 2 else low)
+                for n in range(TURNS)
+            ]
+        where = integer(4)
+        for moved in vectors:
+            builder.store(moved, place(data(3), where), align=1)
+            where = builder.add(where, integer(5))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@row
+def read_turns(codes, block, first, k_step, n_step, index, start, turns, width, cells):
+    """Codes of some turns of a panel, to `block`: turn by turn, outputs side by side."""
+    if cells == 1 and k_step == 1 and index.size == 0:
+        source = codes[first + start : first + start + turns]
+        for turn in range(turns):
+            block[turn] = source[turn]
+        return
+    if index.size == 0 and k_step == 1 and n_step != 1 and turns == TURNS:
+        whole = width // TURNS * TURNS
+        for lane in range(0, whole, TURNS):
+            transpose(codes, first + lane * n_step + start, n_step, block, lane, cells)
+    else:
+        whole = 0
+    for turn in range(turns):
+        k = max(index[start + turn], 0) if index.size else start + turn
+        corner = first + k * k_step
+        target = block[turn * cells + whole : turn * cells + width]
+        if n_step == 1:
+            source = codes[corner + whole : corner + width]
+            for lane in range(target.size):
+                target[lane] = source[lane]
+        else:
+            for lane in range(target.size):
+                target[lane] = codes[corner + (whole + lane) * n_step]
+
+
+@kernel
+def looked_up(table, code):
+    """What a code stands for, from a table."""
+    return table[code]
+
+
+@kernel
+def half_read(table, code):
+    """A half, by the CPU."""
+    return half_value(code)
+
+
+@kernel
+def bfloat16_read(table, code):
+    """A bfloat16: the upper half of a float32."""
+    return bits_float(np.int32(code) << 16, np.float32(0.0))
+
+
+@kernel
+def number_read(table, number):
+    """A float32, which needs no reading."""
+    return number
+
+
+READERS = {"table": looked_up, "half": half_read, "bfloat16": bfloat16_read, "number": number_read}
+
+
+@jit.once
+def gather(reading, carrier):
+    """loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels) -> (least, greatest, finite).
+
+    Products start ... stop - 1 of `count` outputs to panels (planes, panels, turns, cells), cells beyond `count` as code 0. The
+    code of output n and product k lies at first + k * k_step + n * n_step. `index`: which product comes where, -1 is +0; empty:
+    as they are. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the power of two of
+    each number, at least `tiny`; that of 0 is 0. Told are the least and the greatest magnitude but 0, and whether all are finite.
+    """
+    digest = jit.SOURCE_DIGEST
+
+    number = READERS[reading]
+    unsigned, width_of_fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
+    without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
+    exponent = without_sign >> unsigned(width_of_fraction) << unsigned(width_of_fraction)
+    one = unsigned(1)
+
+    def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
+        digest  # noqa: B018
+        planes, length = panels.shape[0], stop - start
+        values = panels[0].reshape(-1)
+        powers = panels[planes - 1].reshape(-1)
+        bits = values.view(unsigned)
+        together = TURNS if cells >= TURNS else TURNS * TURNS
+        block = np.zeros(together * cells, codes.dtype)
+        seen = np.array([without_sign, unsigned(0)])
+        low, high = seen[0], seen[1]
+        for panel in range((count + cells - 1) // cells):
+            width = min(cells, count - panel * cells)
+            if width < cells:
+                block[:] = 0
+            corner = first + panel * cells * n_step
+            for done in range(0, length, together):
+                turns = min(together, length - done)
+                read_turns(codes, block, corner, k_step, n_step, index, start + done, turns, width, cells)
+                at = (panel * length + done) * cells
+                target = values[at : at + turns * cells]
+                for place in range(target.size):
+                    target[place] = number(table, block[place])
+                if index.size:
+                    for turn in range(turns):
+                        if index[start + done + turn] < 0:
+                            target[turn * cells : (turn + 1) * cells] = 0.0
+                own = bits[at : at + turns * cells]
+                for place in range(own.size):
+                    magnitude = own[place] & without_sign
+                    low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
+                    high = max(high, magnitude)
+                if planes > 1:
+                    leading = powers[at : at + turns * cells]
+                    fields = leading.view(unsigned)
+                    for place in range(own.size):
+                        fields[place] = own[place] & exponent
+                    for place in range(own.size):
+                        power = leading[place] if leading[place] > tiny else tiny
+                        leading[place] = power if target[place] != 0.0 else 0.0
+        if high == unsigned(0):
+            return np.inf, 0.0, True
+        seen[0], seen[1] = low + one, min(high, exponent)
+        magnitudes = seen.view(carrier)
+        return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
+
+    return jit.compiled(gather_loop)
+
+
+# -- tiles -----------------------------------------------------------------------------------------------------------
+
+
+class Paired(Tile):
+    """Both operands are vectors, of each row."""
+
+    def _vector(self, pointers, row, product, plane):
+        where = self._at(self.rows * self.lanes * self.block, (product * self.rows + row) * self.lanes)
+        return load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
+
+    def a(self, row, product=0, plane=0):
+        """The numbers of a row for a product of the block."""
+        return self._vector(self._a, row, product, plane)
+
+    def b(self, product=0, plane=0):
+        """Those of the other operand."""
+        return self._vector(self._b, self.row, product, plane)
+
+    def keep(self, slot, vector):
+        """A state after this turn, in place of noise."""
+        where = self._at(SLOTS * self.rows * self.lanes, (slot * self.rows + self.row) * self.lanes)
+        value = vector.floats().value
+        pointer = self.builder.bitcast(self.builder.gep(self._noise, [where]), value.type.as_pointer())
+        self.builder.store(value, pointer, align=4)
+
+
+class Shared(Paired):
+    """The second operand is one number for all outputs."""
+
+    def _number(self, pointers, product, plane):
+        where = self._at(self.block, product)
+        return self._splat(self.builder.load(self.builder.gep(pointers[plane], [where])))
+
+    def b(self, product=0, plane=0):
+        """The number for a product of the block, in every lane."""
+        return self._number(self._b, product, plane)
+
+
+class Lone(Shared):
+    """There is one output, in every lane."""
+
+    def a(self, row, product=0, plane=0):
+        """The number for a product of the block, in every lane."""
+        return self._number(self._a, product, plane)
+
+    def keep(self, slot, vector):
+        """A state after this turn, of one lane."""
+        where = self.builder.gep(self._noise, [self._at(SLOTS, slot)])
+        self.builder.store(self.builder.extract_element(vector.floats().value, ir.Constant(ir.IntType(32), 0)), where)
+
+
+LAYOUTS = {"paired": Paired, "shared": Shared, "lone": Lone}
+LONE_LANES = 4
+"""Of the smallest vector that CPUs have."""
+
+
+def recording(step):
+    """A step that keeps the state after every turn."""
+
+    def recorded(tile, row, state):
+        state = step(tile, row, state)
+        for slot, vector in state.items():
+            tile.keep(slot, vector)
+        if INEXACT not in state:  # nobody looks where all outputs have it
+            tile.keep(INEXACT, state[VALUE].bits() | 1)
+        return state
+
+    return recorded
+
+
+def add_step(manner, watchful):
+    """A number that the format has, added: a product with 1. Sums that are tiny are exact."""
+
+    def step(tile, row, state):
+        c, term = state[VALUE], tile.a(row)
+        if not manner.nearest:
+            s = exact_sum(tile, term, c, manner)
+        elif watchful:
+            s, error = sum_and_error(c, term)
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        else:
+            s = c + term
+        single = manner.family.startswith("float32")
+        state[VALUE] = s if single else rounded(tile, s, state, manner, watchful, may_underflow=False)
+        return state
+
+    return step
+
+
+def _steps(kind, block, options):
+    """(maker of a step, what it takes before `watchful`, what it notes) of a kind of `chain`."""
+    if kind == "aligned":
+        return aligned_step, (block, *options), (UNDERFLOW,) * (options[0] == "half")
+    if kind == "exact":
+        stored, saturate = options[2:]
+        slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * bool(stored and saturate)
+        return exact_step, (*options, True), slots
+    (manner,) = options
+    return add_step if kind == "add" else STEPS[kind, manner.family], (manner,), manner.slots
+
+
+@row
+def all_inexact(happened, cells):
+    """Whether nothing is left to watch for."""
+    slot = happened[INEXACT * cells : (INEXACT + 1) * cells]
+    exact = 0
+    for cell in range(slot.size):
+        exact += 1 if slot[cell] == 0 else 0
+    return exact == 0
+
+
+@kernel
+def flags_of(value, inexact, underflow, overflow, nan_flags):
+    """An output's flags from its state at the end."""
+    flags = 1 if inexact != 0 else 0
+    flags |= 3 if underflow != 0 else 0
+    flags |= 5 if (overflow != 0) | (abs(value) == np.inf) else 0
+    return flags | nan_flags if value != value else flags
+
+
+@jit.once
+def chain(kind, carrier, block, planes, layout, records, *options):
+    """loop(state, a, b, kept, numbers): further products for every panel's outputs.
+
+    `kind` is an operation of STEPS, or "add", which takes a alone, with a Manner as its option; or "aligned" or "exact",
+    with those of the step. In the layout "paired", a
+    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. state is (panels, SLOTS *
+    cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
+    there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).
+    """
+    digest = jit.SOURCE_DIGEST
+    rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[carrier])
+    make, known, noted = _steps(kind, block, options)
+    wrap = recording if records else lambda step: step
+    watchful, brief = (
+        tile(
+            ("paired", kind, options, watches, records), wrap(make(*known, watches)), carrier,
+            (VALUE, *((INEXACT,) if watches else ()), *noted), Numbers._fields, block, planes,
+            kind=LAYOUTS[layout], rows=rows, lanes=lanes,
+        )
+        for watches in (True, False)
+    )  # fmt: skip
+    integer = np.int32 if carrier is np.float32 else np.int64
+    cells, watched = rows * lanes, max(WATCH // block, 1)
+    draws = kind == "exact" and options[2] == "drawn"
+    a_cells, b_cells = 1 if layout == "lone" else cells, cells if layout == "paired" else 1
+    kept_cells = SLOTS * a_cells if records else cells if draws else 0
+
+    def chain_loop(state, a, b, kept, numbers):
+        digest  # noqa: B018
+        turns = a.shape[2] // block
+        a_plane, b_plane = a.size // planes, b.size // planes
+        flat_a, flat_b, flat = a.reshape(-1), b.reshape(-1), kept.reshape(-1)
+        for panel in range(state.shape[0]):
+            mine = state[panel]
+            happened = mine.view(integer)
+            a_at = panel * turns * block * a_cells
+            b_at = panel * turns * block * b_cells if b_cells > 1 else 0
+            kept_at = panel * turns * kept_cells
+            done = 0
+            while done < turns:
+                count = turns - done
+                known = flat[kept_at + done * kept_cells :]
+                if all_inexact(happened, cells):
+                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
+                else:
+                    count = min(watched, count)
+                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
+                done += count
+                a_at += count * block * a_cells
+                b_at += count * block * b_cells
+
+    return jit.compiled(chain_loop)
+
+
+@jit.once
+def stored_noise():
+    """loop(noise, first, stride, step, width, key, stream): random numbers of stores from `step` on, (panels, stores, cells)."""
+    digest = jit.SOURCE_DIGEST
+
+    def stored_noise_loop(noise, first, stride, step, width, key, stream):
+        digest  # noqa: B018
+        for panel in range(noise.shape[0]):
+            corner = first + panel * noise.shape[2] * stride
+            for turn in range(noise.shape[1]):
+                draw_row(noise[panel, turn], corner, stride, STORE, step + turn, key, stream, width)
+
+    return jit.compiled(stored_noise_loop)
+
+
+@jit.once
+def drawn(operation, saturate, layout):
+    """loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream).
+
+    As `chain`, for multiply-adds rounded stochastically.
+    `step` is the number of the first product, a multiple of STEPS_OF_A_BLOCK; outputs are numbers first + n * stride of
+    the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them.
+    """
+    digest = jit.SOURCE_DIGEST
+    lanes = LANES[np.float32]
+    make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
+    first_site, last_site = SITES[operation][0], SITES[operation][-1]
+    noted = (UNDERFLOW,) * (planes > 1) + (OVERFLOW,) * saturate + (LEFT_OPEN,)
+    watchful, brief = (
+        tile(
+            ("paired drawn", operation, saturate, watches), make((saturate, False), watches), np.float32,
+            (VALUE, *((INEXACT,) if watches else ()), *noted), Numbers._fields,
+            shared=() if watches else (LEFT_OPEN,), kind=LAYOUTS[layout],
+        )
+        for watches in (True, False)
+    )  # fmt: skip
+    cells = ROWS * lanes
+    b_cells = cells if layout == "paired" else 1
+
+    def drawn_loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream):
+        digest  # noqa: B018
+        source, target = source_of(ints, floats), target_of(ints, floats)
+        turns = a.shape[2]
+        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        saved = np.empty(LEFT_OPEN * cells, np.float32)
+        before = saved.view(np.int32)
+        size = STEPS_OF_A_BLOCK * cells
+        noise = on_lines(np.empty(planes * size + LINE, np.float32), planes * size)
+        noises = noise.reshape(planes, STEPS_OF_A_BLOCK, cells)
+        pairs = noise.view(np.uint64)
+        kept = 0x007FFF80 & ~((1 << (23 - min(width, 16))) - 1)
+        mask = np.uint64(kept) | (np.uint64(kept) << np.uint64(32))
+        for panel in range(state.shape[0]):
+            mine = state[panel]
+            happened = mine.view(np.int32)
+            open_ones = happened[LEFT_OPEN * cells :]
+            a_at = panel * turns * cells
+            b_at = panel * turns * b_cells if b_cells > 1 else 0
+            corner = first + panel * cells * stride
+            known = False
+            for done in range(0, turns, STEPS_OF_A_BLOCK):
+                some = min(STEPS_OF_A_BLOCK, turns - done)
+                copy_row(saved, mine[: LEFT_OPEN * cells])
+                block = np.uint64((step + done) // STEPS_OF_A_BLOCK)
+                for plane in range(planes):
+                    site = last_site if plane else first_site
+                    where = np.uint64(DOT_PLANE) | np.uint64(site << 26) | block
+                    half = pairs.size // planes
+                    part = pairs[plane * half : (plane + 1) * half]
+                    fill_noise(part, corner, lanes * stride, stride, where, mask, key, stream)
+                known = known or all_inexact(happened, cells)
+                left = -1
+                if known:
+                    brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, mine, numbers, some)
+                    left = 0
+                    for lane in range(lanes):
+                        left |= open_ones[lane]
+                        open_ones[lane] = 0
+                    if left < 0:
+                        copy_row(mine[: LEFT_OPEN * cells], saved)
+                if left < 0:
+                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, mine, numbers, some)
+                    for cell in range(cells):
+                        if open_ones[cell] >= 0:
+                            continue
+                        open_ones[cell] = 0
+                        if panel * cells + cell >= count:
+                            continue
+                        output = np.uint64(corner + cell * stride)
+                        z, seen = np.float64(saved[cell]), 0
+                        for turn in range(some):
+                            x = np.float64(flat_a[a_at + turn * cells + cell])
+                            y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
+                            k = step + done + turn
+                            z, raised = again(
+                                x, y, z, noises[:, turn, cell], output, k, source, target, width, key, stream
+                            )
+                            seen |= raised
+                        mine[cell] = z
+                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
+                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
+                a_at += some * cells
+                b_at += some * b_cells
+
+    return jit.compiled(drawn_loop)
+
+
+@jit.once
+def settle(carrier):
+    """loop(state, values, flags, nan_flags): outputs of all panels, (panels, cells or fewer), and their flags."""
+    digest = jit.SOURCE_DIGEST
+    integer = np.int32 if carrier is np.float32 else np.int64
+
+    def settle_loop(state, values, flags, nan_flags):
+        digest  # noqa: B018
+        cells = state.shape[1] // SLOTS
+        sums = state.reshape(-1)
+        happened = sums.view(integer)
+        width = values.shape[1]
+        results, raised = values.reshape(-1), flags.reshape(-1)
+        # of few outputs and many panels, the loop over panels inside
+        outer, inner = (width, state.shape[0]) if width < TURNS else (state.shape[0], width)
+        steps = (1, SLOTS * cells, 1, width) if width < TURNS else (SLOTS * cells, 1, width, 1)
+        for i in range(outer):
+            for j in range(inner):
+                first, place = i * steps[0] + j * steps[1], i * steps[2] + j * steps[3]
+                value = sums[first]
+                inexact, underflow = happened[first + INEXACT * cells], happened[first + UNDERFLOW * cells]
+                results[place] = value
+                raised[place] = flags_of(value, inexact, underflow, happened[first + OVERFLOW * cells], nan_flags)
+
+    return jit.compiled(settle_loop)
+
+
+OUTPUTS = 64  # of a row, collected side by side
+
+
+@jit.once
+def collected():
+    """loop(terms, magics, values, ints, floats): exact sums of terms, (terms, outputs), as they are to be rounded."""
+    digest = jit.SOURCE_DIGEST
+
+    def collected_loop(terms, magics, values, ints, floats):
+        digest  # noqa: B018
+        bins = np.empty((magics.size, OUTPUTS))
+        term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
+        flags = np.zeros(OUTPUTS, np.int64)
+        for start in range(0, values.size, OUTPUTS):
+            width = min(OUTPUTS, values.size - start)
+            sums = bins[:, :width]
+            for b in range(magics.size):
+                for j in range(width):
+                    bins[b, j] = 0.0
+            for n in range(terms.shape[0]):
+                for j in range(width):
+                    term[j] = terms[n, start + j]
+                bin_row(sums, term[:width], magics)
+            carry_row(sums, magics)
+            running = values[start : start + width]
+            collect_row(running, sums, errors[:width], numbers[:width], flags[:width], ints, floats)
+
+    return jit.compiled(collected_loop)

@@ -1,0 +1,99 @@
+"""One block of all products, exact: partial sums that float64 holds, put together and rounded once.
+
+Operands are cut into slices of so few bits that products of two slices add up in float64 without a rounding, in whatever order:
+NumPy's own products serve. This is the scheme of Ozaki, Ogita, Oishi and Rump, "Error-free transformations of matrix
+multiplication by using fast routines of matrix multiplication and its applications" (2012), with slices cut at the same places in all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from softfloat.engine import elementwise, threads, tiling
+from softfloat.engine.arguments import Codes
+from softfloat.engine.parameters import dots, paired
+from softfloat.engine.programs import Program
+from softfloat.engine.tiling import Extent
+from softfloat.kernels.spec import FLOAT64
+
+MOST = 9  # products of slices that are still faster than the plain way
+LOWEST, HIGHEST = -1000, 1000  # exponents that leave float64's normal numbers to everything
+
+
+def serves(planned: Program) -> bool:
+    """Whether everything is one block, rounded deterministically."""
+    if (
+        not elementwise.quick()
+        or planned.kind != dots().EXACT
+        or planned.stores.size != 1
+        or planned.accumulator.reduction
+    ):
+        return False
+    running = planned.sites[dots().RUNNING]
+    return not (planned.accumulator.store or running.width or running.rule.daz)
+
+
+def _slices(values: Codes, span: Extent, count: int, bits: int) -> list[Codes]:
+    """Numbers as sums of `count` multiples of powers of two, each of so many bits."""
+    slices = []
+    rest = values
+    for number in range(count - 1, 0, -1):
+        unit = 2.0 ** (span.low + number * bits)
+        part = np.rint(rest * (1 / unit)) * unit
+        slices.append(part)
+        rest = rest - part
+    return [*slices, rest]
+
+
+def _cuts(spans: list[Extent], length: int) -> tuple[int, int, int, int] | None:
+    """How many slices of each operand, and of how many bits; None if of too many.
+
+    A slice of so many bits is a whole number of units, at most 2^bits.
+    """
+    widths = [x.high - x.low for x in spans]
+    room = 53 - (length - 1).bit_length()
+    best = None
+    for first in range(1, MOST + 1):
+        for second in range(1, MOST // first + 1):
+            bits = -(-widths[0] // first), -(-widths[1] // second)
+            if sum(bits) <= room and (best is None or first * second < best[0] * best[1]):
+                best = first, second, *bits
+    return best
+
+
+def run(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, multiply: Callable[[Codes, Codes], Codes]
+) -> tuple[Codes, Codes] | None:
+    """(codes of the sums, flags), or None if the operands are not for this way.
+
+    a and b are values, c as well, of the shape of `multiply(a, b)`, which sums products along k.
+    """
+    first, second = planned.formats
+    spans = [tiling.extent(a, first), tiling.extent(b, second)]
+    start = None if c is None else tiling.extent(c, planned.partials)
+    if not all(x.finite for x in (*spans, *([start] if start is not None else []))):
+        return None
+    cuts = _cuts(spans, planned.length)
+    low, high = sum(x.low for x in spans), sum(x.high for x in spans) + planned.length.bit_length() + 1
+    if start is not None and not start.empty:
+        low, high = min(low, start.low), max(high, start.high + 1)
+    if cuts is None or low < LOWEST or high > HIGHEST:
+        return None
+    ours, theirs = _slices(a, spans[0], cuts[0], cuts[2]), _slices(b, spans[1], cuts[1], cuts[3])
+    terms = [multiply(x, y) for x in ours for y in theirs]
+    shape = terms[0].shape
+    terms = terms if c is None else [*terms, c]
+    site = planned.sites[dots().RUNNING]
+    stacked = np.array([np.reshape(x, -1) for x in terms])
+    values = np.empty(stacked.shape[1])
+    magics = dots().grids(low, high + len(terms).bit_length())
+
+    def work(unit: int, stop: int) -> int:
+        paired().collected()(stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
+        return 0
+
+    threads.share(values.size, work)
+    codes, flags = elementwise.settled("convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule)
+    return codes.reshape(shape), flags.reshape(shape)

@@ -1,0 +1,376 @@
+"""Outputs in a line, each with operands of its own: which of them the loops of `kernels.paired` serve, and how these are fed.
+
+The way is that of `tiling`. Codes are read some outputs and some of k at a time, so that numbers stay in the CPU's caches;
+whether a piece's operands are finite and in range is known when it is done. What is not served is told, for the plain way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+
+from softfloat.engine import threads, tiling
+from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import decoded
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, paired, tiles
+from softfloat.engine.programs import Program
+from softfloat.engine.tiling import Extent
+from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Random, Way
+from softfloat.formats import Format
+from softfloat.kernels.spec import Overflow, Rule
+
+PIECE = 1 << 18  # products done at a time
+RECORDED = 1 << 15  # of which the sums so far are kept
+_READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
+_IN_ORDER: Codes = np.empty(0, np.int64)
+
+
+class Line(NamedTuple):
+    """Outputs in a line: codes a and b, (k, outputs), maybe views that repeat; c is (outputs,) or None.
+
+    Output n is number first + n * stride of its call.
+    """
+
+    a: Codes
+    b: Codes
+    c: Codes | None
+    first: int
+    stride: int
+
+
+class Span(NamedTuple):
+    """Outputs start ... stop - 1."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """Codes as `gather` reads them: flat, how far it is to the next k and the next output, and the number that each stands for."""
+
+    format: Format
+    reading: str
+    flat: Codes
+    table: Codes
+    steps: tuple[int, int]
+    tiny: float
+
+    def gather(self, index: Codes, start: int, stop: int, outputs: Span, cells: int, panels: Codes) -> Extent:
+        """Numbers for some outputs and some of k, to panels; what they span."""
+        first = outputs.start * self.steps[1]
+        loop = paired().gather(self.reading, panels.dtype.type)
+        least, greatest, finite = loop(
+            self.flat, self.table, first, *self.steps, index, start, stop, outputs.stop - outputs.start, cells,
+            self.tiny, panels,
+        )  # fmt: skip
+        return tiling.extent_of(least, greatest, finite, self.format)
+
+
+@lru_cache(maxsize=64)
+def _table(fmt: Format, daz: bool) -> Codes | None:
+    """The numbers of all codes as float32, or None if it does not hold them."""
+    values = decoded(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, Rule(daz=daz))
+    with np.errstate(over="ignore"):
+        single: Codes = values.astype(np.float32)
+    return single if np.array_equal(single, values, equal_nan=True) else None
+
+
+class _Memory:
+    """A flat array over the memory of a view."""
+
+    def __init__(self, view: Codes, size: int) -> None:
+        self.view = view
+        place = view.__array_interface__["data"][0]
+        self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, False), "version": 3}
+
+
+def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
+    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
+    fmt = planned.formats[which]
+    table: Codes | None = np.empty(0, np.float32)
+    reading = "" if planned.daz else _READINGS.get(fmt.spec, "")
+    if reading == "half" and not available()[1]:
+        reading = ""
+    if reading == "number":
+        codes = codes.view(np.float32)
+    elif not reading and fmt.bits > 16:
+        reading, codes = "number", decoded(codes, fmt, Rule(daz=planned.daz)).astype(np.float32)
+    elif not reading:
+        reading, table = "table", _table(fmt, planned.daz)
+    if table is None:
+        return None
+    if any(step % codes.itemsize or step < 0 for step in codes.strides):
+        codes = np.ascontiguousarray(codes)
+    k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
+    reach = (codes.shape[0] - 1) * k_step + (codes.shape[1] - 1) * step + 1
+    tiny = (planned.accumulator.unpacked or fmt).tiny
+    return Operand(fmt, reading, np.asarray(_Memory(codes, reach)), table, (k_step, step), tiny)
+
+
+def holds(fmt: Format, other: Format) -> bool:
+    """Whether every value of the other format is one of this, subnormals, infinities and NaN included."""
+    fine = fmt.p >= other.p and fmt.emin - fmt.mantissa_bits <= other.emin - other.mantissa_bits
+    plain = fmt.subnormals and fmt.signed and bool(fmt.signed_zero and fmt.infinities) and fmt.has_nan
+    return fine and plain and fmt.max >= other.max
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What all pieces of a call share."""
+
+    way: Way
+    planned: Program
+    first: Operand
+    second: Operand
+    ones: bool
+    index: Codes
+    shared: Codes | None
+    shared_extent: Extent | None
+    numbers: Codes
+    nan_flags: int
+    lone: bool
+    address: tuple[int, int, int, Any, Any]
+    """Numbers of the first output and between outputs, random bits, key and stream."""
+
+    @property
+    def cells(self) -> int:
+        """Outputs of a panel."""
+        floor = tiles()
+        return int(paired().LONE_LANES if self.lone else floor.ROWS * floor.LANES[self.way.carrier])
+
+    def loop(self, cumulative: bool) -> Any:
+        """The compiled loop of this way."""
+        way = self.way
+        kind, options = _kind(way)
+        if self.ones:
+            kind = "add"
+        layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
+        return paired().chain(kind, way.carrier, way.group, way.planes, layout, cumulative, *options)
+
+
+def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
+    """What `kernels.paired.chain` calls a way, and the options of its step."""
+    if isinstance(way, OneByOne):
+        return way.operation, (way.manner,)
+    if isinstance(way, AlignedBlocks):
+        return "aligned", (way.result,)
+    assert isinstance(way, ExactBlocks)
+    return "exact", (way.block, way.group // way.block, way.stored, way.saturates)
+
+
+def serves(way: Way | None, planned: Program, cumulative: bool) -> TypeGuard[Way]:
+    """Whether there is such a loop for this program's way."""
+    if way is None:
+        return False
+    return not cumulative or (isinstance(way, OneByOne) and not planned.converts)
+
+
+def run(
+    line: Line, planned: Program, way: Way, start: Codes | None, random: Random, cumulative: bool
+) -> tuple[Codes, Codes, list[Span]] | None:
+    """(codes in the partials format, flags, outputs not served), or None if none is; `start` has the values of c.
+
+    `cumulative`: codes and flags are (k, outputs).
+    """
+    first, second = _operand(line.a, planned, 0), _operand(line.b, planned, 1)
+    length, count = planned.length, line.a.shape[1]
+    if first is None or second is None or not count:
+        return None
+    if first.steps[1] == 0 and second.steps[1] != 0:
+        first, second = second, first
+    index = _IN_ORDER if planned.index is None else planned.index
+    kinds = dots()
+    shared: Codes | None = None
+    extent, ones = None, False
+    if second.steps == (0, 0) and isinstance(way, OneByOne):
+        shared = np.empty((1, 1, 1, 1), way.carrier)
+        extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), 1, shared)
+        flushes = way.manner.daz or way.manner.ftz
+        ones = not flushes and bool(shared[0] == 1.0) and holds(planned.sites[kinds.RUNNING].format, first.format)
+    if second.steps[1] == 0 and not ones:
+        shared = np.empty((way.planes, 1, length, 1), way.carrier)
+        extent = second.gather(index, 0, length, Span(0, 1), 1, shared)
+    numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
+    address = line.first, line.stride, way.site.width, *random.words
+    work = _Work(
+        way,
+        planned,
+        first,
+        second,
+        ones,
+        index,
+        shared,
+        extent,
+        numbers,
+        nan_flags,
+        count == 1 and not isinstance(way, Drawn),
+        address,
+    )
+    shape = (length, count) if cumulative else (count,)
+    values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
+    left = _pieces(work, start, values, flags)
+    for span in left:  # whatever is there
+        values[..., span.start : span.stop] = 0.0
+        flags[..., span.start : span.stop] = 0
+    if way.site.rule.overflow is Overflow.NAN:
+        flags[np.isinf(values)] |= nan_flags
+    return tiling.codes_of(values, planned.partials, way.site), flags, left
+
+
+def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> list[Span]:
+    """All outputs, piece by piece; those not served."""
+    cells, length, count = work.cells, work.planned.length, values.shape[-1]
+    piece = _summed if values.ndim == 1 else _recorded
+    size = cells * (max(1, PIECE // (cells * length)) if values.ndim == 1 else 1)
+    left: list[Span] = []
+
+    def some(first: int, stop: int) -> int:
+        room = _Room(work.way.carrier)
+        for number in range(first, stop):
+            outputs = Span(number * size, min((number + 1) * size, count))
+            c = None if start is None else start[outputs.start : outputs.stop]
+            if not piece(_State(work, outputs, c, room, values.ndim > 1), values, flags):
+                left.append(outputs)
+        return 0
+
+    threads.share_units(-(-count // size), some, size * length)
+    return sorted(left)
+
+
+class _Room:
+    """Arrays that one piece after the other uses: new ones would cost as much as the arithmetic."""
+
+    def __init__(self, carrier: type) -> None:
+        self._carrier = carrier
+        self._arrays: dict[str, Codes] = {}
+
+    def array(self, name: str, shape: tuple[int, ...]) -> Codes:
+        """The array of this name, with whatever it holds; zeros at first."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.zeros(size, self._carrier)
+        return self._arrays[name][:size].reshape(shape)
+
+
+class _State:
+    """Panels of some outputs on their way, and what their operands span so far."""
+
+    def __init__(self, work: _Work, outputs: Span, c: Codes | None, room: _Room, records: bool) -> None:
+        floor, self.work, self.outputs, self.c, self.room = tiles(), work, outputs, c, room
+        cells, carrier = work.cells, work.way.carrier
+        count = outputs.stop - outputs.start
+        self.panels = -(-count // cells)
+        state = np.zeros((self.panels, floor.SLOTS, cells), carrier)
+        if c is not None:
+            sums: Codes = np.zeros(self.panels * cells, carrier)
+            sums[:count] = c
+            state[:, floor.VALUE] = sums.reshape(self.panels, cells)
+        state[-1, floor.INEXACT, count - (self.panels - 1) * cells :] = 1.0  # cells of no output: nothing to watch for
+        self.flat = state.reshape(self.panels, -1)
+        self.records = records
+        self.spans: list[tuple[Extent, Extent]] = []
+
+    def advance(self, start: int, stop: int, kept: Codes) -> bool:
+        """Products start ... stop - 1, or False if an operand is not finite."""
+        work, way = self.work, self.work.way
+        read = 1 if work.lone else work.cells
+        shape = way.planes, self.panels, stop - start, read
+        a = self.room.array("a", shape)
+        spans = [work.first.gather(work.index, start, stop, self.outputs, read, a)]
+        if work.shared is None:
+            b = self.room.array("b", shape)
+            spans.append(work.second.gather(work.index, start, stop, self.outputs, read, b))
+        else:
+            b = work.shared if work.ones else np.ascontiguousarray(work.shared[:, :, start:stop])
+            spans.append(work.shared_extent or spans[0])
+        self.spans.append((spans[0], spans[1]))
+        if not all(x.finite for x in spans):
+            return False
+        self._loop(start, a, b, kept)
+        return True
+
+    def _loop(self, start: int, a: Codes, b: Codes, kept: Codes) -> None:
+        """Products from `start` on."""
+        work, way = self.work, self.work.way
+        index, stride, width, key, stream = work.address
+        first = index + self.outputs.start * stride
+        if isinstance(way, Drawn):
+            saturate = way.site.rule.overflow is Overflow.SATURATE
+            loop = paired().drawn(way.operation, saturate, "paired" if work.shared is None else "shared")
+            count = self.outputs.stop - self.outputs.start
+            loop(self.flat, a, b, work.numbers, *way.site.numbers, first, stride, start, count, width, key, stream)
+            return
+        if isinstance(way, ExactBlocks) and way.stored == "drawn":
+            if work.lone:
+                stride = 0
+            kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells))
+            paired().stored_noise()(kept, first, stride, start // way.group, width, key, stream)
+        work.loop(self.records)(self.flat, a, b, kept, work.numbers)
+
+    def fits(self) -> bool:
+        """Whether all operands so far are of a kind that this way serves."""
+        partials = self.work.planned.partials
+        start = None if self.c is None else tiling.extent(self.c, partials)
+        return tiling.fits(self.work.way, self.work.planned.length, _joined(self.spans), start)
+
+
+def _summed(state: _State, values: Codes, flags: Codes) -> bool:
+    """Some outputs; whether their operands are of a kind that this way serves."""
+    work, outputs = state.work, state.outputs
+    way, length = work.way, work.planned.length
+    group = tiles().STEPS_OF_A_BLOCK if isinstance(way, Drawn) else way.group
+    step = max(PIECE // (state.panels * work.cells) // group, 1) * group
+    for k in range(0, length, step):
+        if not state.advance(k, min(k + step, length), state.flat):
+            return False
+    cells, count = work.cells, outputs.stop - outputs.start
+    settle = paired().settle(way.carrier)
+    if count % cells == 0:
+        shape = state.panels, cells
+        places = values[outputs.start : outputs.stop].reshape(shape), flags[outputs.start : outputs.stop].reshape(shape)
+        settle(state.flat, *places, work.nan_flags)
+    else:
+        found: Codes = np.empty((state.panels, cells), way.carrier)
+        raised: Codes = np.empty((state.panels, cells), np.uint8)
+        settle(state.flat, found, raised, work.nan_flags)
+        values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
+        flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
+    return state.fits()
+
+
+def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
+    """`_summed` of the first 1, 2, 3 ... products, for one panel of outputs."""
+    work, outputs = state.work, state.outputs
+    way, length = work.way, work.planned.length
+    floor, count = tiles(), outputs.stop - outputs.start
+    step = max(RECORDED // (1 if work.lone else work.cells), 1)
+    settle = paired().settle(way.carrier)
+    for k in range(0, length, step):
+        stop = min(k + step, length)
+        kept = state.room.array("kept", (stop - k, floor.SLOTS * (1 if work.lone else work.cells)))
+        if not state.advance(k, stop, kept):
+            return False
+        found: Codes = np.empty((stop - k, count), way.carrier)
+        raised: Codes = np.empty((stop - k, count), np.uint8)
+        settle(kept, found, raised, work.nan_flags)
+        values[k:stop, outputs.start : outputs.stop] = found
+        flags[k:stop, outputs.start : outputs.stop] = raised
+    return state.fits()
+
+
+def _joined(spans: list[tuple[Extent, Extent]]) -> list[Extent]:
+    """What both operands span in all."""
+    return [
+        Extent(
+            min((x.low for x in each if not x.empty), default=0),
+            max((x.high for x in each if not x.empty), default=0),
+            all(x.finite for x in each),
+            all(x.empty for x in each),
+        )
+        for each in zip(*spans, strict=True)
+    ]
