@@ -35,13 +35,14 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes noise | steps | loops dots tiles | paired",
+    "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
+    "loops dots tiles | paired",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
     "entire lines stacks trees | calls products | small",
-    "bits": "arithmetic functions operations sums | comparisons convolutions numbers | codes",
+    "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
