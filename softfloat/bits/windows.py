@@ -76,8 +76,8 @@ class Windows(NamedTuple):
         """Those of the input gradient: a window for each input, over output gradients as far apart as windows were."""
         reach = [(kernel - 1) * dilation for kernel, dilation in zip(self.kernel, self.dilation, strict=True)]
         before = reach[0] - self.before[0], reach[1] - self.before[1]
-        spread = [spread(count, stride) for count, stride in zip(self.counts, self.stride, strict=True)]
-        after = [self.inputs[i] + reach[i] - before[i] - spread[i] for i in range(2)]
+        apart = [spread(count, stride) for count, stride in zip(self.counts, self.stride, strict=True)]
+        after = [self.inputs[i] + reach[i] - before[i] - apart[i] for i in range(2)]
         return Windows(
             inputs=self.counts,
             spacing=self.stride,
