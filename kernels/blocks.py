@@ -410,13 +410,11 @@ def elementwise(family, operation, way, lifts, each):
 
     Conversions take int32 bits; their `b` is not read.
     """
-    digest = jit.SOURCE_DIGEST
     sums, selected = operation == "add", way == "selected"
     exact, lift, carry = _exact_result(family, operation), _lifting(operation, lifts), CARRIED[way]
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
     def blocks_loop(a, b, codes, flags, integers, floats):
-        digest  # noqa: B018
         numbers = ordinary_of(integers, floats)
         seen = NONE
         for first in range(0, codes.size, BLOCK):
@@ -457,13 +455,11 @@ def elementwise_drawn(family, operation, lifts, each):
 
     `start` is a multiple of TILE; at least 16 bits are drawn.
     """
-    digest = jit.SOURCE_DIGEST
     sums = operation == "add"
     exact, lift = _exact_result(family, operation), _lifting(operation, lifts)
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
     def blocks_drawn_loop(a, b, codes, flags, integers, floats, key, stream, start):
-        digest  # noqa: B018
         numbers = ordinary_of(integers, floats)
         half_words = np.empty(BLOCK, np.uint16)
         seen = NONE
@@ -573,13 +569,11 @@ def half_nearest(operation, each):
 
     Blocks that are not ordinary go element by element here: `fast.OPERATIONS`, under `fast.Limits`.
     """
-    digest = jit.SOURCE_DIGEST
     exact, element = HALF[operation], OPERATIONS["half", operation]
     rounded = half_sum_rounded if operation in ("add", "sub") else half_rounded
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
     def half_blocks_loop(a, b, codes, flags, integers, floats, limit_integers, limit_floats):
-        digest  # noqa: B018
         numbers, limits = ordinary_of(integers, floats), limits_of(limit_integers, limit_floats)
         seen = NONE
         wild = False
@@ -637,12 +631,10 @@ def half_stepped(s, numbers):
 @cache
 def half_selected(operation, each):
     """`elementwise` for products of halves and conversions to them."""
-    digest = jit.SOURCE_DIGEST
     exact = HALF[operation]
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
     def half_selected_loop(a, b, codes, flags, integers, floats):
-        digest  # noqa: B018
         numbers = ordinary_of(integers, floats)
         seen = NONE
         for first in range(0, codes.size, BLOCK):

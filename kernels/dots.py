@@ -343,10 +343,8 @@ def result_bits():
 
     Of rows first to last of a grid of outputs: those that `contraction` draws.
     """
-    digest = jit.SOURCE_DIGEST
 
     def result_bits_loop(first, last, bits, index, row_stride, column_stride, width, key, stream):
-        digest  # noqa: B018
         random = np.empty(bits.shape[1])
         scale = np.float64(np.int64(1) << width)
         for i in range(first, last):
@@ -370,13 +368,11 @@ def contraction():
     Flags come with those of signalling operands. Codes go to uint32; `how.cumulative` gives codes and flags a row for each k,
     and flags come with those of signalling operands up to it.
     """
-    digest = jit.SOURCE_DIGEST
 
     def contraction_loop(
         first_unit, last_unit, a, b, c, entry, codes_a, codes_b, codes_out, flags_out, counts_out, extremes_out,
         stores, closes, stored, choices, draws, ints, floats, tiny, magics, key, stream,
     ):  # fmt: skip
-        digest  # noqa: B018
         how = Choices(*fixed_tuple(choices, CHOICES))
         call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream)
         columns = b.shape[1]
@@ -541,10 +537,8 @@ def grids(low, high):
 @jit.once
 def extent():
     """loop(values) -> (least, greatest) magnitude of the finite values that are not zero, (inf, 0) if there are none; whether all are finite."""
-    digest = jit.SOURCE_DIGEST
 
     def extent_loop(values):
-        digest  # noqa: B018
         infinite = np.int64(0x7FF0000000000000)
         least, greatest, top = infinite, np.int64(0), np.int64(0)
         for i in range(values.size):

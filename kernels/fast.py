@@ -285,11 +285,9 @@ def convert_summarised(family):
     A block whose largest magnitude stays in range can only be inexact or tiny: two OR-ed masks tell. Any other goes
     element by element.
     """
-    digest = jit.SOURCE_DIGEST
     element, summary = OPERATIONS[family, "convert"], SUMMARIES[family]
 
     def convert_summarised_loop(a, codes, flags, integers, floats):
-        digest  # noqa: B018
         limits = limits_of(integers, floats)
         seen = NONE
         wild = False
@@ -456,11 +454,9 @@ def limits(target):
 @cache
 def elementwise(family, operation, each):
     """loop(a, b, c, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`."""
-    digest = jit.SOURCE_DIGEST
     element = OPERATIONS[family, operation]
 
     def fast_loop(a, b, c, codes, flags, integers, floats):
-        digest  # noqa: B018
         limits = limits_of(integers, floats)
         seen = NONE
         for i in range(codes.size):
@@ -487,7 +483,6 @@ def convert_drawn(family, each):
     Whole blocks only; `width` is at least 16. What 16 random bits leave open is settled by the plain functions
     on the wide carrier, an element at a time.
     """
-    digest = jit.SOURCE_DIGEST
     normal, general = DRAWN[family]
     two_ways = normal is not general
 
@@ -506,7 +501,6 @@ def convert_drawn(family, each):
         return seen, open_here
 
     def convert_drawn_loop(a, codes, flags, integers, floats, wide_integers, wide_floats, key, stream, start, width):
-        digest  # noqa: B018
         limits = limits_of(integers, floats)
         source, target = source_of(wide_integers, wide_floats), target_of(wide_integers, wide_floats)
         half_words = np.empty(DRAWN_BLOCK, np.uint16)

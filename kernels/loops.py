@@ -1,8 +1,7 @@
 """Loops over flat arrays: factories over the scalar functions below this floor.
 
-Every loop closes over the digest of all kernel sources, which so becomes part of its cache key. What differs between
-formats and rules is passed in; what differs in kind (operation, way of rounding, flags for each element or together)
-is closed over, and only that compiles anew.
+What differs between formats and rules is passed in; what differs in kind (operation, way of rounding, flags for each
+element or together) is closed over, and only that compiles anew. Compiled code is kept by the digest of all kernel sources.
 
 The numbers of a Source, and of a Target after it, come as an array of integers and one of floats, of the carrier's width.
 Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take
@@ -141,12 +140,10 @@ def elementwise(operation, way, unusual, each, payloads):
     loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
     (round_to_integral: 1 to raise INEXACT), or an array with one for each element (given).
     """
-    digest = jit.SOURCE_DIGEST
     element = _element(operation, way, unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
 
     def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
-        digest  # noqa: B018
         source, target = source_of(integers, floats), target_of(integers, floats)
         seen = target.none
         for i in range(codes.size):
@@ -181,7 +178,6 @@ def elementwise_drawn(operation, unusual, each, payloads):
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
     on it, `unknown` is set, the code is not to be used, and flags are left out.
     """
-    digest = jit.SOURCE_DIGEST
     element = _element(operation, "drawn", unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
     undecided = rounding.undecided
@@ -192,7 +188,6 @@ def elementwise_drawn(operation, unusual, each, payloads):
     def elementwise_drawn_loop(
         a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
     ):
-        digest  # noqa: B018
         source, target = source_of(integers, floats), target_of(integers, floats)
         half_words = np.empty(TILE, np.uint16)
         uniforms = np.empty(TILE, np.float64)
@@ -254,10 +249,8 @@ def elementwise_drawn(operation, unusual, each, payloads):
 @cache
 def decoding():
     """loop(codes, values, integers, floats): codes to float64."""
-    digest = jit.SOURCE_DIGEST
 
     def decoding_loop(codes, values, integers, floats):
-        digest  # noqa: B018
         source = source_of(integers, floats)
         for i in range(codes.size):
             values[i] = decode(cut(codes[i], source.hidden), source)
@@ -272,11 +265,9 @@ def settling():
     What lies within `error` of near + more becomes the float64 that `arith.shortened` makes of it; where the two ends differ, it is
     doubtful. The target is any: its range is the carrier's.
     """
-    digest = jit.SOURCE_DIGEST
     shortened = arith.shortened
 
     def settling_loop(near, more, error, values, doubtful, dropped, integers, floats):
-        digest  # noqa: B018
         target = target_of(integers, floats)
         seen = False
         for i in range(values.size):
@@ -294,10 +285,8 @@ def settling():
 @cache
 def gathering(each):
     """loop(a, codes, flags, table, raised) -> flags OR-ed together, 0 where `each`: results looked up by code."""
-    digest = jit.SOURCE_DIGEST
 
     def gathering_loop(a, codes, flags, table, raised):
-        digest  # noqa: B018
         seen = 0
         for i in range(codes.size):
             code = a[i]
@@ -317,10 +306,8 @@ def gathering_pairs(each):
 
     An entry of the table holds a code of 8 bits and, above it, flags.
     """
-    digest = jit.SOURCE_DIGEST
 
     def gathering_pairs_loop(a, b, codes, flags, table):
-        digest  # noqa: B018
         seen = np.uint16(0)
         for i in range(codes.size):
             entry = table[(np.uint64(a[i]) << np.uint64(8)) | np.uint64(b[i])]
@@ -337,11 +324,9 @@ def gathering_pairs(each):
 @cache
 def comparison(relation, signalling, each):
     """loop(a, b, results, flags, integers, floats, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
-    digest = jit.SOURCE_DIGEST
     less, equal = relation in ("lt", "le"), relation in ("eq", "le")
 
     def comparison_loop(a, b, results, flags, integers, floats, any_nan_signals):
-        digest  # noqa: B018
         source = source_of(integers, floats)
         seen = 0
         for i in range(results.size):
@@ -365,10 +350,8 @@ def comparison(relation, signalling, each):
 @cache
 def extremum(largest, number, each):
     """loop(a, b, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
-    digest = jit.SOURCE_DIGEST
 
     def extremum_loop(a, b, codes, flags, integers, floats):
-        digest  # noqa: B018
         source, target = source_of(integers, floats), target_of(integers, floats)
         seen = 0
         for i in range(codes.size):
@@ -409,13 +392,11 @@ def to_integer(drawn, each):
     `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms`
     are the random numbers of stochastic rounding, one per element, else empty.
     """
-    digest = jit.SOURCE_DIGEST
     selected, drawn_integer = rounding.selected, rounding.drawn
 
     def to_integer_loop(
         codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact
     ):
-        digest  # noqa: B018
         source, target = source_of(integers, floats), target_of(integers, floats)
         seen = 0
         for i in range(codes.size):
@@ -452,10 +433,8 @@ def to_integer(drawn, each):
 @cache
 def drawing():
     """loop(uniforms, key, stream, start, width): the random numbers of positions start, start + 1 ..., `start` a multiple of TILE."""
-    digest = jit.SOURCE_DIGEST
 
     def drawing_loop(uniforms, key, stream, start, width):
-        digest  # noqa: B018
         half_words = np.empty(TILE, np.uint16)
         tile = np.empty(TILE, np.float64)
         for first in range(0, uniforms.size, TILE):
@@ -472,10 +451,8 @@ def drawing():
 @cache
 def generating():
     """loop(outputs, s0, s1): consecutive outputs of xoroshiro128aox. Serial by nature; what uses them is not."""
-    digest = jit.SOURCE_DIGEST
 
     def generating_loop(outputs, s0, s1):
-        digest  # noqa: B018
         for i in range(outputs.size):
             outputs[i], s0, s1 = xoroshiro128aox(s0, s1)
 

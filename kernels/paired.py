@@ -148,8 +148,6 @@ def gather(reading, carrier):
     as they are. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the power of two of
     each number, at least `tiny`; that of 0 is 0. Told are the least and the greatest magnitude but 0, and whether all are finite.
     """
-    digest = jit.SOURCE_DIGEST
-
     number = READERS[reading]
     unsigned, width_of_fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
@@ -157,7 +155,6 @@ def gather(reading, carrier):
     one = unsigned(1)
 
     def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
-        digest  # noqa: B018
         planes, length = panels.shape[0], stop - start
         values = panels[0].reshape(-1)
         powers = panels[planes - 1].reshape(-1)
@@ -334,7 +331,6 @@ def chain(kind, carrier, block, planes, layout, records, *options):
     cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
     there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).
     """
-    digest = jit.SOURCE_DIGEST
     rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[carrier])
     make, known, noted = _steps(kind, block, options)
     wrap = recording if records else lambda step: step
@@ -353,7 +349,6 @@ def chain(kind, carrier, block, planes, layout, records, *options):
     kept_cells = SLOTS * a_cells if records else cells if draws else 0
 
     def chain_loop(state, a, b, kept, numbers):
-        digest  # noqa: B018
         turns = a.shape[2] // block
         a_plane, b_plane = a.size // planes, b.size // planes
         flat_a, flat_b, flat = a.reshape(-1), b.reshape(-1), kept.reshape(-1)
@@ -382,10 +377,8 @@ def chain(kind, carrier, block, planes, layout, records, *options):
 @jit.once
 def stored_noise():
     """loop(noise, first, stride, step, width, key, stream): random numbers of stores from `step` on, (panels, stores, cells)."""
-    digest = jit.SOURCE_DIGEST
 
     def stored_noise_loop(noise, first, stride, step, width, key, stream):
-        digest  # noqa: B018
         for panel in range(noise.shape[0]):
             corner = first + panel * noise.shape[2] * stride
             for turn in range(noise.shape[1]):
@@ -402,7 +395,6 @@ def drawn(operation, saturate, layout):
     `step` is the number of the first product, a multiple of STEPS_OF_A_BLOCK; outputs are numbers first + n * stride of
     the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them.
     """
-    digest = jit.SOURCE_DIGEST
     lanes = LANES[np.float32]
     make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
     first_site, last_site = SITES[operation][0], SITES[operation][-1]
@@ -419,7 +411,6 @@ def drawn(operation, saturate, layout):
     b_cells = cells if layout == "paired" else 1
 
     def drawn_loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream):
-        digest  # noqa: B018
         source, target = source_of(ints, floats), target_of(ints, floats)
         turns = a.shape[2]
         flat_a, flat_b = a.reshape(-1), b.reshape(-1)
@@ -489,11 +480,9 @@ def drawn(operation, saturate, layout):
 @jit.once
 def settle(carrier):
     """loop(state, values, flags, nan_flags): outputs of all panels, (panels, cells or fewer), and their flags."""
-    digest = jit.SOURCE_DIGEST
     integer = np.int32 if carrier is np.float32 else np.int64
 
     def settle_loop(state, values, flags, nan_flags):
-        digest  # noqa: B018
         cells = state.shape[1] // SLOTS
         sums = state.reshape(-1)
         happened = sums.view(integer)
@@ -519,10 +508,8 @@ OUTPUTS = 64  # of a row, collected side by side
 @jit.once
 def collected():
     """loop(terms, magics, values, ints, floats): exact sums of terms, (terms, outputs), as they are to be rounded."""
-    digest = jit.SOURCE_DIGEST
 
     def collected_loop(terms, magics, values, ints, floats):
-        digest  # noqa: B018
         bins = np.empty((magics.size, OUTPUTS))
         term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
         flags = np.zeros(OUTPUTS, np.int64)

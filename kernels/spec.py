@@ -81,90 +81,47 @@ class NanPolicy(NamedTuple):
     """How NaNs travel: one row of `NAN_POLICIES`."""
 
     name: str
-    negative_default: bool  # sign of a NaN made by an invalid operation
-    propagate: int  # which NaN operand's payload survives
-    any_nan_signals: bool  # a quiet operand raises INVALID too
-    product_invalid: bool  # inf*0 + quiet NaN is an invalid operation
-    addend_first: bool  # whose payload an fma looks at first
-    integer_nan: int  # what NaN converts to; INDEFINITE also replaces saturation
     source: str
+    negative_default: bool = False  # sign of a NaN made by an invalid operation
+    propagate: int = PROPAGATE_NONE  # which NaN operand's payload survives
+    any_nan_signals: bool = False  # a quiet operand raises INVALID too
+    product_invalid: bool = True  # inf*0 + quiet NaN is an invalid operation
+    addend_first: bool = False  # whose payload an fma looks at first
+    integer_nan: int = INTEGER_MAXIMUM  # what NaN converts to; INDEFINITE also replaces saturation
     all_ones: bool = False  # the NaN of an invalid operation has all its fraction bits set
 
 
 NAN_POLICIES = {
     row.name: row
     for row in (
-        NanPolicy(
-            "canonical",
-            False,
-            PROPAGATE_NONE,
-            False,
-            True,
-            False,
-            INTEGER_MAXIMUM,
-            "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload",
-        ),
-        NanPolicy(
-            "riscv",
-            False,
-            PROPAGATE_NONE,
-            False,
-            True,
-            False,
-            INTEGER_MAXIMUM,
-            "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf",
-        ),
+        NanPolicy("canonical", "IEEE 754-2019 6.2 permits any NaN; the positive quiet one without payload"),
+        NanPolicy("riscv", "RISC-V ISA manual, F extension: canonical NaN; FCVT saturates, NaN as +inf"),
         NanPolicy(
             "x86",
-            True,
-            PROPAGATE_FIRST,
-            False,
-            True,
-            False,
-            INTEGER_INDEFINITE,
             "Berkeley SoftFloat-3e, 8086-SSE specialisation",
+            negative_default=True,
+            propagate=PROPAGATE_FIRST,
+            integer_nan=INTEGER_INDEFINITE,
         ),
         NanPolicy(
             "x86_fma3",
-            True,
-            PROPAGATE_FIRST,
-            False,
-            False,
-            False,
-            INTEGER_INDEFINITE,
             "as x86; VFMADD returns the quiet NaN of inf*0 + NaN without a flag",
+            negative_default=True,
+            propagate=PROPAGATE_FIRST,
+            product_invalid=False,
+            integer_nan=INTEGER_INDEFINITE,
         ),
         NanPolicy(
             "arm",
-            False,
-            PROPAGATE_SIGNALLING_FIRST,
-            False,
-            True,
-            True,
-            INTEGER_ZERO,
             "Arm ARM, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.DN = 0; FCVT saturates, NaN to 0",
+            propagate=PROPAGATE_SIGNALLING_FIRST,
+            addend_first=True,
+            integer_nan=INTEGER_ZERO,
         ),
         NanPolicy(
-            "ipu",
-            False,
-            PROPAGATE_NONE,
-            True,
-            True,
-            False,
-            INTEGER_MAXIMUM,
-            "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV",
+            "ipu", "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV", any_nan_signals=True
         ),
-        NanPolicy(
-            "nvidia",
-            False,
-            PROPAGATE_NONE,
-            False,
-            True,
-            False,
-            INTEGER_MAXIMUM,
-            "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF",
-            all_ones=True,
-        ),
+        NanPolicy("nvidia", "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF", all_ones=True),
     )
 }
 
@@ -190,20 +147,20 @@ class FormatSpec(NamedTuple):
 
 NEVER = 1 << 62
 FLOAT64 = FormatSpec(
-    64,
-    11,
-    52,
-    1023,
-    True,
-    True,
-    True,
-    True,
-    0x7FEFFFFFFFFFFFFF,
-    0x7FF0000000000000,
-    0x7FF0000000000001,
-    -1,
-    0x7FF8000000000000,
-    1 << 51,
+    width=64,
+    exponent_bits=11,
+    mantissa_bits=52,
+    bias=1023,
+    signed=True,
+    signed_zero=True,
+    zero=True,
+    subnormals=True,
+    largest=0x7FEFFFFFFFFFFFFF,
+    infinity=0x7FF0000000000000,
+    nan_first=0x7FF0000000000001,
+    lone_nan=-1,
+    nan=0x7FF8000000000000,
+    quiet=1 << 51,
 )  # as a source only: 53 bits of precision are more than the carrier can round
 
 

@@ -135,7 +135,6 @@ def deterministic(kind, carrier, block, planes, *options):
     all of the carrier's type. Tiles are numbered as `tile_of` says. Only outputs of the first `rows`
     and `columns` are wanted.
     """
-    digest = jit.SOURCE_DIGEST
     lanes = LANES[carrier]
     quick = None
     if kind == "aligned":
@@ -156,7 +155,6 @@ def deterministic(kind, carrier, block, planes, *options):
     watched = max(WATCH // block, 1)
 
     def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
-        digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // block
         a_plane, b_plane = a.size // planes, b.size // planes
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
@@ -200,7 +198,6 @@ def counted(operation, manner):
 
     counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles.
     """
-    digest = jit.SOURCE_DIGEST
     carrier, lanes = np.float32, LANES[np.float32]
     slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
     every = tile(("counted", operation, manner), counting_step(operation, manner), carrier, slots, Numbers._fields)
@@ -208,7 +205,6 @@ def counted(operation, manner):
     cells = ROWS * lanes
 
     def counted_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes):
-        digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2]
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
@@ -241,10 +237,8 @@ def chunk_of(group):
 @jit.once
 def spans():
     """loop(panels, chunk, lowest, largest): of each panel's chunks of k, the smallest lowest bit and the largest magnitude."""
-    digest = jit.SOURCE_DIGEST
 
     def spans_loop(panels, chunk, lowest, largest):
-        digest  # noqa: B018
         for panel in range(panels.shape[0]):
             for part in range(lowest.shape[1]):
                 values = panels[panel, part * chunk : (part + 1) * chunk].reshape(-1)
@@ -274,7 +268,6 @@ def exact_blocks(block, blocks, stored, saturate):
     bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of its lowest bit; a running sum is one of
     the lowest bit so far, for rounding only takes bits away, and, being a float32, of 2^-23 of its power of two.
     """
-    digest = jit.SOURCE_DIGEST
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
     slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate)
     draws = stored == "drawn"
@@ -295,7 +288,6 @@ def exact_blocks(block, blocks, stored, saturate):
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
         index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b,
     ):  # fmt: skip
-        digest  # noqa: B018
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
@@ -405,7 +397,6 @@ def stochastic(operation, saturate, roomy):
     some output was left open, the watchful one which. What 16 random bits leave open is done again with all of them, an
     output at a time, by the plain functions on the wide carrier.
     """
-    digest = jit.SOURCE_DIGEST
     lanes = LANES[np.float32]
     make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
     first_site, second_site = SITES[operation][0], SITES[operation][-1]
@@ -423,7 +414,6 @@ def stochastic(operation, saturate, roomy):
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
         index, row_stride, column_stride, width, key, stream,
     ):  # fmt: skip
-        digest  # noqa: B018
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
