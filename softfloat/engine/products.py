@@ -444,6 +444,8 @@ def _joined(planned: Program, c: Codes | None, shape: tuple[int, ...], call: Cal
         return None
     if accumulator.reduction and accumulator.reduction[0].store:
         return None
+    if chains and not planned.length:  # c itself, which may be -0
+        return None
     if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
         return None
     inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
