@@ -64,7 +64,7 @@ class Choices(NamedTuple):
     paired: int  # whether a is laid out like b
     cumulative: int
     counting: int
-    index: int  # number of the first output
+    first: int  # number of the first output
     row_stride: int  # from it to the one below
     column_stride: int  # and beside
     payloads: int  # whether codes of NaNs are asked for
@@ -383,7 +383,7 @@ def contraction():
             i = unit // per_row
             start = (unit % per_row) * LANES
             width = min(LANES, columns - start)
-            index = how.index + i * how.row_stride + start * stride
+            index = how.first + i * how.row_stride + start * stride
             state = State(
                 np.zeros((PARTS + max(2, magics.size), width)),
                 np.zeros(width, np.int64),

@@ -357,7 +357,7 @@ def _plain(
         paired=int(problem.paired),
         cumulative=int(cumulative),
         counting=int(counting),
-        index=problem.index,
+        first=problem.index,
         row_stride=problem.row_stride,
         column_stride=problem.column_stride,
         payloads=0,
