@@ -20,7 +20,14 @@ def names(vocabulary: str) -> set[str]:
 def test_onnx_names_are_onnxs_and_all_of_them() -> None:
     defs = pytest.importorskip("onnx.defs")
     ever = {x.name for x in defs.get_all_schemas_with_history() if x.domain == ""}
-    assert names("onnx") <= ever
+    younger = {
+        "BitCast",
+        "CausalConvWithState",
+        "CumProd",
+        "LinearAttention",
+        "SwiGLU",
+    }  # than the oldest ONNX that is served
+    assert names("onnx") - younger <= ever
     assert {x.name for x in defs.get_all_schemas() if x.domain == ""} <= names("onnx")
 
 
