@@ -100,9 +100,10 @@ def _compiled_tile(name, step, carrier, block, planes, watchful, *more):
 
 
 def quick_tile(operation, manner):
-    """The quick loop of a way, if it has one. Of `mul_add` to nearest even the brief step is as quick."""
+    """The quick loop of a way, if it has one. To nearest even, the brief steps of `mul_add` and of bfloat16 are quicker."""
     plain = manner.nearest and not (manner.daz or manner.ftz)
-    if manner.family.startswith("float32") or (operation == "mul_add" and plain):
+    brief = operation == "mul_add" or manner.family == "bfloat16"
+    if manner.family.startswith("float32") or (brief and plain):
         return None
     watched = (TIE,) + (NEAR_ZERO,) * (manner.family != "bfloat16") + (OVERFLOW,) * manner.noted
     quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
