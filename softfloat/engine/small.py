@@ -19,6 +19,7 @@ from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.programs import Program, check_inputs, program
+from softfloat.engine.stacks import laid_out
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -137,23 +138,10 @@ def _in_range(way: ways.Way, first: Format, second: Format, length: int) -> bool
     return low >= way.lowest and high <= way.highest and not bounded
 
 
-def _panels(values: Codes, size: int) -> Codes:
-    """Values (products, k, n) as `kernels.tiles` takes them, a product after the other."""
-    products, length, count = values.shape
-    whole, rest = divmod(count, size)
-    found = np.zeros((products, whole + bool(rest), length, size), np.float32)
-    if whole:
-        split = values[:, :, : whole * size].reshape(products, length, whole, size)
-        found[:, :whole] = split.transpose(0, 2, 1, 3)
-    if rest:
-        found[:, whole, :, :rest] = values[:, :, whole * size :]
-    return found
-
-
 @lru_cache(maxsize=64)
 def _ones(length: int, size: int) -> Codes:
     """A row of ones as `kernels.tiles` takes it; nobody writes to it."""
-    found = np.zeros((1, 1, length, size), np.float32)
+    found = np.zeros((1, 1, 1, length, size), np.float32)
     found[..., 0] = 1.0
     return found
 
@@ -186,12 +174,22 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         addends = np.zeros(shape, np.float32)
         addends[:, :rows, :columns] = start
     sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
-    row_panels = _ones(length, height) if a is None else _panels(left.transpose(0, 2, 1), height)
-    column_panels = _panels(right, width)
+    row_panels = _ones(length, height) if a is None else laid_out([left.transpose(0, 2, 1)], height, np.float32)
+    column_panels = laid_out([right], width, np.float32)
     for n in range(count):
-        one = slice(n, n + 1)
-        panels = (row_panels, column_panels) if count == 1 else (row_panels[one], column_panels[one])
-        plan.loop(0, plan.tiles, *panels, addends[n], sums[n], flags[n], plan.numbers, plan.nan_flags, rows, columns)
+        plan.loop(
+            0,
+            plan.tiles,
+            row_panels[n],
+            column_panels[n],
+            addends[n],
+            sums[n],
+            flags[n],
+            plan.numbers,
+            plan.nan_flags,
+            rows,
+            columns,
+        )
     raised = flags[:, :rows, :columns]
     seen = int(raised[0, 0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))
     if seen & plan.beyond:

@@ -12,7 +12,7 @@ from softfloat.engine.ways import Panels, Place, Random, Way
 from softfloat.kernels.spec import Overflow
 
 
-def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
+def laid_out(planes: list[Codes], size: int, carrier: type) -> Codes:
     """(products, planes, panels, k, size) of arrays (products, k, n), filled up with zeros."""
     products, length, count = planes[0].shape
     panels = -(-count // size)
@@ -42,8 +42,8 @@ def run(
     lanes = floor.LANES[way.carrier]
     products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
     planes = tiling.planes_of(way, planned, a, b)
-    panels_a = _panels([x.transpose(0, 2, 1) for x in planes[0]], floor.ROWS, way.carrier)
-    panels_b = _panels(planes[1], lanes, way.carrier)
+    panels_a = laid_out([x.transpose(0, 2, 1) for x in planes[0]], floor.ROWS, way.carrier)
+    panels_b = laid_out(planes[1], lanes, way.carrier)
     m, n = panels_a.shape[2], panels_b.shape[2]
     sums = np.zeros((products, m * floor.ROWS, n * lanes), way.carrier)
     if c is not None:
