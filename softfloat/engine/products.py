@@ -366,10 +366,7 @@ def _plain(
         lone_converted=int(product is not None and product.format != running),
     )
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
-    one_by_one = planned.kind in (floor.FUSED, floor.ROUNDED) and not planned.accumulator.tree
-    carries = bool(planned.policy.propagate) and one_by_one and planned.accumulator.chains == 1
-    unsigned_nans = any(not site.format.signed or site.format.nan == "fnuz" for site in planned.sites.values())
-    if carries and (unsigned_nans or any(np.isnan(x).any() for x in (a, b, values))):
+    if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
         how = how._replace(payloads=1)
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
@@ -497,6 +494,11 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
             out=None, flags="each", random_bits=random_bits, stream=0,
         )  # fmt: skip
         flags = flags | raised
+    if planned.loses_signs and not planned.carries and (planned.converts or planned.length):
+        # conversions and sums hand on the sign that a NaN came with
+        rule = planned.sites[dots().RESULT].rule if planned.converts else planned.entry
+        default = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
+        codes = np.where(arguments.is_nan(codes, planned.output), codes.dtype.type(default), codes)
     results.codes[...] = codes
     results.flags[...] = flags
 

@@ -79,6 +79,17 @@ class Program:
         return int(kinds.FUSED if self.block == 1 else kinds.EXACT)
 
     @property
+    def carries(self) -> bool:
+        """Whether payloads of NaN operands pass on to the output."""
+        one_by_one = self.kind in (dots().FUSED, dots().ROUNDED) and not self.accumulator.tree
+        return bool(self.policy.propagate) and one_by_one and self.accumulator.chains == 1
+
+    @property
+    def loses_signs(self) -> bool:
+        """Whether a NaN may pass through a format whose NaN has no sign."""
+        return any(not site.format.signed or site.format.nan == "fnuz" for site in self.sites.values())
+
+    @property
     def converts(self) -> bool:
         """Whether the output's format differs from that of partials."""
         return self.output != self.partials

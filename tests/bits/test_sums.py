@@ -320,6 +320,23 @@ def test_chains_and_trees_add_no_c_that_is_not_there() -> None:
     assert math.isnan(counts.smallest)
 
 
+@pytest.mark.parametrize("count", [False, True])
+def test_a_nan_of_partials_without_signs_has_the_default_sign_of_its_policy(count: bool) -> None:
+    """-7.5 + 1.75 is no unsigned number. Products of a block hand on no NaN; one product after another hands on its bits."""
+    unsigned = softfloat.Format("e5m3_unsigned", exponent_bits=5, mantissa_bits=3, bias=15, signed=False)
+    pair = ("float8_e4m3fn", "float8_e5m2")
+    a, b = [[0xC2, 0x28]], [[0x42, 0x47]]
+    chunks = chunked(2, exact(unsigned).replace(block=2), "float16")
+    for how, nan in (
+        (exact(unsigned), 0xFE00),
+        (pairwise(unsigned), 0xFE00),
+        (chunks, 0xFE00),
+        (fma(unsigned), 0x7E00),
+    ):
+        codes, flags, *_ = bits.vecdot(a, b, pair, how, out_format="float16", nan="x86", count=count)
+        assert (codes.tolist(), flags.tolist()) == ([nan], [Flags.INVALID])
+
+
 @pytest.mark.parametrize("how", [fma("float16"), pairwise("float16"), exact("float16")], ids=str)
 def test_an_empty_sum_quiets_a_signalling_c(how: Accumulator) -> None:
     assert one([], [], how, 0x7C01) == (0x7E00, Flags.INVALID)
