@@ -167,17 +167,8 @@ def elementwise(operation, way, unusual, each, payloads):
 
 
 @cache
-def elementwise_drawn(operation, unusual, each, payloads):
-    """The loop of one operation under stochastic rounding.
-
-    loop(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0
-    where `each`. `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
-    i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest, or on what a
-    sticky bit hides, is done again with all of them.
-
-    `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
-    on it, `unknown` is set, the code is not to be used, and flags are left out.
-    """
+def _drawn_pass(operation, unusual, each, payloads):
+    """What the loop of one operation does under stochastic rounding."""
     element = _element(operation, "drawn", unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
     undecided = rounding.undecided
@@ -185,9 +176,8 @@ def elementwise_drawn(operation, unusual, each, payloads):
     settled = _settled(operation)
     lacking = operation in ("convert_more", "given")
 
-    def elementwise_drawn_loop(
-        a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
-    ):
+    @jit.kernel
+    def drawn_pass(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)
         half_words = np.empty(TILE, np.uint16)
         uniforms = np.empty(TILE, np.float64)
@@ -242,6 +232,30 @@ def elementwise_drawn(operation, unusual, each, payloads):
                         unknown[at] = open_still
             seen |= seen_here
         return seen
+
+    return jit.referable(drawn_pass, operation, unusual, each, payloads)
+
+
+@cache
+def elementwise_drawn(operation, unusual, each, payloads):
+    """The loop of one operation under stochastic rounding.
+
+    loop(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0
+    where `each`. `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
+    i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest, or on what a
+    sticky bit hides, is done again with all of them.
+
+    `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
+    on it, `unknown` is set, the code is not to be used, and flags are left out.
+    """
+    drawn_pass = _drawn_pass(operation, unusual, each, payloads)
+
+    def elementwise_drawn_loop(
+        a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
+    ):
+        return drawn_pass(
+            a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
+        )
 
     return jit.compiled(elementwise_drawn_loop)
 
@@ -348,33 +362,44 @@ def comparison(relation, signalling, each):
 
 
 @cache
+def _extreme(largest, number):
+    """The lesser or greater of two elements: codes in, (code, flags) out."""
+
+    @jit.kernel
+    def extreme(code_a, code_b, source, target):
+        x = decode(code_a, source)
+        y = decode(code_b, source)
+        nan_a, nan_b = x != x, y != y
+        first_is_less = (x < y) | ((x == y) & (float_bits(x) < 0))
+        first = first_is_less != largest
+        if number:
+            first = (first & (not nan_a)) | nan_b
+        chosen = code_a if first else code_b
+        value = x if first else y
+        if value == 0.0:
+            chosen = target.zero_sign if float_bits(value) < 0 else target.none
+        code = chosen
+        if (nan_a & nan_b) if number else (nan_a | nan_b):
+            code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
+        signals = is_signalling(code_a, source) | is_signalling(code_b, source)
+        raised = (target.invalid if signals else target.none) | (
+            target.any_nan_signals if nan_a | nan_b else target.none
+        )
+        return code, raised
+
+    return jit.referable(extreme, largest, number)
+
+
+@cache
 def extremum(largest, number, each):
     """loop(a, b, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
+    extreme = _extreme(largest, number)
 
     def extremum_loop(a, b, codes, flags, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
         seen = 0
         for i in range(codes.size):
-            code_a = cut(a[i], source.hidden)
-            code_b = cut(b[i], source.hidden)
-            x = decode(code_a, source)
-            y = decode(code_b, source)
-            nan_a, nan_b = x != x, y != y
-            first_is_less = (x < y) | ((x == y) & (float_bits(x) < 0))
-            first = first_is_less != largest
-            if number:
-                first = (first & (not nan_a)) | nan_b
-            chosen = code_a if first else code_b
-            value = x if first else y
-            if value == 0.0:
-                chosen = target.zero_sign if float_bits(value) < 0 else target.none
-            code = chosen
-            if (nan_a & nan_b) if number else (nan_a | nan_b):
-                code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
-            signals = is_signalling(code_a, source) | is_signalling(code_b, source)
-            raised = (target.invalid if signals else target.none) | (
-                target.any_nan_signals if nan_a | nan_b else target.none
-            )
+            code, raised = extreme(cut(a[i], source.hidden), cut(b[i], source.hidden), source, target)
             codes[i] = code
             if each:
                 flags[i] = raised
@@ -383,6 +408,96 @@ def extremum(largest, number, each):
         return seen
 
     return jit.compiled(extremum_loop)
+
+
+# -- folds: one element after another ------------------------------------------------------------------------------------
+
+
+def _folding(step):
+    """loop(start, stop, values, before, codes, extra, integers, floats) -> flags OR-ed together: `step` down columns start ... stop.
+
+    `codes` has the first row of `values` in its own, and a row for each of them, or one for the last step alone;
+    `before` is what reads it.
+    """
+
+    def folding_loop(start, stop, values, before, codes, extra, integers, floats):
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        seen = target.none
+        keeps = 1 if codes.shape[0] > 1 else 0
+        for k in range(1, values.shape[0]):
+            for i in range(start, stop):
+                code, raised = step(
+                    cut(before[(k - 1) * keeps, i], target.none), cut(values[k, i], target.none), extra, source, target
+                )
+                codes[k * keeps, i] = code
+                seen = cut(seen | raised, target.none)
+        return seen
+
+    return jit.compiled(folding_loop)
+
+
+@cache
+def folding(operation, way, unusual, payloads):
+    """The fold by an operation of two operands under a deterministic mode."""
+    element = _element(operation, way, unusual, payloads)
+
+    @jit.kernel
+    def step(code_a, code_b, extra, source, target):
+        code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
+        return code, raised
+
+    return _folding(jit.referable(step, operation, way, unusual, payloads))
+
+
+@cache
+def folding_extremum(largest, number):
+    """The fold by a choice of two; `extra` is for nothing."""
+    extreme = _extreme(largest, number)
+
+    @jit.kernel
+    def step(code_a, code_b, extra, source, target):
+        return extreme(code_a, code_b, source, target)
+
+    return _folding(jit.referable(step, "extremum", largest, number))
+
+
+@cache
+def folding_drawn(operation, unusual, payloads):
+    """loop(start, stop, values, codes, streams, extra, integers, floats, key, width) -> flags OR-ed together: a fold under stochastic rounding.
+
+    A step draws what an elementwise call draws in its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
+    """
+    drawn_pass = _drawn_pass(operation, unusual, False, payloads)
+
+    def folding_drawn_loop(start, stop, values, codes, streams, extra, integers, floats, key, width):
+        nothing, more = np.empty(0, np.uint8), np.empty(0, np.float64)
+        known, handed = np.empty(0, np.bool_), np.empty(0, np.uint64)
+        state = np.empty(stop - start, codes.dtype)
+        seen = 0
+        keeps = 1 if codes.shape[0] > 1 else 0
+        for k in range(1, values.shape[0]):
+            state[:] = codes[(k - 1) * keeps, start:stop]
+            row, out = values[k, start:stop], codes[k * keeps, start:stop]
+            seen |= drawn_pass(
+                state,
+                row,
+                row,
+                out,
+                nothing,
+                extra,
+                more,
+                known,
+                integers,
+                floats,
+                key,
+                streams[k - 1],
+                start,
+                handed,
+                width,
+            )
+        return seen
+
+    return jit.compiled(folding_drawn_loop)
 
 
 @cache

@@ -40,7 +40,7 @@ INSIDE = {
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | folds options ways | tiling | "
     "entire lines stacks trees | calls products | small",
     "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,7 @@ from softfloat.arrays.softarray import (
     wrapped,
     zeros_like,
 )
-from softfloat.engine import Codes
+from softfloat.engine import Codes, folds
 from softfloat.environments import current_environment
 from softfloat.formats import Format
 
@@ -192,20 +192,49 @@ def _cumulative(function: Handler, start: int) -> Handler:
     return cumulative
 
 
-def folded(codes: Codes, step: Callable[[Codes, Codes], Codes], keep: bool) -> Codes:
+class Step(NamedTuple):
+    """What a fold does again and again: compute(x, y) makes codes of codes; `operation` is its name in `softfloat.bits`, if it has one."""
+
+    fmt: Format
+    compute: Callable[[Codes, Codes], Codes]
+    operation: str = ""
+
+
+def folded(codes: Codes, step: Step, keep: bool) -> Codes:
     """An operation along the last axis, one element after the other; with all steps if `keep`."""
+    found = _folded_at_once(codes, step, keep)
+    if found is not None:
+        return found
     state = codes[..., 0]
     steps = [state]
     for k in range(1, codes.shape[-1]):
         with relocated(lambda index, step: (*index, step) if keep else index, k):
-            state = np.asarray(step(state, codes[..., k]))
+            state = np.asarray(step.compute(state, codes[..., k]))
         if keep:
             steps.append(state)
     return np.stack(steps, axis=-1) if keep else state
 
 
-def _times(name: str, fmt: Format) -> Callable[[Codes, Codes], Codes]:
-    return lambda x, y: evaluated(name, bits.mul, x, y, fmt)
+def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
+    """The same in one loop; None where that does not serve, or a trap needs the place of a flag."""
+    env = current_environment()
+    settings = env.settings.for_format(step.fmt.name)
+    shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
+    if env.traps or not folds.serves(step.operation, rows, settings):
+        return None
+    streams = [env.streams.take() for _ in rows[1:]]
+    try:
+        steps, flags = folds.fold(step.operation, rows, step.fmt, settings, streams, keep)
+    except BaseException:
+        for number in reversed(streams):
+            env.streams.give_back(number)
+        raise
+    env.status.add(flags)
+    return steps.T.reshape(codes.shape) if keep else steps.reshape(shape)
+
+
+def _times(name: str, fmt: Format) -> Step:
+    return Step(fmt, lambda x, y: evaluated(name, bits.mul, x, y, fmt), "mul")
 
 
 def _multiplied(codes: Codes, fmt: Format) -> Codes:
@@ -228,7 +257,7 @@ for _function in named("cumulative_prod"):
     implements(_function)(_cumulative(cumprod, 1))
 
 
-def accumulated(a: SoftArray, axis: Any, dtype: Any, out: Any, step: Callable[[Codes, Codes], Codes], name: str) -> Any:
+def accumulated(a: SoftArray, axis: Any, dtype: Any, out: Any, step: Step, name: str) -> Any:
     """All steps of an operation along an axis."""
     check_dtype(name, dtype, a.format)
     codes, axis = (a.codes.reshape(-1), 0) if axis is None else (a.codes, axis)

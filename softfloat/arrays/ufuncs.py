@@ -230,6 +230,9 @@ def _entry(row: Operation) -> Entry:
 
 
 ENTRIES |= {getattr(np, name): _entry(row) for row in ELEMENTWISE.values() for name in row.numpy}
+
+NAMES = {getattr(np, name): row.name for row in ELEMENTWISE.values() for name in row.numpy}
+"""Ufunc -> its name in `softfloat.bits`."""
 ENTRIES |= {
     np.square: Entry(_square, writes=True),
     np.reciprocal: Entry(_reciprocal, writes=True),
@@ -420,14 +423,15 @@ REDUCTIONS: dict[np.ufunc, Any] = {
 """NumPy's functions that reductions by a ufunc are."""
 
 
-def _steps(ufunc: np.ufunc, array: Any, method: str) -> Callable[[Codes, Codes], Codes]:
+def _steps(ufunc: np.ufunc, array: Any, method: str) -> sums.Step:
     """What a ufunc makes of two numbers, for methods that apply it again and again."""
     entry = ENTRIES[ufunc]
     if ufunc in PRODUCTS or ufunc.nin != 2 or entry.results != (CODES,) or entry.integers:
         raise TypeError(f"numpy.{ufunc.__name__}.{method} is not supported for SoftArray")
     if not isinstance(array, SoftArray):
         raise TypeError(f"numpy.{ufunc.__name__}.{method} of {type(array).__name__} takes no SoftArray")
-    return lambda x, y: entry.compute(f"{ufunc.__name__}.{method}", array.format, x, y)
+    name, fmt = f"{ufunc.__name__}.{method}", array.format
+    return sums.Step(fmt, lambda x, y: entry.compute(name, fmt, x, y), NAMES.get(ufunc, ""))
 
 
 def _reduce(

@@ -1,0 +1,112 @@
+"""Folds in one loop against the same operation applied row by row: codes, flags and the streams that are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softfloat
+from softfloat import FloatingPointTrap, Format, bits
+from softfloat.engine import folds
+
+FORMATS = ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
+UFUNCS = (
+    "multiply",
+    "subtract",
+    "divide",
+    "fmod",
+    "remainder",
+    "floor_divide",
+    "hypot",
+    "minimum",
+    "maximum",
+    "fmin",
+    "fmax",
+)
+SHAPES = ((3, 1), (40, 1), (4, 3), (9, 2, 65), (3, 255))
+
+
+def both(monkeypatch: pytest.MonkeyPatch, environment: dict[str, Any], run: Any) -> tuple[Any, Any]:
+    """(codes, flags, the number of the next operation) of a call in one loop, and row by row."""
+    found = []
+    for few in (folds.FEW, 0):
+        with monkeypatch.context() as patch, softfloat.environment(**environment) as entered:
+            patch.setattr(folds, "FEW", few)
+            result = run()
+            found.append((result.codes.tolist(), entered.status.flags, entered.streams.take()))
+    return found[0], found[1]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[softfloat.SoftArray, np.ufunc, dict[str, Any]]:
+    fmt = Format.from_name(draw(st.sampled_from(FORMATS)))
+    shape = draw(st.sampled_from(SHAPES))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    if draw(st.booleans()) or not fmt.zero:
+        codes = random.integers(0, 2**fmt.bits, shape, dtype=np.uint64).astype(fmt.dtype)
+    else:
+        codes, _ = bits.encode(random.uniform(0.5, 1.5, shape), fmt)
+    environment = {
+        "rounding": draw(st.sampled_from(list(softfloat.Rounding))),
+        "overflow": draw(st.sampled_from(("infinity", "saturate", "nan"))),
+        "nan": draw(st.sampled_from(("canonical", "x86", "arm"))),
+        "daz": draw(st.booleans()),
+        "ftz": draw(st.booleans()),
+        "sr_bits": draw(st.sampled_from((None, 1, 8, 20))),
+        "seed": draw(st.integers(0, 2**64 - 1)),
+    }
+    return softfloat.from_codes(codes, fmt), getattr(np, draw(st.sampled_from(UFUNCS))), environment
+
+
+def test_every_format_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    @settings(max_examples=150, deadline=None, database=None)
+    @given(cases(), st.booleans())
+    def check(case: tuple[softfloat.SoftArray, np.ufunc, dict[str, Any]], keep: bool) -> None:
+        x, ufunc, environment = case
+        method = ufunc.accumulate if keep else ufunc.reduce
+        if ufunc in (np.minimum, np.maximum, np.fmin, np.fmax) and not keep:
+            method = ufunc.accumulate
+        at_once, by_rows = both(monkeypatch, environment, lambda: method(x, axis=0))
+        assert at_once == by_rows
+
+    check()
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "stochastic"])
+def test_products_along_any_axis(monkeypatch: pytest.MonkeyPatch, rounding: str) -> None:
+    x = softfloat.array(np.random.default_rng(1).uniform(0.8, 1.3, (5, 6, 7)), "float16")
+    for axis in (0, 1, -1, None):
+        for run in (lambda axis=axis: np.prod(x, axis=axis), lambda axis=axis: np.cumprod(x, axis=axis)):
+            at_once, by_rows = both(monkeypatch, {"rounding": rounding, "seed": 5}, run)
+            assert at_once == by_rows
+
+
+def test_one_product_after_another() -> None:
+    """1.0009765625 eight times over, in half: each step rounded, the last bit lost from the second on."""
+    x = softfloat.from_codes([0x3C01] * 8, "float16")
+    assert np.cumprod(x).codes.tolist() == [0x3C00 + k for k in range(1, 9)]
+    assert np.multiply.accumulate(softfloat.from_codes([0x7BFF, 0x4000, 0x0000], "float16")).codes.tolist() == [
+        0x7BFF,
+        0x7C00,
+        0x7E00,
+    ]
+
+
+def test_a_trap_names_the_step() -> None:
+    x = softfloat.array([[2.0, 1.0], [3.0, 60000.0], [4.0, 2.0], [5.0, 1.0]], "float16")
+    with softfloat.environment(traps=softfloat.Flags.OVERFLOW), pytest.raises(FloatingPointTrap) as caught:
+        np.cumprod(x, axis=0)
+    assert caught.value.index == (2, 1)
+
+
+def test_a_fold_is_taken_in_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    kept = folds.fold
+    monkeypatch.setattr(folds, "fold", lambda *arguments: taken.append(arguments[0]) or kept(*arguments))
+    x = softfloat.array([1.0, 1.5, 0.5], "float16")
+    np.prod(x), np.divide.reduce(x), np.maximum.accumulate(x)
+    assert taken == ["mul", "div", "maximum"]
