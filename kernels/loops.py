@@ -414,15 +414,14 @@ def extremum(largest, number, each):
 
 
 def _folding(step):
-    """loop(start, stop, values, before, codes, extra, integers, floats) -> flags OR-ed together: `step` down columns start ... stop.
+    """loop(start, stop, values, before, codes, flags, extra, integers, floats) -> 0: `step` down columns start ... stop.
 
     `codes` has the first row of `values` in its own, and a row for each of them, or one for the last step alone;
-    `before` is what reads it.
+    `before` is what reads it. The flags of a column's steps are OR-ed to its own.
     """
 
-    def folding_loop(start, stop, values, before, codes, extra, integers, floats):
+    def folding_loop(start, stop, values, before, codes, flags, extra, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        seen = target.none
         keeps = 1 if codes.shape[0] > 1 else 0
         for k in range(1, values.shape[0]):
             for i in range(start, stop):
@@ -430,8 +429,8 @@ def _folding(step):
                     cut(before[(k - 1) * keeps, i], target.none), cut(values[k, i], target.none), extra, source, target
                 )
                 codes[k * keeps, i] = code
-                seen = cut(seen | raised, target.none)
-        return seen
+                flags[i] |= raised
+        return 0
 
     return jit.compiled(folding_loop)
 
@@ -463,39 +462,25 @@ def folding_extremum(largest, number):
 
 @cache
 def folding_drawn(operation, unusual, payloads):
-    """loop(start, stop, values, codes, streams, extra, integers, floats, key, width) -> flags OR-ed together: a fold under stochastic rounding.
+    """loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width) -> 0: a fold under stochastic rounding.
 
     A step draws what an elementwise call draws in its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    drawn_pass = _drawn_pass(operation, unusual, False, payloads)
+    drawn_pass = _drawn_pass(operation, unusual, True, payloads)
 
-    def folding_drawn_loop(start, stop, values, codes, streams, extra, integers, floats, key, width):
-        nothing, more = np.empty(0, np.uint8), np.empty(0, np.float64)
-        known, handed = np.empty(0, np.bool_), np.empty(0, np.uint64)
-        state = np.empty(stop - start, codes.dtype)
-        seen = 0
+    def folding_drawn_loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width):
+        more, known, handed = np.empty(0, np.float64), np.empty(0, np.bool_), np.empty(0, np.uint64)
+        state, raised = np.empty(stop - start, codes.dtype), np.empty(stop - start, np.uint8)
         keeps = 1 if codes.shape[0] > 1 else 0
         for k in range(1, values.shape[0]):
             state[:] = codes[(k - 1) * keeps, start:stop]
             row, out = values[k, start:stop], codes[k * keeps, start:stop]
-            seen |= drawn_pass(
-                state,
-                row,
-                row,
-                out,
-                nothing,
-                extra,
-                more,
-                known,
-                integers,
-                floats,
-                key,
-                streams[k - 1],
-                start,
-                handed,
-                width,
-            )
-        return seen
+            drawn_pass(
+                state, row, row, out, raised, extra, more, known, integers, floats, key, streams[k - 1], start, handed, width
+            )  # fmt: skip
+            for i in range(raised.size):
+                flags[start + i] |= raised[i]
+        return 0
 
     return jit.compiled(folding_drawn_loop)
 

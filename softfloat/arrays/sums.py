@@ -229,7 +229,7 @@ def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
         for number in reversed(streams):
             env.streams.give_back(number)
         raise
-    env.status.add(flags)
+    env.status.add(int(np.bitwise_or.reduce(flags)))
     return steps.T.reshape(codes.shape) if keep else steps.reshape(shape)
 
 

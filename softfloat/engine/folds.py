@@ -6,9 +6,9 @@ import numpy as np
 
 from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.draws import TILE, draw
+from softfloat.engine.draws import draw
 from softfloat.engine.elementwise import WIDE_OPERATIONS
-from softfloat.engine.parameters import FLOAT32, fits_narrow_carrier, is_unusual, loops, numbers, rule_for
+from softfloat.engine.parameters import fits_narrow_carrier, is_unusual, loops, numbers, rule_for
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -39,43 +39,60 @@ def serves(operation: str, codes: Codes, settings: Settings) -> bool:
 
 def fold(
     operation: str, codes: Codes, fmt: Format, settings: Settings, streams: list[int], keep: bool
-) -> tuple[Codes, int]:
-    """(steps, flags OR-ed together) of folds down the columns of codes, as calls of the operation on rows would make them.
+) -> tuple[Codes, Codes]:
+    """(steps, flags of each column) of folds down the columns of codes, as calls of the operation on rows would make them.
 
     Steps have a row for each of those of `codes`, or only the last if not `keep`. The call for row k draws in
-    streams[k - 1], and lanes take the addresses of their columns.
+    streams[k - 1], and columns have the addresses of their numbers.
     """
+    if settings.rounding is not Rounding.STOCHASTIC or operation in EXTREMA:
+        chooses = operation in EXTREMA  # and rounds nothing
+        rule = Rule(nan=settings.nan, daz=settings.daz) if chooses else rule_for(settings, fmt, False)
+        return _settled(operation, codes, fmt, rule, keep)
+    values, steps, flags = _begun(codes, keep)
+    drawn = draw(settings, None, 0, ())
+    rule = rule_for(settings, fmt, False, drawn.width)
+    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), _propagates(rule))
+    known = np.array(streams, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
+    threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, flags, *known))
+    return steps, flags
+
+
+def summed(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
+    """(sums, flags) of arrays of codes, added one after another under a rule that draws nothing."""
+    total, flags = rows[0], np.zeros(rows.shape[1:], np.uint8)
+    if elementwise.quick() and len(rows) > 2 and 0 < total.size < FEW:
+        steps, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, False)
+        return steps.reshape(total.shape), flags.reshape(total.shape)
+    for row in rows[1:]:
+        total, raised = elementwise.add(total, row, fmt, rule)
+        flags |= raised
+    return total, flags
+
+
+def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:
+    """Rows as loops read them, places for steps, the first one there, and for flags."""
     values = np.ascontiguousarray(codes)
     steps = np.empty(values.shape if keep else (1, values.shape[1]), values.dtype)
     steps[0] = values[0]
-    if operation in EXTREMA:
-        rule = Rule(nan=settings.nan, daz=settings.daz)
-        loop = loops().folding_extremum(*EXTREMA[operation])
-        known = (0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64))
-        return steps, threads.share(
-            values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, *known)
-        )
+    return values, steps, np.zeros(values.shape[1], np.uint8)
+
+
+def _propagates(rule: Rule) -> bool:
+    return bool(spec.NAN_POLICIES[rule.nan].propagate)
+
+
+def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
+    values, steps, flags = _begun(codes, keep)
     unusual = is_unusual(fmt.spec)
-    if settings.rounding is Rounding.STOCHASTIC:
-        drawn = draw(settings, None, 0, ())
-        rule = rule_for(settings, fmt, False, drawn.width)
-        propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
-        drawn_loop = loops().folding_drawn(operation, unusual, propagates)
-        given = np.array(streams, np.uint64)
-        settled = 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
-        assert threads.ALIGNMENT % TILE == 0
-        return steps, threads.share(
-            values.shape[1], lambda start, stop: drawn_loop(start, stop, values, steps, given, *settled)
-        )
-    rule = rule_for(settings, fmt, False)
-    narrow = fits_narrow_carrier(fmt.spec) and operation not in WIDE_OPERATIONS
+    narrow = fits_narrow_carrier(fmt.spec) and operation not in WIDE_OPERATIONS and operation not in EXTREMA
     carrier = CARRIER32 if narrow else CARRIER64
-    way = "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-    propagates = bool(spec.NAN_POLICIES[rule.nan].propagate)
-    loop = loops().folding(operation, way, unusual, propagates)
+    if operation in EXTREMA:
+        loop = loops().folding_extremum(*EXTREMA[operation])
+    else:
+        way = "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+        loop = loops().folding(operation, way, unusual, _propagates(rule))
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier)
-    read, before = values, steps
-    if carrier is CARRIER32 and fmt.spec == FLOAT32:
-        read, before = values.view(np.int32), steps.view(np.int32)
-    known = (floats.dtype.type(0), integers, floats)
-    return steps, threads.share(values.shape[1], lambda start, stop: loop(start, stop, read, before, steps, *known))
+    known = floats.dtype.type(0), integers, floats
+    threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))
+    return steps, flags

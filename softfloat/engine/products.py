@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.engine import arguments, elementwise, entire, lines, parameters, stacks, threads, tiling, trees, ways
+from softfloat.engine import (
+    arguments,
+    elementwise,
+    entire,
+    folds,
+    lines,
+    parameters,
+    stacks,
+    threads,
+    tiling,
+    trees,
+    ways,
+)
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
@@ -125,21 +137,31 @@ def _by_line(
     key, shape = _key(call), results.codes.shape
     left: set[lines.Span] = set()
 
-    def run_part(part: Program, cut: slice, start: Codes | None = None) -> Done | None:
+    def run_part(part: Program, of: lines.Line, start: Codes | None = None) -> Done | None:
         way = ways.choose(part)
         if not lines.serves(way, part, cumulative):
             return None
-        cut_line = line._replace(a=line.a[cut], b=line.b[cut])
-        done = lines.run(cut_line, part, way, start, ways.Random(key, call.stream), cumulative)
+        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative)
         if done is None:
             return None
-        left.update(done[2])
+        count = line.a.shape[1]
+        for span in done[2]:  # of several parts side by side, or of one
+            first = span.start // count
+            if (span.stop - 1) // count > first:
+                left.add(lines.Span(0, count))
+            else:
+                left.add(lines.Span(span.start - first * count, span.stop - first * count))
         return done[:2]
+
+    def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
+        a, b = (_side_by_side(x, cuts) for x in (line.a, line.b))
+        done = run_part(part, line._replace(a=a, b=b))
+        return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
-        done = _joined(planned, line.c, line.a.shape[1:], call, run_part)
+        done = _joined(planned, line.c, line.a.shape[1:], call, run_parts, SIDE_BY_SIDE)
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
     elif entire.serves(planned) and not cumulative:
@@ -148,7 +170,7 @@ def _by_line(
         start = None
         if line.c is not None:
             start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
-        done = run_part(planned, slice(None), start)
+        done = run_part(planned, line, start)
     if done is None:
         return None
     _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
@@ -406,14 +428,15 @@ def _quick(
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
-        def run_part(part: Program, cut: slice) -> Done | None:
-            way = ways.choose(part)
+        def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
+            way, (cut,) = ways.choose(part), cuts
             if way is None:
                 return None
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
-            return tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0))
+            codes, flags = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0)) or (None, None)
+            return None if codes is None or flags is None else (codes[np.newaxis], flags[np.newaxis])
 
-        return None if math.prod(shape) < dots().LANES else _joined(planned, problem.c, shape, call, run_part)
+        return None if math.prod(shape) < dots().LANES else _joined(planned, problem.c, shape, call, run_parts)
     if trees.serves(planned):
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
     if entire.serves(planned) and tally is None:
@@ -427,12 +450,38 @@ def _quick(
     return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
 
 
-Part = Callable[[Program, slice], "Done | None"]
-"""Sums of a stretch of k, by a program of its own."""
+Parts = Callable[[Program, Sequence[slice]], "Done | None"]
+"""Sums of stretches of k that are equally long, in a row each, by a program of their own."""
+
+SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
 
 
-def _joined(planned: Program, c: Codes | None, shape: tuple[int, ...], call: Call, run_part: Part) -> Done | None:
-    """Segments or chains one by one, their sums added up elementwise: for a single level of additions that draws nothing."""
+def _side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
+    """Stretches of k of a line's operand, (k, outputs), next to each other."""
+    if len(cuts) == 1:
+        return x[cuts[0]]
+    places = np.arange(x.shape[0])
+    rows = np.stack([places[cut] for cut in cuts], axis=1)
+    return x[rows].reshape(rows.shape[0], -1)
+
+
+def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tuple[int, list[slice]]]:
+    """(products of each, stretches) that follow each other and are equally long, of at most so many products together."""
+    lengths = [len(range(*cut.indices(length))) for cut in cuts]
+    for size, group in itertools.groupby(range(len(cuts)), key=lengths.__getitem__):
+        together = [cuts[i] for i in group]
+        count = max(1, products // max(size, 1))
+        for first in range(0, len(together), count):
+            yield size, together[first : first + count]
+
+
+def _joined(
+    planned: Program, c: Codes | None, shape: tuple[int, ...], call: Call, run_parts: Parts, products: int = 1
+) -> Done | None:
+    """Segments or chains, their sums added up elementwise: for a single level of additions that draws nothing.
+
+    Stretches of at most so many `products` go side by side; a longer one goes alone.
+    """
     accumulator = planned.accumulator
     chains = accumulator.chains > 1
     site = planned.sites[dots().RUNNING if chains else dots().LEVEL]
@@ -457,22 +506,23 @@ def _joined(planned: Program, c: Codes | None, shape: tuple[int, ...], call: Cal
     exact = Settings(nan=planned.policy.name)
     total: Codes | None = None if chains else np.zeros(shape, site.format.dtype) if c is None else c
     flags: Codes = np.zeros(shape, np.uint8)
-    for cut in each:
-        part = program(inner, first, second, inner.partials, call.whole, len(range(length)[cut]))
-        done = run_part(part, cut) if part.length else (np.zeros(shape, site.format.dtype), flags)
-        if done is None:
-            return None
-        codes, raised = done
+    for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
+        codes, raised = np.zeros((len(cuts), *shape), site.format.dtype), flags[np.newaxis]
+        if size:
+            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts)
+            if done is None:
+                return None
+            codes, raised = done
+            if inner.partials != site.format:
+                codes, _ = elementwise.run(
+                    "convert", [codes], ["sums"], inner.partials.spec, site.format, exact,
+                    out=None, flags="any", random_bits=None, stream=0,
+                )  # fmt: skip
+        flags = flags | np.bitwise_or.reduce(raised, axis=0)
+        total, raised = folds.summed(
+            codes if total is None else np.concatenate([total[np.newaxis], codes]), site.format, site.rule
+        )
         flags = flags | raised
-        if inner.partials != site.format:
-            codes, _ = elementwise.run(
-                "convert", [codes], ["sums"], inner.partials.spec, site.format, exact,
-                out=None, flags="any", random_bits=None, stream=0,
-            )  # fmt: skip
-        if total is not None:
-            codes, raised = elementwise.add(total, codes, site.format, site.rule)
-            flags = flags | raised
-        total = codes
     assert total is not None
     if chains and c is not None:
         total, raised = elementwise.add(total, c, site.format, site.rule)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.engine import Codes, folds
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.experiments import exact
 from softfloat.formats import Format
@@ -128,21 +129,13 @@ def running_sum(
     stochastic = mode is Rounding.STOCHASTIC
     environment = Environment(rounding=mode, seed=seed if stochastic else None)
     step, raised = bits.encode(increment, fmt, flags="any")
-    raised = int(raised)
-    sums = np.zeros(runs, fmt.dtype)
-    codes = np.zeros((count + 1, runs), fmt.dtype) if keep else None
-    stalled = None
-    for stream in range(count):
-        following, flags = bits.add(sums, step, fmt, environment=environment, stream=stream, flags="any")
-        raised |= int(flags)
-        if not stochastic and np.array_equal(following, sums):
-            stalled = stream
-            if codes is not None:
-                codes[stream + 1 :] = following
-            break
-        sums = following
-        if codes is not None:
-            codes[stream + 1] = sums
+    terms = np.full((count + 1, runs if stochastic else 1), step, fmt.dtype)
+    terms[0] = 0
+    steps, flags = _steps(terms, fmt, environment)
+    same = np.flatnonzero(steps[1:, 0] == steps[:-1, 0])
+    stalled = None if stochastic or not same.size else int(same[0])
+    steps = np.broadcast_to(steps, (count + 1, runs))
+    raised = int(raised) | flags
     return RunningSum(
         format=fmt.name,
         rounding=mode.name.lower(),
@@ -152,11 +145,26 @@ def running_sum(
         count=count,
         runs=runs,
         seed=seed if stochastic else None,
-        codes=codes,
-        final_codes=sums,
+        codes=steps.copy() if keep else None,
+        final_codes=steps[-1].copy(),
         stalled_after=stalled,
         flags=Flags(raised),
     )
+
+
+def _steps(terms: Codes, fmt: Format, environment: Environment) -> tuple[Codes, int]:
+    """(sums of the first 1, 2, 3 ... rows, flags). Row k is added in stream k - 1."""
+    settings, streams = environment.settings.for_format(fmt.name), list(range(len(terms) - 1))
+    if folds.serves("add", terms, settings):
+        steps, each = folds.fold("add", terms, fmt, settings, streams, True)
+        return steps, int(np.bitwise_or.reduce(each))
+    steps, raised = terms.copy(), 0
+    for stream in streams:
+        steps[stream + 1], flags = bits.add(
+            steps[stream], terms[stream + 1], fmt, environment=environment, stream=stream, flags="any"
+        )
+        raised |= int(flags)
+    return steps, raised
 
 
 def sums_across(

@@ -1,0 +1,62 @@
+"""Segments and chains of sums that stand in a line go side by side, with the bits of the plain loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from faster import both, same
+
+from softfloat import Accumulator, bits
+from softfloat.accumulators import chunked, exact, fma, mul_add, pairwise
+from softfloat.engine import products
+
+HOW = {
+    "chunks of 5": chunked(5, "float16", "float16"),
+    "chunks of 5, single outside": chunked(5, "float16", "float32"),
+    "chunks of 1": chunked(1, "float16", "float16"),
+    "chunks of pairs": chunked(8, exact("float16").replace(block=2), "float16"),
+    "three chains": fma("float16").replace(chains=3),
+    "two chains of products": mul_add("bfloat16").replace(chains=2),
+}
+LENGTHS = (0, 1, 2, 4, 5, 23, 64)
+
+
+def operands(length: int, outputs: int, specials: bool) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(length * 1000 + outputs)
+    a, b = (bits.encode(random.standard_normal((outputs, length)), "float16")[0] for _ in range(2))
+    if specials and length:
+        a[0, length // 2], b[outputs // 2, 0] = 0x7C00, 0x7E01
+    return a, b
+
+
+@pytest.mark.parametrize("together", [1, 40, products.SIDE_BY_SIDE])
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
+def test_vecdot(monkeypatch: pytest.MonkeyPatch, how: Accumulator, together: int) -> None:
+    monkeypatch.setattr(products, "SIDE_BY_SIDE", together)
+    rules: list[dict[str, Any]] = [{}, {"rounding": "toward_zero", "nan": "x86"}]
+    for length in LENGTHS:
+        for specials, rule in ((False, rules[0]), (True, rules[1])):
+            a, b = operands(length, 21, specials)
+            c = bits.encode(np.linspace(-2, 2, 21), how.partials)[0]
+            same(both(monkeypatch, lambda a=a, b=b, r=rule: bits.vecdot(a, b, "float16", how, **r)))
+            same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.vecdot(a, b, "float16", how, c, **r)))
+
+
+def test_matrix_times_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = operands(64, 21, True)
+    for how in (*HOW.values(), pairwise("float16")):
+        same(both(monkeypatch, lambda how=how: bits.matmul(a, b[:1].T, "float16", how)))
+        same(both(monkeypatch, lambda how=how: bits.matmul(a[1:2], b.T, "float16", how)))
+
+
+def test_many_short_segments_are_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """65 536 sums of one product are one call of the loop."""
+    calls = []
+    kept = products.lines.run
+    monkeypatch.setattr(products.lines, "run", lambda *arguments: calls.append(1) or kept(*arguments))
+    a = np.full((1, 2**16), 0x3C00, np.uint16)
+    codes, flags = bits.vecdot(a, a, "float16", chunked(1, "float16", "float16"))
+    assert (codes.tolist(), flags.tolist()) == ([0x6800], [1])
+    assert len(calls) == 1
