@@ -358,11 +358,12 @@ def result_bits():
 @jit.once
 def contraction():
     """loop(first, last, a, b, c, entry, codes_a, codes_b, codes, flags, counts, extremes,
-    stores, closes, stored, choices, draws, ints, floats, tiny, magics, key, stream).
+    stores, closes, stored, choices, draws, begun, ints, floats, tiny, magics, key, stream).
 
     Outputs are a grid of rows and columns; unit u is LANES columns of a row. a holds rows of k (`how.paired`: like b, k by
     columns), b is k by columns, both padded to whole blocks and in the order of the sum; c holds values, `entry`
     their codes. After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
+    Each stage has done so many roundings before, begun: its random numbers go on from there.
     `how.payloads` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last two
     rows of numbers are those of a and b.
     Flags come with those of signalling operands. Codes go to uint32; `how.cumulative` gives codes and flags a row for each k,
@@ -371,7 +372,7 @@ def contraction():
 
     def contraction_loop(
         first_unit, last_unit, a, b, c, entry, codes_a, codes_b, codes_out, flags_out, counts_out, extremes_out,
-        stores, closes, stored, choices, draws, ints, floats, tiny, magics, key, stream,
+        stores, closes, stored, choices, draws, begun, ints, floats, tiny, magics, key, stream,
     ):  # fmt: skip
         how = Choices(*fixed_tuple(choices, CHOICES))
         call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream)
@@ -391,7 +392,7 @@ def contraction():
                 np.zeros(width, np.int64),
                 np.zeros((3, width), np.int64),
                 np.empty((2, width)),
-                np.zeros(draws.size, np.int64),
+                begun.copy(),
                 np.zeros((levels + 1, width), np.int64),
                 index,
                 stride,

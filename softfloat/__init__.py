@@ -58,6 +58,7 @@ from softfloat.formats import (
     float32,
     tfloat32,
 )
+from softfloat.positions import Position
 from softfloat.status import Flags, FloatingPointTrap, Status
 
 __version__ = "0.1.0"
@@ -71,6 +72,7 @@ __all__ = [
     "Format",
     "InfiniteInput",
     "Overflow",
+    "Position",
     "Rounding",
     "SoftArray",
     "Status",

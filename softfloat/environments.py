@@ -27,6 +27,7 @@ import numpy as np
 from softfloat.checks import check_choice, check_switch, is_integer
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.positions import Position, as_position
 from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
 
 __all__ = [
@@ -233,9 +234,11 @@ class Environment:
     accumulator : Accumulator, or callable from Format to Accumulator, optional
         How sums and products of `SoftArray`s are summed; functions of `softfloat.bits` are told. Default: one product
         and one addition after the other, each rounded to the array's format.
+    position : Position or int, optional
+        Where every result lies in the whole that it is a block of, for random numbers; `softfloat.Position` says more.
     overrides : mapping of str to Environment
-        Settings for results in formats of these names (`Format.name`, no aliases), status, traps and accumulator
-        aside.
+        Settings for results in formats of these names (`Format.name`, no aliases), status, traps, accumulator and
+        position aside.
 
     Raises
     ------
@@ -257,6 +260,7 @@ class Environment:
     replica_identical: bool = Settings.replica_identical
     traps: Flags | str | tuple[str, ...] = NO_FLAGS
     accumulator: Any = None
+    position: Position | int | None = None
     overrides: Mapping[str, Environment] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     status: Status = field(default_factory=Status, compare=False, repr=False)
     streams: Streams = field(default_factory=Streams, init=False, compare=False, repr=False)
@@ -264,6 +268,8 @@ class Environment:
 
     def __post_init__(self) -> None:
         traps = as_flags(self.traps, "traps")
+        if self.position is not None:
+            settle(self, position=as_position(self.position))
         if not (self.accumulator is None or callable(self.accumulator) or hasattr(self.accumulator, "partials")):
             raise TypeError(
                 f"accumulator must be a softfloat.Accumulator, a function from Format to one, or None, got {self.accumulator!r}"

@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).parent.parent
 FLOORS = """
 kernels
 checks progress frozen
-status markup files
+status markup files positions
 formats
 environments recipes
 accumulators reference
@@ -41,7 +41,7 @@ INSIDE = {
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | folds options ways | tiling | "
-    "entire lines stacks trees | calls products | small",
+    "entire lines stacks trees | calls products segments | placing small",
     "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",

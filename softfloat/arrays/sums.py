@@ -216,11 +216,11 @@ def folded(codes: Codes, step: Step, keep: bool) -> Codes:
 
 
 def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
-    """The same in one loop; None where that does not serve, or a trap needs the place of a flag."""
+    """The same in one loop; None where that does not serve, or a trap or random numbers need places."""
     env = current_environment()
     settings = env.settings.for_format(step.fmt.name)
     shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
-    if env.traps or not folds.serves(step.operation, rows, settings):
+    if env.traps or env.position is not None or not folds.serves(step.operation, rows, settings):
         return None
     streams = [env.streams.take() for _ in rows[1:]]
     try:

@@ -15,10 +15,15 @@ flags : {"each", "any"}
 rounding, overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, generator, seed
     As in `softfloat.Environment`.
 environment : Environment
-    All of those at once; nothing else of it is used, and nothing in it changes.
+    All of those at once, and its `position`; nothing else of it is used, and nothing in it changes.
 stream : int
     With `seed`, addresses the random numbers of stochastic rounding: element i takes those of position i; in sums of
     products, output and step are the address. Default 0.
+position : Position or int
+    Where the result lies in the whole of which it is a block: random numbers are then those of the whole, so that cutting an array
+    changes no bit. `Position(index, shape)` is the index of the block's first element and the shape of the whole; an
+    integer is the number of the first of elements that follow each other in the whole. Sums of parts of k are cut where the
+    accumulator cuts: see `segments` and `join_segments`. Default: the result is the whole.
 random_bits : array of integers
     The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the
     dtype. A magnitude goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits, f its distance from the candidate below

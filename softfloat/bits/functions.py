@@ -628,7 +628,7 @@ def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats]
         span = slice(start, stop)
         spans = *(x[span] for x in operands), codes[span], raises[span], values
         more, unknown = np.full(values.size, math.nan), np.zeros(values.size, np.bool_)
-        address = drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width
+        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
         seen = int(loop(*spans, more, unknown, *known, *address))
         return seen | again(start + np.flatnonzero(unknown), values[unknown]) if unknown.any() else seen
 
@@ -769,6 +769,7 @@ def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Option
         flags=call.flags,
         random_bits=call.random_bits,
         stream=call.stream,
+        position=call.position,
         work=_work if name in FUNCTIONS else None,
     )
 

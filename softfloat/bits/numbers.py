@@ -9,11 +9,12 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.bits.arithmetic import Result
-from softfloat.engine import Call, Options, calls, check_boolean, check_codes, check_stream
+from softfloat.engine import Call, Options, calls, check_block, check_boolean, check_codes, check_stream
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
+from softfloat.positions import Position, as_position
 
 __all__ = ["convert", "decode", "encode", "random_bits", "to_integer"]
 
@@ -205,6 +206,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     wanted = np.dtype(dtype)
     result, raised = engine.outputs(call.out, call.flags, array.shape, wanted, [array])
     settings = call.settings
+    check_block("to_integer", call.position, array.shape)
     policy = NAN_POLICIES[settings.nan]
     indefinite = int(info.min) or int(info.max)
     nan_result = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}[
@@ -217,7 +219,8 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     if not drawn:
         engine.refuse_random_bits(settings, call.random_bits)
     else:
-        uniforms = _uniforms(engine.draw(settings, call.random_bits, call.stream, array.shape), array.size)
+        drawing = engine.draw(settings, call.random_bits, call.stream, array.shape, call.position)
+        uniforms = _uniforms(drawing, array.size)
     wide = np.empty(array.size, np.int64)
     flat = engine.flattened(array)
     raises = engine.flag_bytes(raised)
@@ -248,16 +251,28 @@ def _uniforms(drawn: engine.Draw, size: int) -> np.ndarray[Any, Any]:
     if drawn.handed.size or not size:
         return drawn.handed.astype(np.float64) / 2.0**drawn.width
     uniforms = np.empty(size, np.float64)
-    engine.loops().drawing()(uniforms, drawn.key, drawn.stream, 0, drawn.width)
+    drawing = engine.loops().drawing()
+
+    def work(start: int, stop: int) -> int:
+        drawing(uniforms[start:stop], drawn.key, drawn.stream, drawn.at(start), drawn.width)
+        return 0
+
+    drawn.cut(work)(0, size)
     return uniforms
 
 
 def random_bits(
-    shape: int | tuple[int, ...], *, seed: int, stream: int = 0, sr_bits: int = 52, generator: str = "philox4x32"
+    shape: int | tuple[int, ...],
+    *,
+    seed: int,
+    stream: int = 0,
+    sr_bits: int = 52,
+    generator: str = "philox4x32",
+    position: Position | int | None = None,
 ) -> Any:
     """The random bits that stochastic rounding uses at positions 0, 1 ... of a stream: handed in as `random_bits`, they give the same codes.
 
-    Returns an array of uint64 of the given shape, each below 2^sr_bits.
+    Returns an array of uint64 of the given shape, each below 2^sr_bits. With a `position`, those of a block of a whole.
 
     >>> bits = random_bits(3, seed=1, sr_bits=8)
     >>> a = encode([0.1, 0.2, 0.3], "float16", rounding="stochastic", seed=1, sr_bits=8)
@@ -272,6 +287,8 @@ def random_bits(
     if sr_bits is None:
         raise TypeError("sr_bits must be an integer from 1 to 52, got None")
     settings = Environment(rounding=Rounding.STOCHASTIC, seed=seed, sr_bits=sr_bits, generator=generator).settings
-    drawn = engine.draw(settings, None, check_stream(stream), shape)
+    where = as_position(position)
+    check_block("random_bits", where, shape)
+    drawn = engine.draw(settings, None, check_stream(stream), shape, where)
     uniforms = _uniforms(drawn, int(np.prod(shape, dtype=np.int64)))
     return (uniforms * 2.0**sr_bits).astype(np.uint64).reshape(shape)

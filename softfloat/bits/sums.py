@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,16 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.accumulators import Accumulator
-from softfloat.checks import is_integer
+from softfloat.checks import check_whole, is_integer
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
-from softfloat.engine.products import Problem, Results, grid_view, run
-from softfloat.engine.programs import Program, check_inputs, program
+from softfloat.engine import segments as cutting
+from softfloat.engine.placing import Outputs, pieces
+from softfloat.engine.products import Problem, Results, grid_view, key_of, run
+from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
+from softfloat.positions import Place, Position
 
-__all__ = ["Counts", "cumsum", "matmul", "sum", "vecdot"]
+__all__ = ["Counts", "cumsum", "join_segments", "matmul", "segments", "sum", "vecdot"]
 
 
 PIECE = 1 << 24  # codes of operands made contiguous at a time
@@ -92,6 +96,27 @@ class Contraction:
         self.count = check_boolean("count", count)
         if self.call.random_bits is not None:
             raise ValueError("random_bits are for one rounding each; a dot product takes a seed")
+        self.segment: tuple[Accumulator, int, int] | None = None
+
+    def only(self, k: int, c: Any, out_format: Format | str | None, name: str) -> None:
+        """Sum a segment alone, if the position names one; `name` is that of the function."""
+        position = self.call.position
+        if position is None or position.segment is None or position.k is None:
+            return
+        for argument, value in (("c", c), ("out_format", out_format)):
+            if value is not None:
+                raise ValueError(
+                    f"{argument} must be None for the sum of one segment, got {value!r}; accepted: by join_segments"
+                )
+        start, stop = cutting.check_segment(self.accumulator, position.segment, position.k)
+        if k != stop - start:
+            raise ValueError(
+                f"{name} has {k} products, and segment {position.segment} has {stop - start}: {start} to {stop - 1} of {position.k}"
+            )
+        self.segment = self.accumulator, position.segment, position.k
+        self.accumulator = cutting.alone(self.accumulator)
+        self.output = self.accumulator.partials
+        self.call.settings = self.call.whole.for_format(self.output.name)
 
     def check_addend(self, c: Any, shape: tuple[int, ...]) -> Codes | None:
         """Codes of c in the shape of the output."""
@@ -105,7 +130,21 @@ class Contraction:
 
     def program(self, length: int) -> Program:
         """The program for this length of k."""
-        return program(self.accumulator, *self.formats, self.output, self.call.whole, length)
+        planned = program(self.accumulator, *self.formats, self.output, self.call.whole, length)
+        return planned if self.segment is None else cutting.begun(planned, *self.segment)
+
+    def outputs(self, shape: tuple[int, ...], axes: Sequence[int]) -> Outputs | None:
+        """Where outputs lie in the whole, which are numbered in this shape and returned with its axes in the order `axes`."""
+        position = self.call.position
+        if position is None:
+            return None
+        if position.segment is not None and self.segment is None:
+            raise ValueError(
+                "position names a segment of k; accepted: by matmul, vecdot and sum, else one with segment=None"
+            )
+        numbered = [list(axes).index(axis) for axis in range(len(shape))]
+        place = position.place([shape[axis] for axis in axes], numbered)
+        return Outputs(shape, Place(place.first, tuple(place.strides[axis] for axis in numbered)))
 
     def run(
         self,
@@ -115,18 +154,24 @@ class Contraction:
         operands: Sequence[Codes],
         cumulative: bool = False,
         axes: Sequence[int] | None = None,
+        numbered: tuple[int, ...] | None = None,
     ) -> Any:
         """All grids of a call, and what the caller sees of it. A grid's outputs go where its numbers say.
 
-        `shape` is that of outputs in the order of their numbers; they are returned with its axes in the order `axes`.
+        `shape` is that of outputs in the order of their numbers; they are returned with its axes in the order `axes`. Sums that
+        are `cumulative` have the numbers of outputs in the shape `numbered`.
         """
         planned = self.program(length)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)
         size = math.prod(shape)
+        outputs = self.outputs(*((shape, order) if numbered is None else (numbered, range(len(numbered)))))
         if planned.draws:
-            self._check_addresses(size, planned.length)
+            done = max(planned.begun.values(), default=0)
+            self.check_addresses(size if outputs is None else outputs.reach, planned.length + done)
+        else:
+            outputs = None
         codes, flags = np.empty(size, np.uint32), np.zeros(size, np.uint8)
         counts = np.zeros((3, size if self.count else 0), np.int64)
         extremes = np.full((2, size if self.count else 0), np.nan)
@@ -138,7 +183,14 @@ class Contraction:
             views = [grid_view(whole, problem.index, (rows, columns), distances) for whole in wholes]
             places = [view if view.flags.c_contiguous else np.empty(view.shape, view.dtype) for view in views]
             nothing = () if self.count else (counts.reshape(3, 0, 0), extremes.reshape(2, 0, 0))
-            run(problem, planned, self.call, Results(*places, *nothing), cumulative, self.count)
+            for part, cut in pieces(problem, outputs, planned.goes_on):
+                if cut is None:
+                    run(part, planned, self.call, Results(*places, *nothing), cumulative, self.count)
+                    continue
+                some = [np.empty_like(place[(..., *cut)], order="C") for place in places]
+                run(part, planned, self.call, Results(*some, *nothing), cumulative, self.count)
+                for place, found in zip(places, some, strict=True):
+                    place[(..., *cut)] = found
             for view, place in zip(views, places, strict=True):
                 if view is not place:
                     view[...] = place
@@ -153,7 +205,8 @@ class Contraction:
         arrays = (x.reshape(shape).transpose(*order)[()] for x in (*counts, *extremes))
         return *finished, Counts(planned.stores.size + int(planned.stores.sum()), *arrays)
 
-    def _check_addresses(self, size: int, length: int) -> None:
+    def check_addresses(self, size: int, length: int) -> None:
+        """Refuse what has no address for each of its random numbers."""
         if self.call.settings.generator != "philox4x32" or self.call.whole.generator != "philox4x32":
             raise ValueError(
                 "generator must be 'philox4x32' for dot products, whose random numbers have addresses; "
@@ -229,6 +282,7 @@ def vecdot(
     if not shape or x.shape[-1] != y.shape[-1] or shape == (-1,):
         raise ValueError(f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., k) and (..., k) that broadcast")
     outer, length = shape[:-1], shape[-1]
+    contraction.only(length, c, out_format, "vecdot")
     addend = contraction.check_addend(c, outer)
     problems = _paired(np.broadcast_to(x, shape), np.broadcast_to(y, shape), addend)
     return contraction.run(problems, length, outer, [x, y])
@@ -290,6 +344,7 @@ def matmul(
             f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., m, k) and (..., k, n) that broadcast"
         )
     rows, length, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    contraction.only(length, c, out_format, "matmul")
     shape = (*batch, *((rows,) if x.ndim > 1 else ()), *((columns,) if y.ndim > 1 else ()))
     addend = contraction.check_addend(c, shape)
     grids = math.prod(batch)
@@ -331,6 +386,34 @@ def has_one(fmt: Format) -> bool:
     return fmt.emin <= 0 and fmt.max >= 1
 
 
+def _without_axis(position: Position | None, axis: int, shape: tuple[int, ...], flattened: bool) -> Position | None:
+    """The position of the sums that cumulative ones along an axis share their random numbers with."""
+    if position is None:
+        return None
+    if position.segment is not None:
+        raise ValueError(
+            "position names a segment of k, and cumulative sums have none; accepted: one with segment=None"
+        )
+    if flattened:
+        axis, shape = 0, (math.prod(shape),)
+    position.place(shape)
+    if position.shape is None:
+        if flattened and position.index:
+            raise ValueError(
+                f"position must be that of whole sums for cumulative ones, got {position.index} along their axis"
+            )
+        return position
+    assert isinstance(position.index, tuple)
+    if position.index[axis] or position.shape[axis] != shape[axis]:
+        raise ValueError(
+            f"position must have all of axis {axis} for cumulative sums along it, got {position.index[axis]} of "
+            f"{position.shape[axis]}; accepted: a cut of other axes"
+        )
+    index, whole = list(position.index), list(position.shape)
+    del index[axis], whole[axis]
+    return Position(tuple(index), tuple(whole))
+
+
 def _summed(
     codes: Any, fmt: Format | str, accumulator: Accumulator, axis: int | None, cumulative: bool,
     out_format: Format | str | None, count: bool, options: Options,
@@ -340,13 +423,14 @@ def _summed(
         found = small.total(codes, one, accumulator, axis, out_format, options)
         if found is not None:
             return found
-    if out_format is None:
-        out_format = check_accumulator(accumulator).output(one, one)
-    contraction = Contraction((one, float32), accumulator, out_format, count, options)
+    output = check_accumulator(accumulator).output(one, one) if out_format is None else out_format
+    contraction = Contraction((one, float32), accumulator, output, count, options)
     if contraction.accumulator.inputs:
         check_inputs(contraction.accumulator, one)
         contraction.accumulator = contraction.accumulator.replace(inputs=(*contraction.accumulator.inputs, float32))
     flat, shape, moved = _moved(codes, one, axis, "codes")
+    if not cumulative:
+        contraction.only(flat.shape[0], None, out_format, "sum")
     operands = [check_codes(codes, one, "codes")]
     ones = np.broadcast_to(np.uint32(float32.one_code), flat.shape)
     if has_one(one):  # the narrower ones are, the more loops take them
@@ -361,7 +445,10 @@ def _summed(
         )
     if contraction.call.out is not None:
         raise ValueError("out must be None for cumulative sums")
-    results = contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], flat.shape, operands, True)
+    contraction.call.position = _without_axis(contraction.call.position, moved, np.shape(codes), axis is None)
+    results = contraction.run(
+        [Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], flat.shape, operands, True, numbered=shape
+    )
     return tuple(
         np.moveaxis(np.reshape(x, (flat.shape[0], *shape)), 0, moved) if isinstance(x, np.ndarray) else x
         for x in results
@@ -404,6 +491,112 @@ def cumsum(
     """Sums of the first 1, 2, 3 ... numbers along an axis, or of the flattened codes: each is `sum` of that many.
 
     Codes in, (codes, flags) out, of the shape of `codes`; parameters as in `sum`. Stochastic sums share their random
-    numbers as they share their additions.
+    numbers as they share their additions. A `position` is that of the result, which may be cut along other axes; an integer is
+    the number of the first sum.
     """
     return _summed(codes, fmt, accumulator, axis, True, out_format, False, options)
+
+
+# -- segments --------------------------------------------------------------------------------------------------------
+
+
+def segments(accumulator: Accumulator, k: int) -> tuple[tuple[int, int], ...]:
+    """(first product, the one after the last) of each segment that an accumulator cuts k products into.
+
+    >>> from softfloat.accumulators import chunked, fma
+    >>> segments(chunked(512, fma("float16"), "float32"), 1200)
+    ((0, 512), (512, 1024), (1024, 1200))
+
+    Raises
+    ------
+    ValueError
+        If the accumulator has no segments, or none of its kind for so many products.
+    """
+    cutting.alone(check_accumulator(accumulator))
+    bounds = segment_bounds(accumulator, check_whole("k", k, 1))
+    return tuple(itertools.pairwise(bounds))
+
+
+def join_segments(
+    sums: Any,
+    fmt: Any,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    k: int,
+    out_format: Format | str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """The whole sums that sums of segments add up to, by the stages that the accumulator has above them.
+
+    Parameters
+    ----------
+    sums : array_like of int
+        Codes of what `matmul`, `vecdot` or `sum` gave for each segment, of shape (segments, ...), in their format.
+    fmt : Format, str, or a pair of them
+        What the operands of these were codes of.
+    accumulator : Accumulator
+        The whole one, segments and all.
+    c : array_like of int, optional
+        As in `vecdot`.
+    k : int
+        Products of a whole sum.
+    out_format, count
+        As in `vecdot`. Counts are those of additions above segments: all counts add up to those of a single call.
+
+    Returns
+    -------
+    codes : array of the output format's dtype
+        Those of a single call.
+    flags : array of uint8, or int
+        What these additions raised: with the segments' flags OR-ed to them, those of a single call.
+    counts : Counts
+        If `count`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument: sums of another number of segments, formats no addition is made for.
+
+    >>> from softfloat import Position
+    >>> from softfloat.accumulators import chunked, fma
+    >>> import numpy as np
+    >>> how, x = chunked(2, fma("float16"), "float32"), np.array([0x6800, 0x3C00, 0x3C00], np.uint16)  # 2048, 1, 1
+    >>> parts = [sum(x[i:j], "float16", how, position=Position(segment=n, k=3)) for n, (i, j) in enumerate(segments(how, 3))]
+    >>> [hex(join_segments([code for code, _ in parts], "float16", how, k=3)[0]), hex(sum(x, "float16", how)[0])]
+    ['0x45001000', '0x45001000']
+    """
+    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    expected = len(segments(accumulator, k))
+    codes = check_codes(sums, cutting.alone(accumulator).partials, "sums")
+    if not codes.ndim or codes.shape[0] != expected:
+        raise ValueError(f"sums must have shape ({expected}, ...), one for each segment of k={k}, got {codes.shape}")
+    shape = codes.shape[1:]
+    position = contraction.call.position
+    if position is not None and position.segment is not None:
+        raise ValueError("position names a segment, and all are joined; accepted: one with segment=None")
+    planned = contraction.program(k)
+    outputs = contraction.outputs(shape, range(len(shape))) or Outputs(shape, Position().place(shape))
+    if planned.draws:
+        contraction.check_addresses(outputs.reach, planned.length)
+    result, raised = engine.outputs(
+        contraction.call.out, contraction.call.flags, shape, contraction.output.dtype, [codes]
+    )
+    size = math.prod(shape)
+    drawing = cutting.Drawing(
+        outputs.numbers(np.arange(size if planned.draws else 0)),
+        size,
+        key_of(contraction.call),
+        contraction.call.stream,
+    )
+    addend = contraction.check_addend(c, shape)
+    start = None if addend is None else addend.reshape(-1)
+    tally = cutting.Tally(np.zeros((3, size), np.int64), np.full((2, size), np.nan)) if count else None
+    result.flat[...], flags = cutting.join(planned, codes.reshape(expected, size), start, drawing, tally)
+    if raised is not None:
+        raised.flat[...] = flags
+    finished = engine.finished(result, raised, int(np.bitwise_or.reduce(flags)) if size else 0)
+    if tally is None:
+        return finished
+    return *finished, Counts(0, *(x.reshape(shape)[()] for x in (*tally.counts, *tally.extremes)))

@@ -15,8 +15,8 @@ from softfloat.engine.arguments import (
     refuse_mask,
 )
 from softfloat.engine.decoding import decoded
-from softfloat.engine.draws import Draw, bits_at, draw, poplar_state, refuse_random_bits
-from softfloat.engine.elementwise import Job, Work, drawn_more, fast_family, odd_float, run
+from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
+from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, run
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
 from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers, rule_for
 from softfloat.engine.products import Problem
@@ -38,6 +38,7 @@ __all__ = [
     "available",
     "bits_at",
     "broadcast",
+    "check_block",
     "check_boolean",
     "check_codes",
     "check_stream",

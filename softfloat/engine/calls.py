@@ -39,7 +39,7 @@ def brief(options: Options) -> Brief | None:
     given = []
     for name, value in options.items():
         if name == "environment":
-            if isinstance(value, Environment):
+            if isinstance(value, Environment) and value.position is None:
                 settings = value.settings
             elif isinstance(value, Settings):
                 settings = value

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine.arguments import Codes, broadcast, flattened
-from softfloat.engine.draws import NO_BITS, Draw, draw, refuse_random_bits
+from softfloat.engine.draws import NO_BITS, Draw, Work, check_block, draw, refuse_random_bits
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
@@ -33,6 +33,7 @@ from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, InfiniteInput, Overflow, Rule
+from softfloat.positions import Position
 
 # -- numbers of more bits than a carrier ---------------------------------------------------------------------------------
 
@@ -62,9 +63,6 @@ NOTHING_MORE, ALL_KNOWN = flattened(np.empty(0)), np.empty(0, np.bool_)
 NO_CODES = np.empty(0, np.uint8)
 WIDE_OPERATIONS = {"remainder", "hypot", "fmod", "modulo", "floor_divide"}
 """Operations that the narrow carrier does not have."""
-
-Work = Callable[[int, int], int]
-"""Does the elements start ... stop of a call; returns their flags OR-ed together, 0 where each has its own byte."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +115,26 @@ def run(
     flags: str,
     random_bits: Any,
     stream: int,
+    position: Position | None = None,
     extra: float = 0.0,
     work: Callable[[Job], Work] | None = None,
 ) -> tuple[Any, Any]:
     """One elementwise operation from codes of `source_spec` to codes of `fmt`; `work` says how, if not by a loop of its own."""
     flat, shape = broadcast(operands, names)
+    check_block(operation, position, shape)
     read = operands if random_bits is None else [*operands, np.asarray(random_bits)]
     result, raised = outputs(out, flags, shape, fmt.dtype, read)
     raises = flag_bytes(raised)
     drawn = None
     if settings.rounding is Rounding.STOCHASTIC:
-        drawn = draw(settings, random_bits, stream, shape)
+        drawn = draw(settings, random_bits, stream, shape, position)
         rule = rule_for(settings, fmt, operation == "convert", drawn.width, bool(drawn.handed.size))
     else:
         refuse_random_bits(settings, random_bits)
         rule = rule_for(settings, fmt, operation == "convert")
     job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, raised is not None, extra, drawn)
-    return finished(result, raised, share(result.flat.size, (work or _way(job))(job)))
+    whole = (work or _way(job))(job)
+    return finished(result, raised, share(result.flat.size, whole if drawn is None else drawn.cut(whole)))
 
 
 def add(a: Codes, b: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
@@ -142,12 +143,17 @@ def add(a: Codes, b: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
 
 
 def settled(
-    operation: str, operands: Sequence[Codes], source: FormatSpec, fmt: Format, rule: Rule
+    operation: str,
+    operands: Sequence[Codes],
+    source: FormatSpec,
+    fmt: Format,
+    rule: Rule,
+    drawn: Draw | None = None,
 ) -> tuple[Codes, Codes]:
-    """(codes, flags) of an operation under a rule that draws nothing; operands are of one shape."""
+    """(codes, flags) of an operation under a rule, with random bits if it draws any; operands are of one shape."""
     shape, size = operands[0].shape, operands[0].size
     codes, flags = np.empty(size, fmt.dtype), np.empty(size, np.uint8)
-    job = Job(operation, source, fmt.spec, rule, [flattened(x) for x in operands], codes, flags, True, 0.0, None)
+    job = Job(operation, source, fmt.spec, rule, [flattened(x) for x in operands], codes, flags, True, 0.0, drawn)
     share(size, _way(job)(job))
     return codes.reshape(shape), flags.reshape(shape)
 
@@ -217,7 +223,7 @@ def _drawn_work(job: Job, more: Codes | None = None) -> Work:
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         spans = a[span], b[span], c[span], codes[span], raises[span]
-        tail = drawn.key, drawn.stream, start, drawn.span(start, stop), drawn.width
+        tail = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
         return loop(*spans, extra, lacking[span], unknown[span], *known, *tail)
 
     return work
@@ -304,7 +310,7 @@ def _blocks_work(job: Job, loop: Callable[..., int], known: Numbers, rest: Work)
         seen, skip = 0, block
         while start < stop:
             span = slice(start, stop)
-            address = () if drawn is None else (drawn.key, drawn.stream, start)
+            address = () if drawn is None else (drawn.key, drawn.stream, drawn.at(start))
             found = int(loop(a[span], b[span], codes[span], raises[span], *known, *address))
             seen |= found & ((1 << flag_bits) - 1)
             done = found >> flag_bits
@@ -441,7 +447,9 @@ def _fast_drawn_work(family: str, job: Job) -> Work:
         span = slice(start, whole)
         seen = 0
         if whole > start:
-            seen = int(loop(a[span], codes[span], raises[span], *known, drawn.key, drawn.stream, start, drawn.width))
+            seen = int(
+                loop(a[span], codes[span], raises[span], *known, drawn.key, drawn.stream, drawn.at(start), drawn.width)
+            )
         return seen | int(rest(whole, stop)) if stop > whole else seen
 
     return work

@@ -136,6 +136,8 @@ class _Work:
     lone: bool
     address: tuple[int, int, int, Any, Any]
     """Numbers of the first output and between outputs, random bits, key and stream."""
+    begun: int
+    """Roundings that the stage which draws has done before."""
 
     @property
     def cells(self) -> int:
@@ -166,6 +168,8 @@ def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
 def serves(way: Way | None, planned: Program, cumulative: bool) -> TypeGuard[Way]:
     """Whether there is such a loop for this program's way."""
     if way is None:
+        return False
+    if isinstance(way, Drawn) and planned.begun.get(dots().RUNNING, 0) % tiles().STEPS_OF_A_BLOCK:
         return False
     return not cumulative or (isinstance(way, OneByOne) and not planned.converts)
 
@@ -210,6 +214,7 @@ def run(
         nan_flags,
         count == 1 and not isinstance(way, Drawn),
         address,
+        planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
     )
     shape = (length, count) if cumulative else (count,)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
@@ -303,13 +308,26 @@ class _State:
             saturate = way.site.rule.overflow is Overflow.SATURATE
             loop = paired().drawn(way.operation, saturate, "paired" if work.shared is None else "shared")
             count = self.outputs.stop - self.outputs.start
-            loop(self.flat, a, b, work.numbers, *way.site.numbers, first, stride, start, count, width, key, stream)
+            loop(
+                self.flat,
+                a,
+                b,
+                work.numbers,
+                *way.site.numbers,
+                first,
+                stride,
+                work.begun + start,
+                count,
+                width,
+                key,
+                stream,
+            )
             return
         if isinstance(way, ExactBlocks) and way.stored == "drawn":
             if work.lone:
                 stride = 0
             kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells))
-            paired().stored_noise()(kept, first, stride, start // way.group, width, key, stream)
+            paired().stored_noise()(kept, first, stride, work.begun + start // way.group, width, key, stream)
         work.loop(self.records)(self.flat, a, b, kept, work.numbers)
 
     def fits(self) -> bool:

@@ -13,6 +13,7 @@ from softfloat.engine import elementwise
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.kernels import spec
+from softfloat.positions import Position, as_position
 
 
 class Options(TypedDict, total=False):
@@ -33,9 +34,10 @@ class Options(TypedDict, total=False):
     environment: Environment | Settings | None
     stream: int
     random_bits: Any
+    position: Position | int | None
 
 
-CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits"}
+CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "position"}
 ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
 
 
@@ -74,7 +76,7 @@ class Call:
         As they were given, with overrides.
     settings : Settings
         Those for results in the call's format.
-    out, flags, random_bits, stream
+    out, flags, random_bits, stream, position
         What concerns this call alone.
     """
 
@@ -106,6 +108,9 @@ class Call:
         self.flags = options.get("flags", "each")
         self.random_bits = options.get("random_bits")
         self.stream = check_stream(options.get("stream", 0))
+        self.position = as_position(options.get("position"))
+        if self.position is None and isinstance(environment, Environment):
+            self.position = as_position(environment.position)
 
     def draws_nothing(self) -> None:
         """Refuse random bits."""
@@ -134,6 +139,7 @@ class Call:
             flags=self.flags,
             random_bits=self.random_bits,
             stream=self.stream,
+            position=self.position,
             extra=extra,
             work=work,
         )

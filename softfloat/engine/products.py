@@ -134,7 +134,7 @@ def _by_line(
     line: lines.Line, problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool
 ) -> list[lines.Span] | None:
     """Outputs in a line by the faster loops: which are left for the plain one, None for all."""
-    key, shape = _key(call), results.codes.shape
+    key, shape = key_of(call), results.codes.shape
     left: set[lines.Span] = set()
 
     def run_part(part: Program, of: lines.Line, start: Codes | None = None) -> Done | None:
@@ -179,11 +179,11 @@ def _by_line(
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
     """Grids one by one, if they do not go together."""
-    way = None if counting else ways.choose(planned)
+    way = None if counting or planned.goes_on else ways.choose(planned)
     a, b, c = problem.a, problem.b, problem.c
     if way is not None:
         first, second = planned.formats
-        read, key = Rule(daz=planned.daz), _key(call)
+        read, key = Rule(daz=planned.daz), key_of(call)
         start = None if c is None else decoded(c, planned.partials, planned.entry)
         x, y = _arranged(decoded(a, first, read), 2, planned), _arranged(decoded(b, second, read), 1, planned)
         done = stacks.run(way, planned, x, y, start, problem.index, ways.Random(key, call.stream))
@@ -225,7 +225,7 @@ def _entire(planned: Program, line: lines.Line) -> Done | None:
     return np.concatenate(codes), np.concatenate(flags)
 
 
-def _key(call: Call) -> int:
+def key_of(call: Call) -> int:
     """The key of a call's random numbers."""
     settings = call.whole
     return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
@@ -251,7 +251,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
-    key = _key(call)
+    key = key_of(call)
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if not (problem.paired or cumulative):
         done = _quick(problem, planned, a, b, values, call, key, tally)
@@ -361,6 +361,7 @@ def _plain(
     ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
     floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
     draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
+    begun = np.array([planned.begun.get(site, 0) for site in range(count)], np.int64)
     levels = planned.accumulator.reduction
     stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
     running, product = planned.sites[floor.RUNNING].format, planned.accumulator.product
@@ -398,7 +399,7 @@ def _plain(
     def work(start: int, stop: int) -> int:
         loop(
             start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
-            planned.stores, planned.closes, stored, np.array(how), draws, ints, floats, tiny, magics,
+            planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(stream),
         )  # fmt: skip
         return 0
@@ -441,7 +442,7 @@ def _quick(
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
-    way = ways.choose(planned)
+    way = None if planned.goes_on else ways.choose(planned)
     if way is None:
         return None
     place = ways.Place(problem.index, problem.row_stride, problem.column_stride)

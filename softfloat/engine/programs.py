@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -49,6 +50,8 @@ class Program:
         Products, with those filled in; those given.
     stores, closes : array of uint8
         After which blocks the running sum is stored, and how many levels of the reduction end.
+    begun : mapping of int to int
+        How many roundings stages have done before, in other segments of the whole; none where that is 0.
     """
 
     accumulator: Accumulator
@@ -67,6 +70,7 @@ class Program:
     entered: int
     draws: bool
     policy: spec.NanPolicy
+    begun: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def kind(self) -> int:
@@ -88,6 +92,11 @@ class Program:
     def loses_signs(self) -> bool:
         """Whether a NaN may pass through a format whose NaN has no sign."""
         return any(not site.format.signed or site.format.nan == "fnuz" for site in self.sites.values())
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether random numbers are those of later roundings: loops over grids have none to begin with."""
+        return self.draws and bool(self.begun)
 
     @property
     def converts(self) -> bool:
@@ -193,7 +202,7 @@ def _layout(
     unit = math.lcm(order.size, block)
     pieces, stores, closes = [], [], []
     bounds = segment_bounds(accumulator, length)
-    ends = _ends(accumulator, len(bounds) - 1)
+    ends = segment_ends(accumulator, len(bounds) - 1)
     every = accumulator.store_every // block if accumulator.store else 0
     in_order = accumulator.order == tuple(range(order.size))
     plain = in_order and all((stop - start) % unit == 0 for start, stop in itertools.pairwise(bounds))
@@ -239,7 +248,7 @@ def segment_bounds(accumulator: Accumulator, length: int) -> list[int]:
     return [i * length // parts for i in range(parts + 1)]
 
 
-def _ends(accumulator: Accumulator, count: int) -> list[int]:
+def segment_ends(accumulator: Accumulator, count: int) -> list[int]:
     """How many levels of the reduction end after each segment."""
     levels = accumulator.reduction
     if not levels or not count:

@@ -85,6 +85,15 @@ def test_products_along_any_axis(monkeypatch: pytest.MonkeyPatch, rounding: str)
             assert at_once == by_rows
 
 
+def test_where_a_block_lies_in_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = softfloat.array(np.full((30, 4), 1.3), "float16")
+    environment = {"rounding": "stochastic", "seed": 5, "position": 1000}
+    at_once, by_rows = both(monkeypatch, environment, lambda: np.prod(x, axis=0))
+    assert at_once == by_rows
+    elsewhere, _ = both(monkeypatch, environment | {"position": 0}, lambda: np.prod(x, axis=0))
+    assert elsewhere[0] != at_once[0]
+
+
 def test_one_product_after_another() -> None:
     """1.0009765625 eight times over, in half: each step rounded, the last bit lost from the second on."""
     x = softfloat.from_codes([0x3C01] * 8, "float16")

@@ -1,0 +1,190 @@
+"""Sums cut where the accumulator cuts k: one segment alone, and the segments' sums put together."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator
+from softfloat.engine import elementwise
+from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
+from softfloat.engine.decoding import decoded
+from softfloat.engine.draws import Draw, rounding_bits
+from softfloat.engine.lines import holds
+from softfloat.engine.parameters import dots
+from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
+from softfloat.formats import ROSTER, Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import Rule
+
+
+def alone(accumulator: Accumulator) -> Accumulator:
+    """What sums one segment.
+
+    Raises
+    ------
+    ValueError
+        If the accumulator has no segments.
+    """
+    if not accumulator.reduction:
+        raise ValueError(
+            f"accumulator must have segments, for sums of parts of k, and {accumulator!r} has none; "
+            "accepted: accumulators.chunked(...) and others with a segment"
+        )
+    return accumulator.replace(segment=None, segments=None, reduction=(), result="partials")
+
+
+def check_segment(accumulator: Accumulator, segment: int, k: int) -> tuple[int, int]:
+    """The products of a segment: the first, and the one after the last."""
+    alone(accumulator)
+    bounds = segment_bounds(accumulator, k)
+    if not 0 <= segment < len(bounds) - 1:
+        raise ValueError(f"segment must be 0 to {len(bounds) - 2} for k={k} and {accumulator!r}, got {segment}")
+    return bounds[segment], bounds[segment + 1]
+
+
+def begun(planned: Program, accumulator: Accumulator, segment: int, k: int) -> Program:
+    """The program of one segment, that goes on with the random numbers of those before it."""
+    numbers = dots()
+    bounds = segment_bounds(accumulator, k)
+    unit = math.lcm(len(accumulator.order), accumulator.block)
+    filled = [-(-(bounds[i + 1] - bounds[i]) // unit) * unit for i in range(segment)]
+    done = {numbers.RUNNING: sum(filled) // accumulator.block, numbers.PRODUCT: sum(filled)}
+    if accumulator.store:
+        done[numbers.STORE] = sum(-(-length // accumulator.store_every) for length in filled)
+    return dataclasses.replace(planned, begun={site: count for site, count in done.items() if count})
+
+
+class Drawing(NamedTuple):
+    """Where the random numbers of so many outputs are: their numbers, none if nothing is drawn, the key and the stream."""
+
+    outputs: Codes
+    size: int
+    key: int
+    stream: int
+
+
+class Tally(NamedTuple):
+    """What additions did: overflowed, inexact, swamped; the least and the greatest sum."""
+
+    counts: Codes
+    extremes: Codes
+
+
+@dataclasses.dataclass
+class _Sum:
+    """Codes on their way up: the stage that rounded them last says what they are."""
+
+    codes: Codes
+    site: Site
+
+    def read(self, fmt: Format) -> Codes:
+        """The codes in a format that holds them, as the stage reads them."""
+        rule = self.site.rule
+        if fmt == self.site.format and not rule.daz:
+            return self.codes
+        reading = Rule(daz=rule.daz, nan=rule.nan, conversion=True)
+        return elementwise.settled("convert", [self.codes], self.site.format.spec, fmt, reading)[0]
+
+    def values(self) -> Codes:
+        """The numbers."""
+        return decoded(self.codes, self.site.format, Rule(daz=self.site.rule.daz))
+
+
+class _Joining:
+    """The stages above segments, a rounding of all outputs at a time."""
+
+    def __init__(self, planned: Program, drawing: Drawing, tally: Tally | None) -> None:
+        self.planned, self.drawing, self.tally = planned, drawing, tally
+        self.flags: Codes = np.zeros(drawing.size, np.uint8)
+        self._steps: dict[int, int] = {}
+
+    def _rounded(self, operation: str, operands: list[Codes], source: Format, number: int) -> tuple[_Sum, Codes]:
+        """One rounding by a stage, and the flags of each output."""
+        site, drawn, drawing = self.planned.sites[number], None, self.drawing
+        step = self._steps.get(number, 0)
+        self._steps[number] = step + 1
+        rule = site.rule._replace(daz=False)
+        if site.width:
+            handed = rounding_bits(drawing.outputs, number, step, drawing.key, drawing.stream, site.width)
+            drawn, rule = Draw(0, 0, site.width, flattened(handed)), rule._replace(handed_bits=True)
+        codes, raised = elementwise.settled(operation, operands, source.spec, site.format, rule, drawn)
+        self.flags |= raised
+        return _Sum(codes, site), raised
+
+    def added(self, total: _Sum, addend: _Sum, level: int) -> _Sum:
+        """A sum of two, by the stage of a level."""
+        source = _wide_enough(total.site.format, addend.site.format)
+        operands = [total.read(source), addend.read(source)]
+        found, raised = self._rounded("add", operands, source, dots().LEVEL + 2 * level)
+        if self.tally is not None:
+            _count(self.tally, total.values(), addend.values(), found.values(), raised)
+        return found
+
+    def converted(self, total: _Sum, number: int) -> _Sum:
+        """A sum on its way to another format."""
+        source = total.site.format
+        return self._rounded("convert", [total.read(source)], source, number)[0]
+
+
+def _wide_enough(first: Format, second: Format) -> Format:
+    """A format that holds the numbers of both."""
+    for fmt in (first, second, ROSTER["float32"]):
+        if holds(fmt, first) and holds(fmt, second):
+            return fmt
+    if first == second:
+        return first
+    raise ValueError(
+        f"sums of segments in {second} and {first} are put together only where one format of both, or float32, holds all their numbers"
+    )
+
+
+def _count(tally: Tally, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
+    """Take note of one addition of all outputs."""
+    changed = (addend != 0.0) & np.isfinite(before)
+    tally.counts[0] += raised & spec.OVERFLOW != 0
+    tally.counts[1] += raised & spec.INEXACT != 0
+    tally.counts[2] += changed & (after == before)
+    np.fmin(tally.extremes[0], after, out=tally.extremes[0])
+    np.fmax(tally.extremes[1], after, out=tally.extremes[1])
+
+
+def join(
+    planned: Program, sums: Codes, c: Codes | None, drawing: Drawing, tally: Tally | None = None
+) -> tuple[Codes, Codes]:
+    """(codes of the output, flags) of sums of segments, (segments, outputs); c is (outputs,).
+
+    `planned` is the program of the whole sum. A `tally` is added to.
+    """
+    numbers, levels = dots(), planned.accumulator.reduction
+    inner = planned.sites[numbers.STORE if planned.accumulator.store else numbers.RUNNING]
+    tops = [planned.sites[numbers.LEVEL + 2 * level] for level in range(len(levels))]
+    joining = _Joining(planned, drawing, tally)
+    size = drawing.size
+    totals = [_Sum(np.zeros(size, site.format.dtype), site) for site in tops]
+    if c is not None:
+        totals[-1] = _Sum(c, planned.sites[planned.entered])
+        joining.flags |= np.where(is_signalling(c, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
+    for segment, ends in enumerate(segment_ends(planned.accumulator, sums.shape[0])):
+        addend = _Sum(sums[segment], inner)
+        for level in range(ends):
+            if level:
+                addend = totals[level - 1]
+                totals[level - 1] = _Sum(np.zeros(size, tops[level - 1].format.dtype), tops[level - 1])
+                if levels[level - 1].store is not None:
+                    addend = joining.converted(addend, numbers.LEVEL + 2 * level - 1)
+            totals[level] = joining.added(totals[level], addend, level)
+    total = totals[-1]
+    if levels[-1].store is not None:
+        total = joining.converted(total, numbers.LEVEL + 2 * len(levels) - 1)
+    if planned.converts:
+        total = joining.converted(total, numbers.RESULT)
+    codes, flags = total.codes, joining.flags
+    if not planned.carries:  # no payload passes
+        rule = planned.sites[numbers.RESULT].rule if planned.converts else planned.entry
+        default = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
+        codes = np.where(is_nan(codes, planned.output), codes.dtype.type(default), codes)
+    return codes, flags
