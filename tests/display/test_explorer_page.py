@@ -273,3 +273,47 @@ def test_a_format_of_one_s_own_is_made_by_the_form(page: Any) -> None:
     assert exploration.format_of(state).bits == 6
     assert page.locator(".sf-grid button").count() == 64
     assert page.get_by_role("combobox", name="format", exact=True).input_value() == "mine"
+    assert form.locator("[name=nan]").input_value() == "none"
+    assert form.locator("[name=bias]").input_value() == "3"
+
+
+WIDGET = """async (text) => {
+  const { default: widget } = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  const heard = {}, kept = {}, root = document.createElement("div");
+  const model = {
+    get: (name) => kept[name], on: (name, call) => { heard[name] = call; }, off: (name) => { delete heard[name]; }, send: (event) => fromPage(event),
+  };
+  window.show = (view, message) => { Object.assign(kept, { view, message }); heard["change:view"]?.(); };
+  show(...(await fromPage({ do: "nothing" })));
+  document.body.replaceChildren(root);
+  window.forget = widget.render({ model, el: root });
+}"""
+
+
+@pytest.mark.browser
+def test_the_widget_draws_what_python_sees_and_sends_clicks(browser: Any) -> None:
+    """A stand-in for the notebook's model, with Python behind it."""
+    context = browser.new_context()
+    page, complaints, state = context.new_page(), [], exploration.start("float8_e5m2", "0.1")
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sent: list[dict] = []
+
+    def from_page(event: dict) -> list:
+        sent.append(event)
+        return [exploration.view(state), ""]
+
+    page.expose_function("fromPage", from_page)
+    page.evaluate(WIDGET, pages.widget_module())
+    page.add_style_tag(content=pages.part("style.css"))
+    assert page.locator(".sf-number .sf-row button").count() == 8
+    page.locator(".sf-number .sf-row button").last.click()
+    page.get_by_role("combobox", name="rounding", exact=True).select_option("to_odd")
+    assert sent[1:] == [{"do": "flip", "bit": 0, "operand": 0}, {"do": "set", "name": "rounding", "value": "to_odd"}]
+    changed = exploration.act(state, sent[1])
+    page.evaluate("(view) => show(view, 'a message')", exploration.view(changed))
+    rows = page.evaluate(DRAWN.replace("softfloatExplorer.send(event);", ""), [[{}], "rows"])[0]
+    assert rows == cells(inspect_code(changed["operands"][0]["code"], ROSTER["float8_e5m2"]))
+    assert page.get_by_role("alert").inner_text() == "a message"
+    page.evaluate("forget()")
+    context.close()
+    assert not complaints

@@ -27,7 +27,10 @@ function morph(old, next) {
     if (old.nodeValue !== next.nodeValue) old.nodeValue = next.nodeValue;
     return;
   }
-  if (old.dataset.keep !== undefined && old.dataset.keep === next.dataset.keep) return;
+  if (old.dataset.keep !== undefined) {
+    if (old.dataset.keep !== next.dataset.keep) old.replaceWith(next);
+    return;
+  }
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
   for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const kept = [...old.childNodes], wanted = [...next.childNodes];
@@ -116,7 +119,8 @@ function operandRow(shown, typed, operand, called, width) {
 }
 
 const MODES = ["rounding", "code", "value", "flags"];
-const modeRows = (modes) => modes.map((x) => [word(x.rounding), h("code", {}, x.code), x.value, x.flags]);
+const whole = (text) => h("span", { class: "sf-word" }, text);
+const modeRows = (modes) => modes.map((x) => [word(x.rounding), h("code", {}, x.code), x.value, whole(x.flags)]);
 
 function line(view) {
   const found = view.line;
@@ -153,7 +157,7 @@ function arithmetic(view) {
 
 function sum(found) {
   if (found.message) return h("div", { class: "sf-sum" }, h("h3", {}, found.accumulator), h("p", { class: "sf-note" }, found.message));
-  const rows = found.steps.map((x) => [x.what, number(x.exact), h("span", {}, x.value, " ", h("code", {}, x.code)), number(x.lost), x.flags]);
+  const rows = found.steps.map((x) => [x.what, number(x.exact), h("span", {}, x.value, " ", h("code", {}, x.code)), number(x.lost), whole(x.flags)]);
   return h("div", { class: "sf-sum" }, h("h3", {}, found.accumulator), h("p", {}, found.describe, found.note ? ` (${found.note})` : ""),
     h("p", { class: "sf-equation" }, h("strong", {}, found.value), ` in ${found.format}, `, h("code", {}, found.code), "; exactly ", number(found.exact), ", lost ", number(found.lost), `; ${found.flags}`),
     table(`Steps of ${found.accumulator}`, ["step", "exact", "rounded", "lost", "flags"], rows));
