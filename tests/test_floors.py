@@ -44,7 +44,7 @@ INSIDE = {
     "entire lines stacks trees | calls products segments | placing small",
     "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers | figures graphs inspection | tables",
+    "display": "drawing measures numbers summation | figures graphs inspection | exploration tables | pages | widgets",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
@@ -53,7 +53,7 @@ INSIDE = {
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
+    "commands": "arguments output | explore hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

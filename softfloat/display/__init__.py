@@ -29,6 +29,7 @@ from softfloat.display.measures import (
 )
 from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
 from softfloat.display.tables import ValueRow, ValueTable, value_table
+from softfloat.display.widgets import explorer
 
 __all__ = [
     "PLOT_SUFFIXES",
@@ -44,6 +45,7 @@ __all__ = [
     "coloured_graph",
     "count_between",
     "exact_decimal",
+    "explorer",
     "exponent_histogram",
     "exponent_shares",
     "function_error",

@@ -25,7 +25,7 @@ from softfloat.status import Flags
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Inspection", "Neighbour", "inspect_code", "inspect_number", "render_inspection"]
+__all__ = ["Inspection", "Neighbour", "inspect_code", "inspect_number", "inspection_rows", "render_inspection"]
 
 
 LONGEST_NEIGHBOUR = 26  # characters; longer values are written in hexadecimal
@@ -172,7 +172,7 @@ class Inspection:
         return render_inspection(self)
 
     def _repr_html_(self) -> str:
-        rows = [(name, _field_html(field, text)) for name, text, field in _inspection_rows(self)]
+        rows = [(name, _field_html(field, text)) for name, text, field in inspection_rows(self)]
         bits_shown = ("bits", formats.fields_html(self.code, self.format))
         at = [name for name, _ in rows].index("code") + 1
         return markup.table_html(
@@ -238,7 +238,11 @@ def inspect_code(code: int, fmt: Format | str) -> Inspection:
 
 
 def inspect_number(
-    number: str | float | Fraction, fmt: Format | str, rounding: Rounding | str = "nearest_even", seed: int = 0
+    number: str | float | Fraction,
+    fmt: Format | str,
+    rounding: Rounding | str = "nearest_even",
+    seed: int = 0,
+    **options: Any,
 ) -> Inspection:
     """Encode a number, with a single rounding, and take the code apart; say what the rounding cost.
 
@@ -249,14 +253,17 @@ def inspect_number(
     fmt : Format
     rounding : Rounding
     seed : int
-        Of stochastic rounding.
+        Of stochastic rounding; of no use beside `random_bits`.
+    **options
+        More options of `bits.encode`: `overflow`, `tininess`, `sr_bits`, `random_bits` ...
     """
     fmt, mode = Format.from_name(fmt), as_rounding(rounding)
     typed = number if isinstance(number, str) else str(number)
     exact = parse_value(number) if isinstance(number, str) else number.item() if hasattr(number, "item") else number
     if isinstance(number, str) and isinstance(exact, int):
         raise ValueError(f"number must be a number, and {number!r} is a code; accepted: inspect_code")
-    options: dict[str, Any] = {"seed": seed} if mode is Rounding.STOCHASTIC else {}
+    if mode is Rounding.STOCHASTIC and "random_bits" not in options:
+        options["seed"] = seed
     code, flags = bits.encode(exact, fmt, rounding=mode, **options)
     found = inspect_code(int(code), fmt)
     error = ulps = None
@@ -285,17 +292,20 @@ def _ulp(magnitude: Fraction, fmt: Format) -> Fraction:
     return Fraction(2) ** (min(max(exponent, fmt.emin), fmt.emax) - fmt.mantissa_bits)
 
 
-def _inspection_rows(found: Inspection) -> list[tuple[str, str, str | None]]:
+def short_text(value: Fraction | float) -> str:
+    """A value of a format with all its digits if they are few, else in hexadecimal and about."""
+    text = value_text(value, lambda x: exact_decimal(Fraction(x)))
+    return text if len(text) <= LONGEST_NEIGHBOUR else f"{_hexadecimal(value)}, about {float(value):.6g}"
+
+
+def inspection_rows(found: Inspection) -> list[tuple[str, str, str | None]]:
     """Names and texts of what is known of a code, its bits aside, and the field that a text is about."""
     fmt = found.format
 
     def side(neighbour: Neighbour | None) -> str:
         if neighbour is None:
             return "none"
-        value = value_text(neighbour.value, lambda x: exact_decimal(Fraction(x)))
-        if len(value) > LONGEST_NEIGHBOUR:
-            value = f"{_hexadecimal(neighbour.value)}, about {float(neighbour.value):.6g}"
-        return f"{found.code_text(neighbour.code)} = {value}{_away(neighbour.spacing)}"
+        return f"{found.code_text(neighbour.code)} = {short_text(neighbour.value)}{_away(neighbour.spacing)}"
 
     rows: list[tuple[str, str, str | None]] = []
     if found.given is not None:
@@ -331,7 +341,7 @@ def render_inspection(found: Inspection) -> RenderableType:
     table = markup.plain_table()
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text, field in _inspection_rows(found):
+    for name, text, field in inspection_rows(found):
         table.add_row(name, Text(text, markup.FIELD_STYLES[field] if field else ""))
         if name == "code":
             table.add_row("bits", formats.fields_rich(found.code, found.format))

@@ -51,6 +51,7 @@ def power_of_two(x: Fraction) -> int | None:
 
 
 HEXADECIMAL_FLOAT = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)(?:p([+-]?\d+))?", re.IGNORECASE)
+C_SUFFIX = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|0x[\da-f]*\.?[\da-f]*p[+-]?\d+)[fl]", re.IGNORECASE)
 DECIMAL_EXPONENT = re.compile(r"e([+-]?\d+)$", re.IGNORECASE)
 
 
@@ -61,7 +62,7 @@ def parse_value(text: str) -> int | float | Fraction:
     ----------
     text : str
         "0x3c00", "0b1" and "0o17" are codes. "0.1", "1e-8", "1/3", "-0.0", "inf", "nan" and "0x1.8p-3" (a hexadecimal
-        number has a point or a p) are numbers.
+        number has a point or a p) are numbers, as are C's constants with a suffix: "0.1f", "0x1.8p-3L".
 
     Returns
     -------
@@ -79,13 +80,15 @@ def parse_value(text: str) -> int | float | Fraction:
     """
     stripped = text.strip()
     lowered = stripped.lower()
+    if C_SUFFIX.fullmatch(lowered):
+        lowered = lowered[:-1]
     accepted = "accepted: a code (0x3c00, 0b0011) or a number (0.1, 1e-8, 1/3, -0.0, inf, nan, 0x1.8p-3)"
     if re.fullmatch(r"0[xbo][0-9a-f_]+", lowered) and not ("p" in lowered or "." in lowered):
         try:
             return int(lowered, 0)
         except ValueError:
             raise ValueError(f"{text!r} is no code; {accepted}") from None
-    if lowered.lstrip("+-") in ("inf", "infinity", "nan"):
+    if re.fullmatch(r"[+-]?(inf|infinity|nan)", lowered):
         return float(lowered)
     number = None
     hexadecimal = HEXADECIMAL_FLOAT.fullmatch(lowered)

@@ -49,6 +49,27 @@ def numbers_of_many_sizes() -> np.ndarray:
     return values
 
 
+# -- text as numbers -------------------------------------------------------------------------------------------------
+
+
+def test_constants_of_c_are_numbers():
+    assert display.parse_value("0.5f") == display.parse_value(".5L") == display.parse_value("0x1p-1F") == 0.5
+    assert display.parse_value("-25e-1f") == -2.5
+    assert display.parse_value("0x1f") == 31  # a code: C has no suffix there
+    assert display.parse_value("0x1.8f") == 1 + 0x8F / 256
+    for text in ("f", "1ff", "inff", "+-inf"):
+        with pytest.raises(ValueError, match="neither a code nor a number"):
+            display.parse_value(text)
+
+
+def test_a_number_is_inspected_under_every_option_of_encode():
+    assert display.inspect_number("1e9", "float16", overflow="saturate").code == 0x7BFF
+    drawn = [display.inspect_number("0.1", "float16", "SR", sr_bits=1, random_bits=x).code for x in (0, 1)]
+    assert drawn == [0x2E66, 0x2E66]
+    drawn = [display.inspect_number("0.1", "float16", "SR", sr_bits=3, random_bits=x).code for x in (0, 7)]
+    assert drawn == [0x2E66, 0x2E67]
+
+
 # -- figures that can be read ----------------------------------------------------------------------------------------
 
 

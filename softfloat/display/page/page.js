@@ -1,0 +1,37 @@
+// On a page of its own: model.js makes the views, and the address keeps the state.
+
+{
+  const data = JSON.parse(document.getElementById("data").textContent);
+  let state = data.start, message = "";
+
+  function kept() {
+    if (location.hash.length < 2) return;
+    try {
+      state = checkState(JSON.parse(decodeURIComponent(location.hash.slice(1))), data);
+      message = "";
+    } catch (error) {
+      message = `The address holds no state: ${error.message}`;
+    }
+  }
+
+  function send(event) {
+    try {
+      state = act(state, event, data);
+      message = "";
+      history.replaceState(null, "", "#" + encodeURIComponent(JSON.stringify(state)));
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      message = error.message;
+    }
+    draw(view(state, data), message);
+  }
+
+  const draw = mount(document.getElementById("explorer"), send);
+  window.addEventListener("hashchange", () => {
+    kept();
+    draw(view(state, data), message);
+  });
+  window.softfloatExplorer = { send, state: () => copy(state), view: () => view(state, data), message: () => message };
+  kept();
+  draw(view(state, data), message);
+}

@@ -1,0 +1,319 @@
+"""The explorer's page: made of its parts, one small file, the same answers in JavaScript as in Python, and drawn in a real browser."""
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from exploring import Node, events, outcome, states
+from hypothesis import HealthCheck, given, settings
+
+from softfloat import ROSTER, bits
+from softfloat.display import exploration, inspect_code, inspect_number, pages
+from softfloat.display.inspection import inspection_rows
+
+MODES = list(exploration.ROUNDINGS)
+
+
+def test_the_page_is_made_of_its_parts() -> None:
+    """`python -m softfloat.display.pages` writes it."""
+    assert pages.PAGE.read_text(encoding="utf-8") == pages.page_html()
+
+
+def test_the_page_is_one_small_file_that_asks_nothing_of_the_network() -> None:
+    page = pages.PAGE.read_text(encoding="utf-8")
+    assert len(page.encode()) < 300 * 1024
+    assert not re.search(r"https?://|@import|fetch\(|XMLHttpRequest|WebSocket|sendBeacon|\bimport\b\s*[({*]", page)
+    assert not re.search(r"<(?:script|img|iframe)[^>]+src=|<link[^>]+href=\"(?!data:,)", page)
+    assert "default-src 'none'" in page
+
+
+def test_the_widget_draws_with_the_page_s_drawing() -> None:
+    module = pages.widget_module()
+    assert pages.part("drawing.js") in module
+    assert "import " not in module
+    assert pages.part("drawing.js") in pages.page_html()
+
+
+# -- JavaScript beside Python ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    found = Node(tmp_path_factory.mktemp("node"))
+    yield found
+    found.close()
+
+
+def first_difference(ours: Any, theirs: Any, path: str = "") -> str:
+    """Where two documents differ; empty if nowhere."""
+    if type(ours) is not type(theirs):
+        return f"{path}: {ours!r}, JavaScript {theirs!r}"
+    if isinstance(ours, dict):
+        if set(ours) != set(theirs):
+            return f"{path}: {sorted(ours)}, JavaScript {sorted(theirs)}"
+        return next(filter(None, (first_difference(ours[key], theirs[key], f"{path}/{key}") for key in ours)), "")
+    if isinstance(ours, list):
+        if len(ours) != len(theirs):
+            return f"{path}: {len(ours)} entries, JavaScript {len(theirs)}"
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return next(filter(None, (first_difference(x, y, f"{path}/{i}") for i, (x, y) in pairs)), "")
+    return "" if ours == theirs else f"{path}: {ours!r}, JavaScript {theirs!r}"
+
+
+def assert_javascript_agrees(node: Node, state: dict, event: dict) -> None:
+    after, refused = outcome(state, event)
+    expected = {"refused": refused} if refused else {"state": after, "view": exploration.view(after)}
+    found = node.ask({"state": state, "event": event})
+    assert not first_difference(json.loads(json.dumps(expected)), found)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(state=states(), event=events())
+def test_javascript_gives_python_s_states_views_and_refusals(node: Node, state: dict, event: dict) -> None:
+    assert_javascript_agrees(node, state, event)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(state=states(), event=events())
+def test_javascript_gives_python_s_views_at_length(node: Node, state: dict, event: dict) -> None:
+    assert_javascript_agrees(node, state, event)
+
+
+@pytest.mark.parametrize("name", ROSTER)
+def test_javascript_rounds_as_bits_does_in_every_mode(node: Node, name: str) -> None:
+    """Numbers near codes, beside them and between them, in the view of one state each."""
+    source, fmt = random.Random(name), ROSTER[name]
+    for _ in range(3):
+        code = source.randrange(1, fmt.max_code)
+        low, high = (float(bits.decode(x, fmt)) for x in (code, code + 1))
+        number = low + (high - low) * source.choice([0, 0.25, 0.5, 0.75, 0.9])
+        state = exploration.start(fmt, number.hex())
+        for setting in (
+            {"name": "random_bits", "value": source.randrange(256)},
+            {"name": "tininess", "value": "before"},
+        ):
+            state = exploration.act(state, {"do": "set", **setting})
+        found = node.ask({"state": state, "event": {"do": "step", "by": 1, "operand": 1}})["view"]["number"]["modes"]
+        assert [row["rounding"] for row in found] == MODES
+        for row in found:
+            options: dict[str, Any] = {"rounding": row["rounding"], "tininess": "before"}
+            if row["rounding"] == "stochastic":
+                options |= {"sr_bits": 8, "random_bits": state["random_bits"]}
+            expected, flags = bits.encode(number, fmt, **options)
+            assert (int(row["code"], 16), row["flags"]) == (int(expected), exploration._flag_text(flags))
+
+
+# -- a real browser ----------------------------------------------------------------------------------------------------
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+
+DRAWN = """([events, wanted]) => events.map((event) => {
+  softfloatExplorer.send(event);
+  const rows = [...document.querySelectorAll(".sf-number .sf-columns .sf-scroll:first-child tbody tr")];
+  return wanted === "rows" ? rows.map((row) => [...row.children].map((cell) => cell.textContent)) : null;
+})"""
+"""What the page shows of the number after each event."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as tools:
+        found = tools.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """The page, opened without a network; whatever it complains of fails the test."""
+    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
+    opened, complaints = context.new_page(), []
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or complaints.append(asked.url))
+    opened.goto(pages.PAGE.as_uri())
+    opened.wait_for_selector(".sf-number")
+    yield opened
+    context.close()
+    assert not complaints
+
+
+def cells(found: Any) -> list[list[str]]:
+    return [[name, text] for name, text, _ in inspection_rows(found)]
+
+
+def assert_the_page_shows_what_inspect_does(page: Any, name: str, mode: str, count: int) -> None:
+    """Random codes, and random numbers typed: the page's rows, by what the browser drew."""
+    source, fmt = random.Random(f"{name} {mode}"), ROSTER[name]
+    codes = [source.randrange(1 << fmt.bits) for _ in range(count)]
+    numbers = [f"{source.uniform(-1, 1) * 2.0 ** source.randint(fmt.emin - 3, fmt.emax + 1):.9g}" for _ in range(count)]
+    page.evaluate(DRAWN, [[{"do": "format", "value": name}, {"do": "set", "name": "rounding", "value": mode}], ""])
+    page.evaluate(DRAWN, [[{"do": "type", "value": "0x0"}], ""])
+    typed_as_code = {"do": "type"}
+    shown = page.evaluate(DRAWN, [[{**typed_as_code, "value": hex(code)} for code in codes], "rows"])
+    assert shown == [cells(inspect_code(code, fmt)) for code in codes]
+    options = {"sr_bits": 8, "random_bits": 0} if mode == "stochastic" else {}
+    shown = page.evaluate(DRAWN, [[{"do": "type", "value": number} for number in numbers], "rows"])
+    assert shown == [cells(inspect_number(number, fmt, mode, **options)) for number in numbers]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ROSTER)
+def test_the_page_shows_what_inspect_does(page: Any, name: str) -> None:
+    mode = MODES[list(ROSTER).index(name) % len(MODES)]
+    assert_the_page_shows_what_inspect_does(page, name, mode, 6)
+
+
+@pytest.mark.browser
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ROSTER)
+def test_the_page_shows_what_inspect_does_for_500_codes(page: Any, name: str, mode: str) -> None:
+    assert_the_page_shows_what_inspect_does(page, name, mode, 500)
+
+
+@pytest.mark.browser
+def test_bits_clicked_twice_restore_the_page(page: Any) -> None:
+    for name in ("float8_e4m3fn", "float16"):
+        page.get_by_role("combobox", name="format", exact=True).select_option(name)
+        before = page.inner_html("#explorer .sf-columns")
+        width = page.locator(".sf-number .sf-row button").count()
+        assert width == ROSTER[name].bits
+        for i in range(width):
+            bit = page.locator(".sf-number .sf-row button").nth(i)
+            pressed = bit.get_attribute("aria-pressed")
+            bit.click()
+            assert bit.get_attribute("aria-pressed") != pressed
+            assert page.inner_html("#explorer .sf-columns") != before
+            bit.click()
+            assert page.inner_html("#explorer .sf-columns") == before
+
+
+@pytest.mark.browser
+def test_what_is_typed_gives_the_code_of_bits(page: Any) -> None:
+    box = page.get_by_label("a: number or code")
+    for text in ("0.3", "-1e-3", "0x1.8p-3", "1000", "0.1f"):
+        box.fill(text)
+        box.press("Enter")
+        number = float.fromhex(text) if "p" in text else float(text.rstrip("f"))
+        expected = exploration._flag_text(bits.encode(number, "float8_e4m3fn")[1])
+        rows = dict(page.evaluate(DRAWN, [[{"do": "set", "name": "overflow", "value": "infinity"}], "rows"])[0])
+        assert (int(rows["code"], 16), rows["flags"]) == (int(bits.encode(number, "float8_e4m3fn")[0]), expected)
+    box.fill("nonsense")
+    box.press("Enter")
+    assert "neither a code nor a number" in page.get_by_role("alert").inner_text()
+    assert box.input_value() == "nonsense"
+
+
+@pytest.mark.browser
+def test_the_keyboard_reaches_everything(page: Any) -> None:
+    """Tab goes round; inside groups of buttons the arrows do. Every control that is not switched off has had the focus."""
+    page.evaluate("document.querySelectorAll('details').forEach((x) => { x.open = true; })")
+    page.evaluate(
+        """window.reached = new Set(); window.controls = () =>
+        [...document.querySelectorAll("button, input, select, textarea, summary")].filter((x) => !x.disabled);
+        document.addEventListener("focusin", (event) => reached.add(event.target));"""
+    )
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        inside = page.evaluate(
+            "document.activeElement.closest('[data-roving]')?.querySelectorAll('button').length || 0"
+        )
+        for key in ["Home"] * (inside > 0) + ["ArrowRight"] * (inside - 1):
+            page.keyboard.press(key)
+        if page.evaluate("controls().every((x) => reached.has(x))"):
+            break
+    assert page.evaluate("controls().filter((x) => !reached.has(x)).map((x) => x.outerHTML.slice(0, 99))") == []
+
+
+@pytest.mark.browser
+def test_keys_change_bits_and_keep_the_focus(page: Any) -> None:
+    page.locator(".sf-number .sf-row button").first.focus()
+    for key in ("ArrowRight", "ArrowRight", "Space"):
+        page.keyboard.press(key)
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "1, bit 5 of a, exponent"
+    assert page.evaluate("softfloatExplorer.state().operands[0].code") == 0x1D ^ 0x20
+
+
+@pytest.mark.browser
+def test_the_address_and_the_form_restore_a_state(page: Any) -> None:
+    page.evaluate(DRAWN, [[{"do": "format", "value": "bfloat16"}, {"do": "type", "value": "3"}], ""])
+    saved = page.evaluate("softfloatExplorer.state()")
+    assert exploration.check_state(saved) == saved
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_selector(".sf-number")
+    assert page.evaluate("softfloatExplorer.state()") == saved
+    page.evaluate(DRAWN, [[{"do": "format", "value": "float16"}], ""])
+    page.get_by_text("State, to save and restore").click()
+    page.get_by_label("state as JSON").fill(json.dumps(saved))
+    page.get_by_role("button", name="Restore").click()
+    assert page.evaluate("softfloatExplorer.state()") == saved
+
+
+@pytest.mark.browser
+def test_a_format_of_one_s_own_is_made_by_the_form(page: Any) -> None:
+    page.get_by_text("A format of your own").click()
+    form = page.locator("form[data-format]")
+    for name, value in (("name", "mine"), ("exponent_bits", "3"), ("mantissa_bits", "2"), ("bias", "")):
+        form.locator(f"[name={name}]").fill(value)
+    form.locator("[name=nan]").select_option("none")
+    form.get_by_role("button").click()
+    state = page.evaluate("softfloatExplorer.state()")
+    assert exploration.format_of(state).bits == 6
+    assert page.locator(".sf-grid button").count() == 64
+    assert page.get_by_role("combobox", name="format", exact=True).input_value() == "mine"
+    assert form.locator("[name=nan]").input_value() == "none"
+    assert form.locator("[name=bias]").input_value() == "3"
+
+
+WIDGET = """async (text) => {
+  const { default: widget } = await import(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  const heard = {}, kept = {}, root = document.createElement("div");
+  const model = {
+    get: (name) => kept[name], on: (name, call) => { heard[name] = call; }, off: (name) => { delete heard[name]; }, send: (event) => fromPage(event),
+  };
+  window.show = (view, message) => { Object.assign(kept, { view, message }); heard["change:view"]?.(); };
+  show(...(await fromPage({ do: "nothing" })));
+  document.body.replaceChildren(root);
+  window.forget = widget.render({ model, el: root });
+}"""
+
+
+@pytest.mark.browser
+def test_the_widget_draws_what_python_sees_and_sends_clicks(browser: Any) -> None:
+    """A stand-in for the notebook's model, with Python behind it."""
+    context = browser.new_context()
+    page, complaints, state = context.new_page(), [], exploration.start("float8_e5m2", "0.1")
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sent: list[dict] = []
+
+    def from_page(event: dict) -> list:
+        sent.append(event)
+        return [exploration.view(state), ""]
+
+    page.expose_function("fromPage", from_page)
+    page.evaluate(WIDGET, pages.widget_module())
+    page.add_style_tag(content=pages.part("style.css"))
+    assert page.locator(".sf-number .sf-row button").count() == 8
+    page.locator(".sf-number .sf-row button").last.click()
+    page.get_by_role("combobox", name="rounding", exact=True).select_option("to_odd")
+    assert sent[1:] == [{"do": "flip", "bit": 0, "operand": 0}, {"do": "set", "name": "rounding", "value": "to_odd"}]
+    changed = exploration.act(state, sent[1])
+    page.evaluate("(view) => show(view, 'a message')", exploration.view(changed))
+    rows = page.evaluate(DRAWN.replace("softfloatExplorer.send(event);", ""), [[{}], "rows"])[0]
+    assert rows == cells(inspect_code(changed["operands"][0]["code"], ROSTER["float8_e5m2"]))
+    assert page.get_by_role("alert").inner_text() == "a message"
+    page.evaluate("forget()")
+    context.close()
+    assert not complaints
