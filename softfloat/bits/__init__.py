@@ -34,8 +34,9 @@ range.
 ('0x3c00', <Flags.INEXACT: 1>)
 """
 
-from softfloat.bits import arithmetic, codes, comparisons, convolutions, functions, numbers, sums
+from softfloat.bits import arithmetic, block_codes, codes, comparisons, convolutions, functions, numbers, sums
 from softfloat.bits.arithmetic import *
+from softfloat.bits.block_codes import *
 from softfloat.bits.codes import *
 from softfloat.bits.comparisons import *
 from softfloat.bits.convolutions import *
@@ -45,6 +46,7 @@ from softfloat.bits.sums import *
 
 __all__: list[str] = []
 __all__ += arithmetic.__all__
+__all__ += block_codes.__all__
 __all__ += codes.__all__
 __all__ += comparisons.__all__
 __all__ += convolutions.__all__
