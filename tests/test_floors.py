@@ -43,8 +43,8 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
     "entire lines stacks trees | calls products | small",
-    "blocks": "fixed | formats",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | codes",
+    "blocks": "fixed | formats | rules",
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",

@@ -34,7 +34,17 @@ range.
 ('0x3c00', <Flags.INEXACT: 1>)
 """
 
-from softfloat.bits import arithmetic, block_codes, codes, comparisons, convolutions, functions, numbers, sums
+from softfloat.bits import (
+    arithmetic,
+    block_codes,
+    codes,
+    comparisons,
+    convolutions,
+    functions,
+    numbers,
+    quantization,
+    sums,
+)
 from softfloat.bits.arithmetic import *
 from softfloat.bits.block_codes import *
 from softfloat.bits.codes import *
@@ -42,6 +52,7 @@ from softfloat.bits.comparisons import *
 from softfloat.bits.convolutions import *
 from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
+from softfloat.bits.quantization import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
@@ -52,4 +63,5 @@ __all__ += comparisons.__all__
 __all__ += convolutions.__all__
 __all__ += functions.__all__
 __all__ += numbers.__all__
+__all__ += quantization.__all__
 __all__ += sums.__all__

@@ -7,10 +7,12 @@ A `BlockFormat` is described here beside `softfloat.Format`; `softfloat.bits.qua
 BlockFormat('mxfp4_e2m1', element='float4_e2m1fn', scale='float8_e8m0fnu', block=32)  # 4.25 bits an element
 """
 
-from softfloat.blocks import fixed, formats
+from softfloat.blocks import fixed, formats, rules
 from softfloat.blocks.fixed import *
 from softfloat.blocks.formats import *
+from softfloat.blocks.rules import *
 
 __all__: list[str] = []
 __all__ += fixed.__all__
 __all__ += formats.__all__
+__all__ += rules.__all__
