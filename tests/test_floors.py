@@ -39,7 +39,7 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dots tiles | paired",
     "accumulators": "accumulator | presets tensor_cores ipu",
-    "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
+    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
     "entire lines stacks trees | calls products | small",

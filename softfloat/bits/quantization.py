@@ -454,6 +454,7 @@ class Plan:
         if signals is not None:
             flags = flags | np.where(signals, INVALID, 0).astype(np.uint8)
         if flushed is not None:
+            flushed &= ~layout.spread(np.asarray(engine.is_nan(scale_codes, self.fmt.scale)))
             flags = flags | np.where(flushed, INEXACT | UNDERFLOW, 0).astype(np.uint8)
         kept = None if self.one_level else np.float32(tensor.decode)
         return codes, scale_codes, kept, flags
