@@ -46,7 +46,7 @@ INSIDE = {
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers | figures graphs inspection | tables",
+    "display": "drawing measures numbers | figures graphs inspection | blocks tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "

@@ -591,7 +591,7 @@ def fixed_codes(scaled: Reals, element: Fixed, options: Options) -> tuple[Codes,
     integers, flags = np.asarray(integers), np.asarray(flags)
     kept = np.clip(integers, element.least, element.largest)
     infinite = np.isinf(counted)
-    flags = np.where((kept != integers) & ~infinite, INEXACT | OVERFLOW, flags).astype(np.uint8)
+    flags = np.where(kept != integers, INEXACT | OVERFLOW, flags).astype(np.uint8)
     flags = np.where(np.isnan(counted), INVALID, np.where(infinite, 0, flags)).astype(np.uint8)
     codes = element.codes_of(kept, signs)
     return codes, flags if options.get("flags") == "each" else every_flag(flags)

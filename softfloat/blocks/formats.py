@@ -232,7 +232,7 @@ def block_format_facts(fmt: BlockFormat) -> list[tuple[str, str]]:
         described = f"{element}: {element.layout}, max {element.max:.9g}, {special_values(element)}"
     facts = [
         ("element", described),
-        ("scale", f"{scale}: {scale.layout}, {scale.tiny:.6g} to {scale.max:.6g}, {special_values(scale)}"),
+        ("scale", f"{scale}: {scale.layout}, {scale.smallest_subnormal:.6g} to {scale.max:.6g}"),
         ("block", f"{block_text(fmt.block)} elements"),
     ]
     if fmt.tensor_scale is not None:
