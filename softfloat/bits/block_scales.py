@@ -14,7 +14,7 @@ import numpy as np
 from softfloat import engine
 from softfloat.bits.numbers import encode
 from softfloat.blocks import BlockFormat, ScaleRule
-from softfloat.blocks.rules import FLOAT, POWER_OF_TWO
+from softfloat.blocks.rules import POWER_OF_TWO
 from softfloat.engine import Codes
 from softfloat.formats import ROSTER, Format
 
@@ -153,24 +153,46 @@ def rounded(values: Reals, scale: Format) -> Codes:
     return np.asarray(encode(values, scale, overflow="saturate", flags="any")[0])
 
 
-def special_scales(
-    codes: Codes, multiplier: Reals, maxima: Maxima, scale: Format, how: Treatment
-) -> tuple[Codes, Reals, Masks]:
-    """(codes, multipliers, void) with infinities, NaNs and zeros as their options say; multipliers of such blocks are settled by the caller."""
+def multipliers_of(scales: Reals, rule: ScaleRule, tensor: TensorScale) -> Reals:
+    """What elements are multiplied by under scales that are no powers of two, each step in float32."""
+    if rule.name == "torchao":
+        return over(float(single(1.0 / tensor.decode)), scales)
+    if rule.name == "te":
+        return np.minimum(over(1.0, single(scales * tensor.decode)), LARGEST)
+    return over(1.0, scales)
+
+
+def wanted_scales(amax: Reals, fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, stretch: float | None) -> Reals:
+    """Scales before they are rounded, each step in float32; `stretch` is a candidate's of the choice between 4 and 6."""
+    if rule.name == "torchao":
+        quotient = single(single(amax / fmt.element.max) / tensor.decode)
+        return np.clip(quotient, fmt.scale.tiny, fmt.scale.max)
+    if rule.name == "te":
+        if stretch is None:
+            return np.minimum(single(amax * te_factor(fmt, tensor)), fmt.scale.max)
+        base = single(single(amax / fmt.element.max) * tensor.encode)
+        return np.minimum(single(base * stretch), fmt.scale.max)
+    return single(amax / fmt.element.max)
+
+
+def te_factor(fmt: BlockFormat, tensor: TensorScale) -> float:
+    """What TransformerEngine multiplies amax by."""
+    return float(single(tensor.encode * reciprocal(fmt.element.max)))
+
+
+def other_scales(
+    maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment, stretch: float | None = None
+) -> Scales:
+    """Scales that are no powers of two."""
+    scale = fmt.scale
+    amax = np.maximum(maxima.amax, how.minimum)
+    codes = rounded(wanted_scales(amax, fmt, rule, tensor, stretch), scale)
     beyond = maxima.infinite & (how.infinities != "element")
     codes = np.where(beyond, scale.max_code, codes)
     void = (beyond & (how.infinities != "saturate")) | (maxima.nan & (how.nans == "block"))
-    zero = (np.maximum(maxima.amax, how.minimum) == 0) & ~beyond
-    codes, void = without_zero(codes, void, zero, scale, how)
-    return with_nan(codes, void, scale), multiplier, void
-
-
-def amax_scales(maxima: Maxima, fmt: BlockFormat, how: Treatment) -> Scales:
-    """amax over the largest element, and one reciprocal."""
-    scale = fmt.scale
-    codes = rounded(single(np.maximum(maxima.amax, how.minimum) / fmt.element.max), scale)
-    codes, _, void = special_scales(codes, maxima.amax, maxima, scale, how)
-    return Scales(codes, over(1.0, np.where(void, 1.0, values_of(codes, scale))), void)
+    codes, void = without_zero(codes, void, (amax == 0) & ~beyond, scale, how)
+    codes = with_nan(codes, void, scale)
+    return Scales(codes, multipliers_of(np.where(void, 1.0, values_of(codes, scale)), rule, tensor), void)
 
 
 def over(numerator: float, denominators: Reals) -> Reals:
@@ -210,40 +232,8 @@ def given_tensor_scale(value: float) -> TensorScale:
     return TensorScale(value, min(float(single(1.0 / value)), LARGEST), None)
 
 
-def te_scales(maxima: Maxima, fmt: BlockFormat, tensor: TensorScale, how: Treatment) -> Scales:
-    """TransformerEngine's scales: amax times one factor, clamped above only."""
-    factor = float(single(tensor.encode * reciprocal(fmt.element.max)))
-    codes = rounded(np.minimum(single(maxima.amax * factor), fmt.scale.max), fmt.scale)
-    return te_finished(codes, maxima, fmt, tensor, how)
-
-
-def te_finished(codes: Codes, maxima: Maxima, fmt: BlockFormat, tensor: TensorScale, how: Treatment) -> Scales:
-    """Scales, and elements' multiplier 1 / (s * (1/S)), at most the largest float32."""
-    codes, _, void = special_scales(codes, maxima.amax, maxima, fmt.scale, how)
-    product = single(np.where(void, 1.0, values_of(codes, fmt.scale)) * tensor.decode)
-    return Scales(codes, np.minimum(over(1.0, product), LARGEST), void)
-
-
-def over_six_scales(maxima: Maxima, fmt: BlockFormat, tensor: TensorScale, how: Treatment, stretch: float) -> Scales:
-    """TransformerEngine's scales for the choice between 4 and 6: amax / m * S, times 1.5 where the largest element becomes 4."""
-    base = single(single(maxima.amax / fmt.element.max) * tensor.encode)
-    codes = rounded(np.minimum(single(base * stretch), fmt.scale.max), fmt.scale)
-    return te_finished(codes, maxima, fmt, tensor, how)
-
-
-def torchao_scales(maxima: Maxima, fmt: BlockFormat, tensor: TensorScale, how: Treatment) -> Scales:
-    """torchao's scales: two divisions, clamped to the scale's normal numbers."""
-    quotient = single(single(maxima.amax / fmt.element.max) / tensor.decode)
-    codes = rounded(np.clip(quotient, fmt.scale.tiny, fmt.scale.max), fmt.scale)
-    codes, _, void = special_scales(codes, maxima.amax, maxima, fmt.scale, how)
-    inverse = float(single(1.0 / tensor.decode))
-    return Scales(codes, over(inverse, np.where(void, 1.0, values_of(codes, fmt.scale))), void)
-
-
 def block_scales(maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment) -> Scales:
     """Scales by any rule."""
     if rule.kind == POWER_OF_TWO:
         return power_of_two_scales(maxima, fmt, rule, how)
-    if rule.kind == FLOAT:
-        return amax_scales(maxima, fmt, how)
-    return (te_scales if rule.name == "te" else torchao_scales)(maxima, fmt, tensor, how)
+    return other_scales(maxima, fmt, rule, tensor, how)

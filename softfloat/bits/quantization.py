@@ -22,7 +22,7 @@ from softfloat.bits.block_scales import (
     Treatment,
     block_scales,
     given_tensor_scale,
-    over_six_scales,
+    other_scales,
     single,
     te_tensor_scale,
     torchao_tensor_scale,
@@ -193,7 +193,8 @@ def quantize(
     -------
     blocks : BlockCodes
     flags : array of uint8, or int
-        Of each element, in the shape of `x`, or OR-ed together: what the conversion of the scaled number raised; INVALID for
+        Of each element, in the shape of `x`, or OR-ed together: what the conversion of the scaled number raised; INEXACT and
+        UNDERFLOW where a recipe's product in float32 is zero and the number is not; INVALID for
         what is not NaN in a block whose scale is NaN, for signalling NaNs, and for NaN where elements have none. What
         happens to scales raises nothing.
     counts : BlockCounts
@@ -480,15 +481,20 @@ class Plan:
         with np.errstate(invalid="ignore"):
             scaled = values * layout.spread(scales.multiplier)
         scaled = np.where(values == 0, values, scaled)  # zero times an infinite multiplier is zero
+        vanished = None
         if not self.fmt.power_of_two_scale:
             scaled = single(scaled)
-        special = void is not None or np.isnan(values).any()
+            vanished = (scaled == 0) & (values != 0)
+            vanished = vanished if vanished.any() else None
+        special = void is not None or vanished is not None or np.isnan(values).any()
         flags_wanted = "each" if each or special else "any"
         codes, flags = self.encoded(np.asarray(scaled), flags_wanted)
         if not special:
             return codes, flags
         if void is not None:
             flags = flags | np.where(void & ~np.isnan(exactly(numbers)), INVALID, 0).astype(np.uint8)
+        if vanished is not None:
+            flags = flags | np.where(vanished, INEXACT | UNDERFLOW, 0).astype(np.uint8)
         if not self.fmt.element.has_nan and self.nan_to != "max":
             code = 0 if self.nan_to == "zero" else negative_zero(self.fmt.element)
             codes = np.where(np.isnan(values), self.fmt.element.dtype.type(code), codes)
@@ -513,7 +519,7 @@ class Plan:
         """The better of two quantisations of each block: (codes, scales, flags of each element)."""
         found = []
         for stretch in (1.0, 1.5):
-            scales = over_six_scales(maxima, self.fmt, tensor, self.treatment, stretch)
+            scales = other_scales(maxima, self.fmt, self.rule, tensor, self.treatment, stretch)
             codes, flags = self.elements(numbers, scales, layout, True)
             found.append((codes, flags, scales.codes, self.error(numbers, codes, scales, tensor, layout)))
         six, four = found

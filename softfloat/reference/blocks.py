@@ -360,7 +360,8 @@ def quantize_block(
                 gone = flushed and math.isfinite(v)
                 scaled = scaled_number(math.copysign(0.0, v) if gone else v, multiplier, fmt)
                 code, raised = element_of(v, scaled, fmt, nan_to, given)
-                raised |= INEXACT | UNDERFLOW if gone and v else 0
+                vanished = not fmt.power_of_two_scale and math.isfinite(v) and not scaled
+                raised |= INEXACT | UNDERFLOW if v and (gone or vanished) else 0
             codes.append(code)
             flags.append(raised)
         return QuantizedBlock(codes, fmt.scale.nan_code if scale is None else scale, flags)
