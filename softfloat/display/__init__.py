@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from softfloat.display.blocks import BlockInspection, inspect_block
 from softfloat.display.figures import (
     PLOT_SUFFIXES,
     check_plot_folder,
@@ -33,6 +34,7 @@ from softfloat.display.widgets import explorer
 
 __all__ = [
     "PLOT_SUFFIXES",
+    "BlockInspection",
     "ExponentShares",
     "FunctionError",
     "Inspection",
@@ -50,6 +52,7 @@ __all__ = [
     "exponent_shares",
     "function_error",
     "function_errors",
+    "inspect_block",
     "inspect_code",
     "inspect_number",
     "number_line",
