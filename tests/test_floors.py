@@ -30,6 +30,7 @@ engine
 bits
 arrays display
 experiments onnx testing torch
+export
 commands
 examples
 """
@@ -37,16 +38,17 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dots tiles | paired",
+    "loops dots tiles | paired rules | entries | exported",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise | folds options ways | tiling | "
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
     "entire lines stacks trees | calls products segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
@@ -55,7 +57,7 @@ INSIDE = {
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | explore hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
+    "commands": "arguments output | explore export hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

@@ -1,0 +1,431 @@
+"""Entry functions for others: kernels as functions of integers and of pointers to tables, a scalar or a dot product at a time.
+
+Rules and tables are those of `rules`. A result has the code in its low 32 bits and flags above; REFUSED is among them where the
+rule or a code is not accepted. `exported` makes object code of them.
+"""
+
+from functools import cache
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from . import dots, loops
+from .carrier import decode, is_signalling
+from .jit import float_bits, kernel, row
+from .prng import LANES, LOW_WORD, TILE, low_bits, philox, unit_fraction
+from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
+from .spec import NAN_POLICIES, Overflow, Rounding, Source, Target, count_fields
+
+
+@cache
+def _gathering(numbers, kind):
+    """gather(pointer, indices): the numbers of one kind from a table; `indices` has the row of each group."""
+    layout = groups(numbers, kind)
+    names = [name for name, its_kind in numbers.__annotations__.items() if its_kind is kind]
+    where = {name: (number, place) for number, group in enumerate(layout) for place, name in enumerate(group.fields)}
+    element = types.int64 if kind is int else types.float64
+
+    @intrinsic
+    def gather(context, pointer, indices):
+        result = types.UniTuple(element, len(names))
+
+        def codegen(context, builder, signature, arguments):
+            data, tuple_ = arguments
+            starts = []
+            for number, group in enumerate(layout):
+                index = builder.extract_value(tuple_, number)
+                size = context.get_constant(types.int64, len(group.fields))
+                start = builder.add(builder.mul(index, size), context.get_constant(types.int64, group.base))
+                starts.append(builder.gep(data, [start]))
+            loads = []
+            for name in names:
+                number, place = where[name]
+                loads.append(builder.load(builder.gep(starts[number], [context.get_constant(types.int64, place)])))
+            return context.make_tuple(builder, result, loads)
+
+        return result(pointer, indices), codegen
+
+    return gather
+
+
+STOCHASTIC, NAN_RESULT = int(Rounding.STOCHASTIC), int(Overflow.NAN)
+ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
+    knob.shift for knob in KNOBS.values()
+)  # fmt: skip
+
+
+@cache
+def _index_of(knobs):
+    """index(rule): the row of a group."""
+    steps, step = [], 1
+    for name in reversed(knobs):
+        shift, count = KNOBS[name]
+        steps.append((shift, (1 << (count - 1).bit_length()) - 1, step))
+        step *= count
+    steps = tuple(reversed(steps)) + ((0, 0, 0),) * (3 - len(steps))
+    (shift_a, mask_a, step_a), (shift_b, mask_b, step_b), (shift_c, mask_c, step_c) = steps
+
+    @kernel
+    def index(rule):
+        return (
+            ((rule >> shift_a) & mask_a) * step_a
+            + ((rule >> shift_b) & mask_b) * step_b
+            + ((rule >> shift_c) & mask_c) * step_c
+        )
+
+    return index
+
+
+SOURCE_INDICES = tuple(_index_of(group.knobs) for kind in (int, float) for group in groups(Source, kind))
+s0, s1, s2 = SOURCE_INDICES
+i0, i1, i2, i3, i4, i5, i6, i7 = (_index_of(group.knobs) for group in groups(Target, int))
+f0, f1, f2, f3 = (_index_of(group.knobs) for group in groups(Target, float))
+source_integers, source_floats = _gathering(Source, int), _gathering(Source, float)
+target_integers, target_floats = _gathering(Target, int), _gathering(Target, float)
+
+
+@kernel
+def source_ints(rule, integers):
+    """The integers of a Source under a rule."""
+    return source_integers(integers, (s0(rule),))
+
+
+@kernel
+def source_reals(rule, floats):
+    """The floats of a Source under a rule."""
+    return source_floats(floats, (s1(rule), s2(rule)))
+
+
+@kernel
+def target_ints(rule, integers):
+    """The integers of a Target under a rule."""
+    indices = (i0(rule), i1(rule), i2(rule), i3(rule), i4(rule), i5(rule), i6(rule), i7(rule))
+    return target_integers(integers, indices)
+
+
+@kernel
+def target_reals(rule, floats):
+    """The floats of a Target under a rule."""
+    return target_floats(floats, (f0(rule), f1(rule), f2(rule), f3(rule)))
+
+
+@kernel
+def source_under(rule, integers, floats):
+    """A format's Source under a rule, from its tables."""
+    return Source(*(source_ints(rule, integers) + source_reals(rule, floats)))
+
+
+@kernel
+def target_under(rule, integers, floats):
+    """A format's Target under a rule, from its tables."""
+    return Target(*(target_ints(rule, integers) + target_reals(rule, floats)))
+
+
+# -- entry functions ---------------------------------------------------------------------------------------------------
+#
+# Each returns an integer of 64 bits. `limits`: bits of a code, 0 for any, and from bit 8 on whether the results' format has a NaN.
+
+
+@kernel
+def overlarge(rule, name_shift, bits, count):
+    """Whether a knob has a value that is none of its own."""
+    return ((rule >> name_shift) & bits) >= count
+
+
+@kernel
+def refused(rule, has_nan):
+    """Whether a rule means nothing, or asks for a NaN that the format lacks."""
+    unknown = (rule & ~ALL_BITS) != 0
+    unknown |= overlarge(rule, ROUNDING_SHIFT, 7, 7) | overlarge(rule, OVERFLOW_SHIFT, 3, 3)
+    unknown |= overlarge(rule, NAN_SHIFT, 7, 7) | overlarge(rule, WIDTH_SHIFT, 63, 53)
+    return unknown | ((((rule >> OVERFLOW_SHIFT) & 3) == NAN_RESULT) & (has_nan == 0))
+
+
+@kernel
+def no_code(code, limits):
+    """Whether an integer is no code of a format of so many bits."""
+    width = limits & 255
+    return (width != 0) & ((code >> width) != 0)
+
+
+@kernel
+def random_width(rule):
+    """Random bits of one rounding."""
+    width = (rule >> WIDTH_SHIFT) & 63
+    return width if width != 0 else 52
+
+
+@kernel
+def packed(code, flags):
+    """Code and flags in one integer."""
+    return (np.int64(code) & np.int64(LOW_WORD)) | (np.int64(flags) << 32)
+
+
+REFUSAL = REFUSED << 32
+
+
+@cache
+def element_entry(operation, drawn):
+    """entry(a, b, c, rule, bits, limits, source's tables, target's tables): one element; `bits` are the random ones."""
+    way = "drawn" if drawn else "selected"
+    plain, carrying = (loops._element(operation, way, True, payloads) for payloads in (False, True))
+    settled = loops._settled(operation)
+    at_once = operation == "round_to_integral"
+
+    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        if refused(rule, limits >> 8) | no_code(a, limits) | no_code(b, limits) | no_code(c, limits):
+            return np.int64(REFUSAL)
+        if stochastic != drawn:
+            return np.int64(REFUSAL)
+        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+        extra = target.zero if ((rule >> QUIET_SHIFT) & 1) != 0 else target.one
+        random = target.zero
+        if drawn:
+            width = random_width(rule)
+            if (bits >> width) != 0:
+                return np.int64(REFUSAL)
+            random = unit_fraction(bits, width)
+            if not at_once:
+                random, _ = settled(a, b, c, extra, target.zero, random, source, target)
+        if target.propagate != target.none:
+            code, raised, _ = carrying(a, b, c, extra, random, source, target)
+            return packed(code, raised)
+        code, raised, _ = plain(a, b, c, extra, random, source, target)
+        return packed(code, raised)
+
+    return entry
+
+
+@intrinsic
+def _on_stack(context, numbers):
+    """A tuple of numbers of one type as an array in the caller's frame."""
+    pointer = types.CPointer(numbers.dtype)
+
+    def codegen(context, builder, signature, arguments):
+        with builder.goto_entry_block():
+            count = ir.Constant(ir.IntType(32), numbers.count)
+            place = builder.alloca(context.get_value_type(numbers.dtype), count)
+        for i in range(numbers.count):
+            at = builder.gep(place, [ir.Constant(ir.IntType(32), i)])
+            builder.store(builder.extract_value(arguments[0], i), at)
+        return place
+
+    return pointer(numbers), codegen
+
+
+SOURCE_COUNTS, TARGET_COUNTS = count_fields(Source), count_fields(Target)
+ALL_INTEGERS, ALL_FLOATS = (x + y for x, y in zip(SOURCE_COUNTS, TARGET_COUNTS, strict=True))
+
+
+@kernel
+def numbers_under(rule, source_i, source_f, target_i, target_f):
+    """What loops take: integers and floats of a Source and of a Target after it."""
+    integers = _on_stack(source_ints(rule, source_i) + target_ints(rule, target_i))
+    floats = _on_stack(source_reals(rule, source_f) + target_reals(rule, target_f))
+    return numba.carray(integers, (ALL_INTEGERS,)), numba.carray(floats, (ALL_FLOATS,))
+
+
+@cache
+def _inlined(loop):
+    """A loop as a function that entries call."""
+    return row(loop.dispatcher.py_func)
+
+
+@cache
+def compare_entry(relation, signalling):
+    """entry as `element_entry`'s: 1 where the relation holds."""
+    compare = _inlined(loops.comparison(relation, signalling, True))
+
+    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+        if refused(rule, np.int64(1)) | no_code(a, limits) | no_code(b, limits):
+            return np.int64(REFUSAL)
+        integers, floats = numbers_under(rule, source_i, source_f, target_i, target_f)
+        any_nan = target_under(rule, target_i, target_f).any_nan_signals != 0
+        x, y = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((b,)), (1,))
+        result, flags = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((a,)), (1,))
+        compare(x, y, result, flags, integers, floats, any_nan)
+        return packed(result[0], flags[0])
+
+    return entry
+
+
+@cache
+def extremum_entry(largest, number):
+    """entry as `element_entry`'s: the greater or lesser code."""
+    choose = _inlined(loops.extremum(largest, number, True))
+
+    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+        if refused(rule, np.int64(1)) | no_code(a, limits) | no_code(b, limits):
+            return np.int64(REFUSAL)
+        integers, floats = numbers_under(rule, source_i, source_f, target_i, target_f)
+        x, y = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((b,)), (1,))
+        result, flags = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((a,)), (1,))
+        choose(x, y, result, flags, integers, floats)
+        return packed(result[0], flags[0])
+
+    return entry
+
+
+def decode_entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+    """entry as `element_entry`'s: the bits of the float64."""
+    if no_code(a, limits):
+        return np.int64(0x7FF8000000000000)
+    return np.int64(float_bits(decode(a, source_under(np.int64(0), source_i, source_f))))
+
+
+@kernel
+def half_word_at(position, key, stream):
+    """The top 16 bits of one position: `prng` has where they lie."""
+    mask, word = np.uint64(LOW_WORD), np.uint64(32)
+    within = position % np.uint64(TILE)
+    lane, place = within % np.uint64(LANES), within // np.uint64(LANES)
+    block = position // np.uint64(TILE) * np.uint64(LANES) + lane
+    w0, w1, w2, w3 = philox(block & mask, block >> word, stream & mask, stream >> word, key & mask, key >> word)
+    which = place & np.uint64(3)
+    chosen = w0 if which == 0 else w1 if which == 1 else w2 if which == 2 else w3
+    return (chosen >> (np.uint64(16) if place > 3 else np.uint64(0))) & np.uint64(0xFFFF)
+
+
+def random_entry(key, stream, position, width):
+    """Random bits of an address; all ones where the width or the position has none."""
+    if width < 1 or width > 52 or position < 0 or position >= 1 << 62:
+        return np.int64(-1)
+    high = half_word_at(np.uint64(position), np.uint64(key), np.uint64(stream))
+    low = low_bits(np.uint64(position), np.uint64(key), np.uint64(stream))
+    return np.int64(((high << np.uint64(36)) | low) >> np.uint64(52 - width))
+
+
+# -- dot products ------------------------------------------------------------------------------------------------------
+
+
+FILLED, KIND, CARRIES, BLOCK, INDEX, COUNT, STORES, CLOSES = range(len(Length._fields))
+PLAN, LENGTH, STAGE = len(Plan._fields), len(Length._fields), len(StageRow._fields)
+(
+     CHAINS, TREE, LEVELS, FRACTION_BITS, HAS_RESULT, ENTERED, PRODUCTS_ROUNDED, LONE_CONVERTED, ARITHMETIC,
+    SITES, BINS, LONGEST, SIZE_A, SIZE_B, LIMITS_A, LIMITS_B, LIMITS_C, DAZ, LENGTHS, STAGES, MAGICS, STORED,
+) = range(PLAN)  # fmt: skip
+DAZ_BIT = 1 << KNOBS["daz"].shift
+
+
+@intrinsic
+def _moved(context, pointer, count):
+    """A pointer, so many elements on."""
+    return pointer(pointer, count), lambda context, builder, signature, arguments: builder.gep(
+        arguments[0], [arguments[1]]
+    )
+
+
+@row
+def code_at(data, i, size):
+    """A code of `size` bytes, the lowest first."""
+    code = np.int64(0)
+    for byte in range(size):
+        code |= np.int64(data[i * size + byte]) << (8 * byte)
+    return code
+
+
+@row
+def stage_rule(rule, stage):
+    """A caller's rule as it holds at a stage."""
+    return (rule & stage[1]) | stage[2]
+
+
+@row
+def stage_source(rule, stage, integers, floats):
+    """What codes of a stage mean."""
+    return source_under(rule, _moved(integers, stage[4]), _moved(floats, stage[5]))
+
+
+@row
+def load_operands(data, size, limits, source, values, codes, index, given, filled, signals):
+    """Operands along k in the order of the sum: values, codes; OR-ed: 1 for a signalling NaN, 2 for what is no code."""
+    found = signals
+    for i in range(given):
+        code = code_at(data, i, size)
+        if no_code(code, limits):
+            found |= 2
+        if is_signalling(code, source):
+            found |= 1
+    for i in range(filled):
+        place = index[i] if index.size else i
+        values[i] = 0.0
+        codes[i] = 0
+        if place >= 0:
+            code = code_at(data, place, size)
+            values[i] = decode(code, source)
+            codes[i] = code
+    return found
+
+
+def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, floats, data):
+    """One dot product of k products, numbered `position` among outputs; its plan is `start` integers into the table."""
+    plan = numba.carray(_moved(integers, start), (PLAN,))
+    if refused(rule, np.int64(1)) or k < 1 or k > plan[LONGEST] or position < 0 or position >= 1 << 32:
+        return np.int64(REFUSAL)
+    length = numba.carray(_moved(integers, plan[LENGTHS] + k * LENGTH), (LENGTH,))
+    filled, sites, levels = length[FILLED], plan[SITES], plan[LEVELS]
+    if filled < 0 or (has_c != 0 and no_code(c, plan[LIMITS_C])):
+        return np.int64(REFUSAL)
+    stages = numba.carray(_moved(integers, plan[STAGES]), (sites + 2, STAGE))
+    ints, reals = np.empty((sites + 2, ALL_INTEGERS), np.int64), np.empty((sites + 2, ALL_FLOATS))
+    draws = np.zeros(sites, np.int64)
+    for site in range(sites + 2):
+        stage = stages[site]
+        own = stage_rule(rule, stage)
+        if refused(own, stage[3]):
+            return np.int64(REFUSAL)
+        its_ints = source_ints(own, _moved(integers, stage[4])) + target_ints(own, _moved(integers, stage[6]))
+        its_reals = source_reals(own, _moved(floats, stage[5])) + target_reals(own, _moved(floats, stage[7]))
+        for i in range(ALL_INTEGERS):
+            ints[site, i] = its_ints[i]
+        for i in range(ALL_FLOATS):
+            reals[site, i] = its_reals[i]
+        if site < sites and stage[0] != 0 and ((own >> ROUNDING_SHIFT) & 7) == STOCHASTIC:
+            draws[site] = random_width(own)
+    arithmetic = stage_rule(rule, stages[plan[ARITHMETIC]])
+    reading = (arithmetic & DAZ_BIT) if plan[DAZ] < 0 else plan[DAZ] * DAZ_BIT
+    carries = length[CARRIES] != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & 7] != 0
+    index = numba.carray(_moved(integers, max(length[INDEX], 0)), (filled if length[INDEX] >= 0 else 0,))
+    x, y = np.zeros((1, filled)), np.zeros((filled, 1))
+    codes_x, codes_y = np.zeros((1, filled), np.uint32), np.zeros((filled, 1), np.uint32)
+    source_a = stage_source(reading, stages[sites], integers, floats)
+    source_b = stage_source(reading, stages[sites + 1], integers, floats)
+    found = load_operands(a, plan[SIZE_A], plan[LIMITS_A], source_a, x[0], codes_x[0], index, k, filled, 0)
+    found = load_operands(b, plan[SIZE_B], plan[LIMITS_B], source_b, y[:, 0], codes_y[:, 0], index, k, filled, found)
+    if found & 2:
+        return np.int64(REFUSAL)
+    value, entry = np.zeros((1, 1)), np.zeros((1, 1), np.uint32)
+    if has_c != 0:
+        entered = stages[plan[ENTERED]]
+        source_c = stage_source(stage_rule(rule, entered), entered, integers, floats)
+        value[0, 0], entry[0, 0] = decode(c, source_c), c
+        found |= 1 if is_signalling(c, source_c) else 0
+    choices = np.zeros(dots.CHOICES, np.int64)
+    for i, chosen in enumerate((length[KIND], length[BLOCK], plan[CHAINS], plan[TREE], levels, plan[FRACTION_BITS])):
+        choices[i] = chosen
+    choices[6], choices[7], choices[11] = has_c, plan[HAS_RESULT], position
+    choices[12], choices[13], choices[14] = 1, 1, 1 if carries else 0
+    choices[15], choices[16], choices[17] = plan[ENTERED], plan[PRODUCTS_ROUNDED], plan[LONE_CONVERTED]
+    codes, flags = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint8)
+    flags[0, 0] = 16 if found & 1 else 0
+    counts, extremes = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0))
+    stores, closes = (
+        numba.carray(_moved(data, length[STORES]), (length[COUNT],)),
+        numba.carray(_moved(data, length[CLOSES]), (length[COUNT],)),
+    )
+    stored = numba.carray(_moved(data, plan[STORED]), (levels,))
+    magics = numba.carray(_moved(floats, plan[MAGICS]), (plan[BINS],))
+    tiny = numba.carray(_moved(floats, plan[MAGICS] + plan[BINS]), (3,))
+    contraction(
+        0, 1, x, y, value, entry, codes_x, codes_y, codes, flags, counts, extremes, stores, closes, stored,
+        choices, draws, ints, reals, tiny, magics, np.uint64(key), np.uint64(stream),
+    )  # fmt: skip
+    return packed(codes[0, 0], flags[0, 0])
+
+
+contraction = _inlined(dots.contraction())
+NAN_CARRIED = np.array([policy.propagate for policy in NAN_POLICIES.values()])

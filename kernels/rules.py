@@ -1,0 +1,155 @@
+"""Rules as one integer, and formats under every rule as tables, for functions that others call: standard library only.
+
+    bits 0-2 rounding, 3-4 overflow, 5 tininess, 6-7 infinite_input, 8 daz, 9 ftz, 10-12 NaN policy, 13 integers rounded
+    without INEXACT, 16-21 random bits of a rounding (0: 52)
+
+Each number of a `Source` or `Target` hangs on few of these knobs, so a table has a short row for each combination of them alone.
+"""
+
+from typing import NamedTuple
+
+from .spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+
+REFUSED = 0x80
+"""Among flags: nothing was computed."""
+
+
+class Knob(NamedTuple):
+    """A choice of a rule."""
+
+    shift: int
+    count: int
+
+
+KNOBS = {
+    "rounding": Knob(0, len(Rounding)),
+    "overflow": Knob(3, len(Overflow)),
+    "tininess": Knob(5, len(Tininess)),
+    "infinite_input": Knob(6, len(InfiniteInput)),
+    "daz": Knob(8, 2),
+    "ftz": Knob(9, 2),
+    "nan": Knob(10, len(NAN_POLICIES)),
+    "quiet_integers": Knob(13, 2),
+    "random_width": Knob(16, 53),
+}
+"""Name -> where it lies in a rule, and how many values it has."""
+
+ALL_BITS = sum((1 << (knob.count - 1).bit_length()) - 1 << knob.shift for knob in KNOBS.values())
+
+DEPENDS = {
+    "flush_below": ("daz",),
+    "overflow_positive": ("rounding", "overflow", "nan"),
+    "overflow_negative": ("rounding", "overflow", "nan"),
+    "overflow_flags": ("overflow",),
+    "infinity_positive": ("overflow", "infinite_input", "nan"),
+    "infinity_negative": ("overflow", "infinite_input", "nan"),
+    "infinity_flags": ("infinite_input",),
+    "nan": ("nan",),
+    "any_nan_signals": ("nan",),
+    "product_invalid": ("nan",),
+    "propagate": ("nan",),
+    "addend_first": ("nan",),
+    "ftz": ("ftz",),
+    "downward": ("rounding",),
+    "stochastic": ("rounding",),
+    "up_positive_even": ("rounding",),
+    "up_positive_odd": ("rounding",),
+    "up_negative_even": ("rounding",),
+    "up_negative_odd": ("rounding",),
+    "tiny_positive": ("rounding", "tininess"),
+    "tiny_negative": ("rounding", "tininess"),
+    "window_low": ("random_width",),
+    "window_high": ("random_width",),
+}
+"""Which knobs a number of a Source or Target hangs on; those not listed on none."""
+
+
+class Group(NamedTuple):
+    """Numbers of one kind that hang on the same knobs: a row of them for each combination."""
+
+    knobs: tuple
+    fields: tuple
+    base: int
+
+    def rows(self):
+        """Combinations of knobs, in the order of the rows."""
+        found = [{}]
+        for name in self.knobs:
+            found = [{**row, name: value} for row in found for value in range(KNOBS[name].count)]
+        return found
+
+
+def groups(numbers, kind):
+    """The groups of the integers or floats of a Source or Target."""
+    members: dict[tuple, list] = {}
+    for name, its_kind in numbers.__annotations__.items():
+        if its_kind is kind:
+            members.setdefault(DEPENDS.get(name, ()), []).append(name)
+    found, base = [], 0
+    for knobs, fields in sorted(members.items()):
+        found.append(Group(knobs, tuple(fields), base))
+        base += len(found[-1].rows()) * len(fields)
+    return found
+
+
+def table(numbers, kind, make):
+    """One kind of numbers for every rule; `make` gives a Source or Target for some knobs, the others as they are by default."""
+    found = []
+    for group in groups(numbers, kind):
+        for knobs in group.rows():
+            made = make(knobs)
+            found += [getattr(made, name) for name in group.fields]
+    return found
+
+
+class Plan(NamedTuple):
+    """An accumulator for the codes of two formats, as integers at the start of its part of a table."""
+
+    chains: int
+    tree: int
+    levels: int
+    fraction_bits: int
+    has_result: int
+    entered: int
+    products_rounded: int
+    lone_converted: int
+    arithmetic: int  # the stage whose policy counts
+    sites: int
+    bins: int
+    longest: int
+    size_a: int  # bytes of a code
+    size_b: int
+    limits_a: int
+    limits_b: int
+    limits_c: int
+    daz: int  # of operands: 0, 1, or -1 for that of `arithmetic`
+    lengths: int  # where in the integers: for each k a `Length`
+    stages: int  # where in the integers: a `StageRow` for each stage, then for a, b
+    magics: int  # where in the floats: the bins' grids, after them the three of `Call.tiny`
+    stored: int  # where in the bytes
+
+
+class Length(NamedTuple):
+    """A program for one length of k; `filled` is -1 where there is none."""
+
+    filled: int
+    kind: int
+    carries: int  # whether payloads of NaNs pass, if the policy lets them
+    block: int
+    index: int  # where in the integers, -1: as they are
+    count: int
+    stores: int  # where in the bytes
+    closes: int
+
+
+class StageRow(NamedTuple):
+    """Where a stage rounds: `keep` are the bits of the caller's rule that hold there, `fixed` the others."""
+
+    present: int
+    keep: int
+    fixed: int
+    has_nan: int
+    source_integers: int
+    source_floats: int
+    target_integers: int
+    target_floats: int

@@ -1,0 +1,139 @@
+"""The library's functions in Python without softfloat, and an example of a test bench on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from softfloat.export.functions import Prototype
+from softfloat.export.headers import constants
+
+__all__ = ["bench", "module"]
+
+CTYPES = {
+    "uint8_t": "c_uint8",
+    "uint16_t": "c_uint16",
+    "uint32_t": "c_uint32",
+    "uint64_t": "c_uint64",
+    "size_t": "c_size_t",
+    "sf_rule": "c_uint32",
+    "double": "c_double",
+}
+
+MODULE = '''\
+"""The functions of libsf.so, which lies beside this file, by ctypes: nothing but Python's own library is needed.
+
+A function's name is C's without `sf_`. Scalar functions leave out C's last argument and return (result, flags); dot products take
+sequences of codes a and b in place of k, a and b; functions on arrays take pointers as C does.
+"""
+
+import ctypes
+from pathlib import Path
+
+{constants}
+
+FUNCTIONS = {{
+{functions}
+}}
+"""Name -> result, then arguments; a star stands for a pointer."""
+
+library = ctypes.CDLL(str(Path(__file__).resolve().with_name("libsf.so")))
+
+
+class Refused(ValueError):
+    """The rule, a code or a length is none that the function takes."""
+
+
+def _kind(name):
+    kind = getattr(ctypes, name.rstrip("*"))
+    return ctypes.POINTER(kind) if name.endswith("*") else kind
+
+
+def _function(name, gives, takes):
+    call = getattr(library, "sf_" + name)
+    call.restype, call.argtypes = _kind(gives), [_kind(x) for x in takes]
+    if takes[-1] != "c_uint8*" or takes[0] == "c_size_t":
+        return call
+    codes = _kind(takes[1].rstrip("*")) if takes[1].endswith("*") else None
+
+    def checked(*arguments):
+        flags = ctypes.c_uint8()
+        result = call(*arguments, ctypes.byref(flags))
+        if flags.value & SF_REFUSED:
+            raise Refused(f"sf_{{name}} does not take {{arguments}}")
+        return result, flags.value
+
+    def product(a, b, *rest):
+        if len(a) != len(b):
+            raise ValueError(f"a and b must be of one length, got {{len(a)}} and {{len(b)}}")
+        return checked(len(a), (codes * len(a))(*a), (codes * len(b))(*b), *rest)
+
+    return product if codes else checked
+
+
+globals().update({{name: _function(name, *kinds) for name, kinds in FUNCTIONS.items()}})
+'''
+
+
+def module(prototypes: Sequence[Prototype]) -> str:
+    """sf.py."""
+    rows = []
+    for prototype in prototypes:
+        takes = [CTYPES[x.kind] + ("*" if x.pointer else "") for x in prototype.arguments]
+        rows.append(f'    "{prototype.name.removeprefix("sf_")}": ("{CTYPES[prototype.gives]}", {takes}),')
+    values = [f"{name} = {value}" for name, value, _ in constants()]
+    return MODULE.format(constants="\n".join(values), functions="\n".join(rows))
+
+
+BENCH = '''\
+"""A cocotb test of a unit against libsf.so: copy it, and put in the names of your ports.
+
+The unit has the operands {operands}, a rounding mode `rm`, a clock `clk`, and, LATENCY cycles later, `result` and `flags`.
+"""
+
+import random
+from collections import deque
+
+import cocotb
+import sf
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge
+
+LATENCY, COUNT = 1, 10000
+MODES = sf.SF_NEAREST_EVEN, sf.SF_TOWARD_ZERO, sf.SF_TOWARD_POSITIVE, sf.SF_TOWARD_NEGATIVE
+
+
+@cocotb.test()
+async def agrees(dut):
+    """Every result and flag of random operands."""
+    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    draw, waiting = random.Random(1), deque()
+    for _ in range(COUNT + LATENCY):
+        operands, mode = [draw.randrange(1 << {bits}) for _ in range({count})], draw.choice(MODES)
+        for port, code in zip(({ports}), operands):
+            port.value = code
+        dut.rm.value = mode
+        waiting.append((operands, mode))
+        await FallingEdge(dut.clk)
+        if len(waiting) > LATENCY:
+            operands, mode = waiting.popleft()
+            got = int(dut.result.value), int(dut.flags.value)
+            wanted = sf.{name}(*operands, mode)
+            assert got == wanted, f"{{[hex(x) for x in operands]}}, mode {{mode}}: got {{got}}, wanted {{wanted}}"
+'''
+
+
+def bench(prototypes: Sequence[Prototype]) -> str | None:
+    """sf_cocotb.py, for the function with most operands; None where no function is of codes alone."""
+    suited = [x for x in prototypes if x.form == "" and x.format and x.function not in ("encode", "decode", "dot")]
+    if not suited:
+        return None
+    chosen = max(suited, key=lambda x: len(x.arguments))
+    operands = [x.name for x in chosen.arguments[:-2]]
+    assert chosen.format is not None
+    return BENCH.format(
+        operands=", ".join(f"`{name}`" for name in operands),
+        ports=", ".join(f"dut.{name}" for name in operands) + ("," if len(operands) == 1 else ""),
+        bits=chosen.format.bits,
+        count=len(operands),
+        name=chosen.name.removeprefix("sf_"),
+    )

@@ -1,0 +1,510 @@
+"""Exported libraries: the bits of softfloat.bits, from C, C++, SystemVerilog and ctypes, and nothing undefined."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import exported
+import numpy as np
+import pytest
+from commands import Run
+
+from softfloat import Environment, bits, export
+from softfloat.accumulators import Accumulator
+from softfloat.export import FUNCTIONS, TARGETS, Prototype
+from softfloat.export.library import FILES, request
+from softfloat.testing import check_vectors, resolve
+
+LIBM = {"floor", "ceil", "trunc", "rint", "fmod", "sqrt"}
+FUNCTIONS_HERE = ("fma", "convert", "encode", "decode", "lt")
+FORMATS_HERE = ("float16", "float8_e4m3fn", "float6_e2m3fn")
+
+
+def needs(*tools: str) -> None:
+    """Skip where a tool is not installed."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+
+
+class Library(NamedTuple):
+    folder: Path
+    prototypes: list[Prototype]
+    functions: ModuleType
+
+    def named(self, name: str) -> Prototype:
+        return next(x for x in self.prototypes if x.name == name)
+
+
+def made(folder: Path, **options: Any) -> Library:
+    needs("gcc")
+    prototypes = export.write(folder, target="generic", **options)
+    return Library(folder, prototypes, exported.loaded(folder))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A few functions in a few formats."""
+    return made(tmp_path_factory.mktemp("small") / "sf", functions=FUNCTIONS_HERE, formats=FORMATS_HERE, lengths=[4])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Every function, in formats of each kind, and dot products."""
+    formats = (
+        "float16",
+        "bfloat16",
+        "float32",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float8_e4m3fnuz",
+        "float8_e8m0fnu",
+        "float6_e2m3fn",
+    )
+    return made(
+        tmp_path_factory.mktemp("whole") / "sf",
+        functions=FUNCTIONS,
+        formats=formats,
+        accumulators=SUMS,
+        lengths=LENGTHS,
+    )
+
+
+SUMS = (
+    'tensor_core("H100")',
+    'amp("half")',
+    'fma("float16")',
+    'mul_add("float32")',
+    'exact("float32")',
+    'pairwise("float16")',
+    'chunked(4, fma("float16"), "float32")',
+    'tensor_core("V100")',
+)
+LENGTHS = (1, 2, 3, 5, 8, 16, 17, 33)
+
+
+# -- bits ------------------------------------------------------------------------------------------------------------------
+
+
+def differences(library: Library, prototype: Prototype, environment: Environment, size: int, seed: int) -> Any:
+    """Rows whose result or flags are not those of softfloat.bits."""
+    assert prototype.format is not None
+    columns, output = exported.drawn_operands(prototype, size, seed), exported.output_of(prototype)
+    address = (environment.seed, seed, 0) if prototype.form == "array_at" else ()
+    more = {"stream": seed} if address else {}
+    found, flags, seen = exported.called(library.functions, prototype, columns, exported.rule(environment), address)
+    codes, raised = exported.wanted(prototype.function, columns, prototype.format, output, environment, **more)
+    assert seen == np.bitwise_or.reduce(raised)
+    return np.flatnonzero((found != codes) | (flags != raised))
+
+
+def test_results_and_flags_are_those_of_bits(small: Library) -> None:
+    tried = 0
+    for prototype in small.prototypes:
+        if prototype.form == "array":
+            for seed, environment in enumerate(exported.environments(exported.output_of(prototype), 6)):
+                assert not differences(small, prototype, environment, 1500, seed).size, (prototype.name, environment)
+                tried += 1
+    assert tried == 12 * (3 * 3 + 6)
+
+
+@pytest.mark.parametrize("width", [None, 3, 16, 23, 52])
+def test_random_bits_by_address_are_those_of_bits(small: Library, width: int | None) -> None:
+    environment = Environment(rounding="stochastic", seed=2**63 + 5, sr_bits=width)
+    names = [x.name for x in small.prototypes if x.form == "array_at"]
+    assert len(names) == 2 * 3 + 6
+    for name in names:
+        assert not differences(small, small.named(name), environment, 3000, 9).size, name
+
+
+def test_scalars_are_elements_of_arrays(small: Library) -> None:
+    columns = exported.operands(small.named("sf_fma_float16").format, 3, 1, 4)
+    rows = np.random.default_rng(1).permutation(np.stack(columns, 1))[:300].tolist()
+    handed = bits.random_bits(len(rows), seed=5, stream=6, sr_bits=11)
+    stochastic = Environment(rounding="stochastic", seed=5, sr_bits=11)
+    columns = [np.array(column, np.uint16) for column in zip(*rows, strict=True)]
+    up, wanted = (
+        bits.fma(*columns, "float16", rounding=mode, **more)
+        for mode, more in (("toward_positive", {}), ("stochastic", {"seed": 5, "sr_bits": 11, "stream": 6}))
+    )
+    sf, rule = small.functions, exported.rule(stochastic)
+    for i, row in enumerate(rows):
+        assert sf.fma_float16(*row, sf.SF_TOWARD_POSITIVE) == (up[0][i], up[1][i])
+        assert sf.fma_float16_random(*row, sf.SF_TOWARD_POSITIVE, 0) == (up[0][i], up[1][i])
+        assert sf.random_bits(5, 6, i, 11) == handed[i]
+        assert sf.fma_float16_random(*row, rule, int(handed[i])) == (wanted[0][i], wanted[1][i])
+        assert sf.fma_float16_at(*row, rule, 5, 6, i) == (wanted[0][i], wanted[1][i])
+
+
+def test_values_of_codes(small: Library) -> None:
+    for fmt in FORMATS_HERE:
+        size = 2 ** exported.check_format(fmt).bits
+        codes = np.arange(0, size, max(1, size // 512)).tolist()
+        found = [getattr(small.functions, f"decode_{fmt}")(code) for code in codes]
+        np.testing.assert_array_equal(found, bits.decode(codes, fmt))
+
+
+def test_far_positions_have_their_own_bits(small: Library) -> None:
+    whole = bits.random_bits(300, seed=1, stream=2)
+    assert [small.functions.random_bits(1, 2, i, 52) for i in range(300)] == whole.tolist()
+    assert small.functions.random_bits(1, 2, 2**40, 52) < 2**52
+    assert small.functions.random_bits(1, 2, 2**62, 52) == 2**64 - 1
+    assert small.functions.random_bits(1, 2, 0, 53) == 2**64 - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("fma_float16", (0, 0, 0, 6)),
+        ("fma_float16", (0, 0, 0, 7)),
+        ("fma_float16", (0, 0, 0, 3 << 3)),
+        ("fma_float16", (0, 0, 0, 7 << 10)),
+        ("fma_float16", (0, 0, 0, 53 << 16)),
+        ("fma_float16", (0, 0, 0, 1 << 14)),
+        ("fma_float16", (0, 0, 0, 1 << 31)),
+        ("fma_float16_random", (0, 0, 0, 6 | 8 << 16, 256)),
+        ("fma_float16_at", (0, 0, 0, 6, 0, 0, 2**62)),
+        ("fma_float6_e2m3fn", (0, 64, 0, 0)),
+        ("fma_float6_e2m3fn", (0, 0, 0, 2 << 3)),
+        ("lt_float6_e2m3fn", (64, 0, 0)),
+        ("convert_float16_to_float6_e2m3fn", (0, 2 << 3)),
+    ],
+)
+def test_what_is_not_served_is_refused(small: Library, name: str, arguments: tuple[int, ...]) -> None:
+    with pytest.raises(small.functions.Refused):
+        getattr(small.functions, name)(*arguments)
+
+
+def test_the_object_needs_libm_alone(small: Library) -> None:
+    needs("nm")
+    listed = subprocess.run(["nm", small.folder / "libsf.o"], capture_output=True, text=True, check=True).stdout
+    undefined = set(re.findall(r"^ +U (\S+)$", listed, re.MULTILINE))
+    seen = set(re.findall(r"^\S+ [A-TV-Z] (\S+)$", listed, re.MULTILINE))
+    assert undefined <= LIBM
+    assert seen == {x.name for x in small.prototypes}
+    assert "numba" not in listed.lower()
+
+
+def test_the_same_sources_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"functions": ["lt"], "formats": ["float16"], "link": False}
+    export.write(tmp_path / "a", **options)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CPU_NAME", "skylake")
+    export.write(tmp_path / "b", **options)
+    for name in ("libsf.o", "sf.h", "sf.hpp", "sf_pkg.sv"):
+        assert len({(tmp_path / x / name).read_bytes() for x in "ab"}) == 1, name
+    assert list((tmp_path / "cache").rglob("exported-*.bc"))
+
+
+# -- files -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_holds_everything(small: Library) -> None:
+    assert sorted(x.name for x in small.folder.iterdir() if x.is_file()) == sorted(FILES)
+    bench = (small.folder / "sf_cocotb.py").read_text()
+    compile(bench, "sf_cocotb.py", "exec")
+    assert "sf.fma_float16(*operands, mode)" in bench
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    needs("false")
+    options: dict[str, Any] = {"functions": ["lt"], "formats": ["float16"]}
+    with pytest.raises(RuntimeError, match=r"false could not link libsf\.so"):
+        export.write(tmp_path / "new", compiler="false", **options)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "libsf.so").write_bytes(b"old")
+    (tmp_path / "mine").write_text("kept")
+    with pytest.raises(RuntimeError):
+        export.write(tmp_path, compiler="false", **options)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["libsf.so", "mine"]
+    export.write(tmp_path, link=False, **options)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["libsf.o", "mine", "sf.h", "sf.hpp", "sf_pkg.sv"]
+    with pytest.raises(NotADirectoryError):
+        export.write(tmp_path / "mine", link=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"functions": ["ad"]}, "function 'ad' is unknown; accepted: add, sub"),
+        ({"functions": "add"}, "functions must be a sequence, got 'add' alone"),
+        ({"formats": []}, "formats must name at least one format"),
+        ({"formats": ["float17"]}, "float17"),
+        ({"functions": []}, "functions and accumulators are both empty"),
+        ({"functions": ["convert"], "formats": ["float16"]}, "'convert' needs two formats"),
+        ({"accumulators": ["nothing()"]}, "accumulator 'nothing\\(\\)' is no call of a preset"),
+        (
+            {"accumulators": ['amp("half")'], "formats": ["float32", "bfloat16"]},
+            "takes none of the formats; accepted: float16",
+        ),
+        ({"lengths": [0]}, "lengths must be integers from 1 to 4096"),
+        ({"target": "vax"}, "target must be one of 'native', 'generic'"),
+        ({"compiler": "no-such-compiler"}, "compiler 'no-such-compiler' is not installed"),
+    ],
+)
+def test_what_there_is_not_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        export.write(tmp_path / "sf", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        ValueError,
+        match=r"no C compiler to link libsf\.so for target 'riscv64' with; accepted: one of riscv64-linux-gnu-gcc",
+    ):
+        export.write(tmp_path / "sf", functions=["lt"], formats=["float16"], target="riscv64")
+
+
+def test_accumulators_of_one_name_are_refused() -> None:
+    from softfloat.accumulators import fma, mul_add
+
+    twice: list[Accumulator] = [fma("float16"), mul_add("float16").replace(name="fma (float16)")]
+    with pytest.raises(ValueError, match="names that differ in C, got sf_dot_fma_float16_float16 more than once"):
+        request([], ["float16"], twice, [4])
+
+
+def test_the_command_writes_a_folder(tmp_path: Path) -> None:
+    run = Run(
+        "export", str(tmp_path / "sf"), "--functions", "lt", "--formats", "float16", "--no-link", "--target", "aarch64"
+    )
+    assert (run.status, run.out) == (0, f"libsf.o with 3 functions for aarch64 in {tmp_path / 'sf'}\n")
+    assert (tmp_path / "sf" / "libsf.o").read_bytes()[18:20] == b"\xb7\x00"  # EM_AARCH64
+    Run("export", str(tmp_path / "no"), "--functions", "lt,le,xx").assert_error("function 'xx' is unknown")
+    Run("export", str(tmp_path / "no"), "--lengths", "5-3").assert_error("--lengths must be like 16 or 1-64,128")
+    assert not (tmp_path / "no").exists()
+
+
+# -- other languages -------------------------------------------------------------------------------------------------------
+
+STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
+
+ROWS = """
+#include "sf.h"
+#include <stdio.h>
+int main(void) {
+    uint64_t state = 1;
+    for (int i = 0; i < 400; i++) {
+        uint16_t x[3];
+        uint8_t flags;
+        for (int j = 0; j < 3; j++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            x[j] = (uint16_t)(state >> 40);
+        }
+        uint16_t r = sf_fma_float16(x[0], x[1], x[2], SF_TOWARD_ZERO | SF_TININESS_BEFORE, &flags);
+        printf("%04X %04X %04X %04X %02X\\n", x[0], x[1], x[2], r, flags);
+        (void)sf_fma_float16(x[0], x[1], x[2], 0, NULL);
+    }
+    return 0;
+}
+"""
+
+
+def test_c_rows_pass_softfloat_check(small: Library, tmp_path: Path) -> None:
+    (tmp_path / "rows.c").write_text(ROWS)
+    arguments = ["-I", small.folder, tmp_path / "rows.c", small.folder / "libsf.o", "-lm", "-o", tmp_path / "rows"]
+    subprocess.run(["gcc", "-std=c99", *STRICT, *arguments], check=True)
+    rows = subprocess.run([tmp_path / "rows"], capture_output=True, check=True).stdout
+    case = resolve("fma", "float16", environment=Environment(rounding="toward_zero", tininess="before"))
+    report = check_vectors(io.BytesIO(rows), case)
+    assert (report.rows, report.failed) == (400, 0)
+    wrong = resolve("fma", "float16", environment=Environment(rounding="nearest_even"))
+    assert check_vectors(io.BytesIO(rows), wrong).failed
+
+
+NUMBERS = """
+#include "sf.hpp"
+#include <cstdio>
+int main() {
+    using half = sf::num<sf::float16, SF_TOWARD_ZERO>;
+    half x(0.1), y = half::from_code(0x4248);
+    auto found = sf::float16::convert_to_float8_e4m3fn(0x3e01, SF_TOWARD_POSITIVE);
+    std::printf("%x %x %x %x %x %d %g\\n", x.code(), fma(x, y, x).code(), half::raised, found.code, found.flags, x < y, double(y));
+    return 0;
+}
+"""
+
+
+def test_cpp_numbers(small: Library, tmp_path: Path) -> None:
+    needs("g++")
+    (tmp_path / "numbers.cpp").write_text(NUMBERS)
+    arguments = [
+        "-I",
+        small.folder,
+        tmp_path / "numbers.cpp",
+        small.folder / "libsf.o",
+        "-lm",
+        "-o",
+        tmp_path / "numbers",
+    ]
+    subprocess.run(["g++", "-std=c++17", *STRICT, *arguments], check=True)
+    found = subprocess.run([tmp_path / "numbers"], capture_output=True, text=True, check=True).stdout.split()
+    x, _ = bits.encode(0.1, "float16", rounding="toward_zero")
+    fused, raised = bits.fma(x, 0x4248, x, "float16", rounding="toward_zero")
+    code, flags = bits.convert(0x3E01, "float16", "float8_e4m3fn", rounding="toward_positive")
+    assert found == [f"{x:x}", f"{fused:x}", f"{raised | 1:x}", f"{code:x}", f"{flags:x}", "1", "3.14062"]
+
+
+BENCH = """
+module bench;
+  import sf_pkg::*;
+  initial begin
+    longint unsigned state = 1;
+    for (int i = 0; i < 300; i++) begin
+      shortint unsigned x[3];
+      shortint unsigned r;
+      byte unsigned f, t;
+      shortint unsigned a[SF_LENGTH], b[SF_LENGTH];
+      int unsigned d;
+      for (int j = 0; j < 3; j++) begin
+        state = state * 64'd6364136223846793005 + 64'd1442695040888963407;
+        x[j] = state[55:40];
+        a[j] = {x[j][15:14], 4'b0111, x[j][9:0]};
+        b[j] = {x[j][15:14], 4'b0011, x[j][13:4]};
+      end
+      r = sf_fma_float16_at(x[0], x[1], x[2], SF_STOCHASTIC | SF_FTZ, 3, 4, longint'(i), f);
+      d = sf_dot_tensor_core_h100_float16(3, a, b, SF_NEAREST_EVEN, t);
+      $display("%04x %04x %04x %04x %02x %04x %04x %04x %04x %04x %04x %08x %02x", x[0], x[1], x[2], r, f,
+               a[0], a[1], a[2], b[0], b[1], b[2], d, t);
+    end
+    $finish;
+  end
+endmodule
+"""
+
+
+@pytest.mark.exhaustive
+def test_systemverilog_calls_through_dpi(whole: Library, tmp_path: Path) -> None:
+    needs("verilator", "g++", "make")
+    (tmp_path / "bench.sv").write_text(BENCH)
+    sources = [whole.folder / "sf_pkg.sv", tmp_path / "bench.sv", whole.folder / "libsf.o"]
+    build = [
+        "verilator",
+        "--binary",
+        "-Wno-fatal",
+        "-Wno-WIDTH",
+        "--top-module",
+        "bench",
+        "--Mdir",
+        tmp_path / "obj",
+        *sources,
+    ]
+    subprocess.run([*build, "-LDFLAGS", "-lm"], check=True, capture_output=True, cwd=tmp_path)
+    out = subprocess.run([tmp_path / "obj" / "Vbench"], capture_output=True, text=True, check=True).stdout
+    rows = np.array([[int(x, 16) for x in line.split()] for line in out.splitlines() if len(line.split()) == 13])
+    assert len(rows) == 300
+    columns = [rows[:, i].astype(np.uint16) for i in range(3)]
+    codes, flags = bits.fma(*columns, "float16", rounding="stochastic", seed=3, stream=4, ftz=True)
+    np.testing.assert_array_equal(rows[:, 3], codes)
+    np.testing.assert_array_equal(rows[:, 4], flags)
+    from softfloat.accumulators import tensor_core
+
+    sums, raised = bits.vecdot(rows[:, 5:8], rows[:, 8:11], "float16", tensor_core("H100"))
+    np.testing.assert_array_equal(rows[:, 11], sums)
+    np.testing.assert_array_equal(rows[:, 12], raised)
+
+
+# -- everything ------------------------------------------------------------------------------------------------------------
+
+MANY = 10**7
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "decode"])
+def test_every_function_over_ten_million_rows(whole: Library, function: str) -> None:
+    for prototype in whole.prototypes:
+        if prototype.function != function or not prototype.form.startswith("array"):
+            continue
+        if prototype.form == "array":
+            chosen = list(exported.environments(exported.output_of(prototype), 14))
+        else:
+            chosen = [Environment(rounding="stochastic", seed=7, sr_bits=w) for w in (None, 2, 16, 17, 30, 52)]
+        rows = MANY if prototype.form == "array" and "float16" in prototype.name else MANY // 20
+        for seed, environment in enumerate(chosen):
+            found = differences(whole, prototype, environment, rows // len(chosen), seed)
+            assert not found.size, (prototype.name, environment)
+
+
+@pytest.mark.exhaustive
+def test_integers_without_inexact(whole: Library) -> None:
+    codes = np.arange(2**16, dtype=np.uint16)
+    prototype = whole.named("sf_round_to_integral_float16_array")
+    for environment in exported.environments(prototype.format, 0):
+        rule = exported.rule(environment) | whole.functions.SF_NO_INEXACT
+        found, flags, _ = exported.called(whole.functions, prototype, [codes], rule)
+        wanted, raised = bits.round_to_integral(codes, "float16", exact=False, environment=environment)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(flags, raised)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("text", SUMS)
+def test_dot_products_are_those_of_bits(whole: Library, text: str) -> None:
+    draw, tried = np.random.default_rng(5), 0
+    formats = [x.format for x in whole.prototypes if x.function == "decode"]
+    for dot in request([], formats, [text], LENGTHS).dots:
+        partials = dot.accumulator.partials
+        stochastic = [Environment(rounding="stochastic", seed=9, sr_bits=width) for width in (8, 24)]
+        for environment in [*exported.environments(dot.output, 8), *stochastic]:
+            drawn = environment.rounding.name == "STOCHASTIC"
+            for trial in range(40):
+                k = int(draw.choice(LENGTHS))
+                operands = [draw.choice(column, k) for column in exported.operands(dot.format, 2, 200, trial)]
+                if trial % 2:
+                    operands = [bits.encode(abs(draw.standard_normal(k)), dot.format)[0] for _ in operands]
+                start = [int(draw.integers(0, 2**partials.bits))] if trial % 3 else []
+                name = f"{dot.symbol[3:]}{'_add' if start else ''}{'_at' if drawn else ''}"
+                address = (9, 4, 0) if drawn else ()
+                call = [*operands, dot.format, dot.accumulator, *start]
+                try:
+                    codes, flags = bits.vecdot(*call, environment=environment, stream=4)
+                except ValueError:
+                    with pytest.raises(whole.functions.Refused):
+                        getattr(whole.functions, name)(*operands, *start, exported.rule(environment), *address)
+                    continue
+                found = getattr(whole.functions, name)(*operands, *start, exported.rule(environment), *address)
+                assert found == (codes, flags), (name, environment, operands, start)
+                tried += 1
+    assert tried > 300
+
+
+@pytest.mark.exhaustive
+def test_the_whole_object_needs_libm_alone(whole: Library) -> None:
+    test_the_object_needs_libm_alone(whole)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("target", [name for name in TARGETS if name != "generic"])
+def test_other_targets_link_and_run(tmp_path: Path, target: str) -> None:
+    options: dict[str, Any] = {"functions": ["fma"], "formats": ["float16"], "target": target}
+    compilers = [name for name in TARGETS[target].compilers if shutil.which(name)]
+    if not compilers:
+        export.write(tmp_path / "sf", link=False, **options)
+        pytest.skip(f"the object is made; no compiler of {TARGETS[target].compilers} links it")
+    export.write(tmp_path / "sf", **options)
+    (tmp_path / "rows.c").write_text(ROWS)
+    program = tmp_path / "rows"
+    arguments = [
+        "-I",
+        tmp_path / "sf",
+        tmp_path / "rows.c",
+        tmp_path / "sf" / "libsf.o",
+        "-static",
+        "-lm",
+        "-o",
+        program,
+    ]
+    subprocess.run([compilers[0], "-std=c99", *STRICT, *arguments], check=True)
+    runner = {"aarch64": ["qemu-aarch64"], "riscv64": ["qemu-riscv64"]}.get(target, [])
+    needs(*runner)
+    rows = subprocess.run([*runner, program], capture_output=True, check=True).stdout
+    case = resolve("fma", "float16", environment=Environment(rounding="toward_zero", tininess="before"))
+    report = check_vectors(io.BytesIO(rows), case)
+    assert (report.rows, report.failed) == (400, 0)

@@ -1,0 +1,141 @@
+"""Exported libraries called by ctypes, and what softfloat says of the same operands."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from softfloat import Environment, Format, bits
+from softfloat.engine.native import rule_bits
+from softfloat.export import FUNCTIONS, Prototype
+from softfloat.formats import check_format
+
+Codes = np.ndarray[Any, np.dtype[Any]]
+
+QUIET = {"eq_signaling": ("eq", True), "lt_quiet": ("lt", False), "le_quiet": ("le", False)}
+
+
+def loaded(folder: Path) -> ModuleType:
+    """sf.py of an export."""
+    spec = importlib.util.spec_from_file_location(f"sf_{folder.name}", folder / "sf.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def operands(fmt: Format, count: int, size: int, seed: int) -> list[Codes]:
+    """Codes around every edge of a format, and random ones; `size` rows at least."""
+    draw = np.random.default_rng(seed)
+    spec = fmt.spec
+    every = 2**fmt.bits
+    marks = [
+        0,
+        1,
+        2,
+        spec.largest,
+        spec.largest - 1,
+        spec.largest + 1,
+        spec.largest + 2,
+        fmt.one_code,
+        fmt.one_code - 1,
+    ]
+    marks += [1 << fmt.mantissa_bits, (1 << fmt.mantissa_bits) - 1, every // 2 - 1, spec.nan]
+    signs = (0, every // 2) if fmt.signed else (0,)
+    edges = sorted({(mark | sign) % every for mark in marks for sign in signs})
+    crossed = np.array(list(itertools.product(edges, repeat=count)), np.uint64)
+    drawn = draw.integers(0, every, (max(size - len(crossed), 0), count), np.uint64)
+    near = draw.integers(0, every, drawn.shape[0], np.uint64)
+    for column in range(1, count):  # half of them near each other, where sums cancel
+        close = (near ^ draw.integers(0, 8, near.size, np.uint64)) ^ np.uint64(every // 2 * fmt.signed)
+        drawn[::2, column] = close[::2]
+    drawn[::2, 0] = near[::2]
+    table = np.concatenate([crossed, drawn])
+    return [np.ascontiguousarray(column).astype(fmt.dtype) for column in table.T]
+
+
+def reals(size: int, seed: int) -> Codes:
+    """float64 of all kinds."""
+    draw = np.random.default_rng(seed)
+    values = draw.integers(0, 2**64, size, np.uint64).view(np.float64)
+    values[::2] = draw.standard_normal(values[::2].size) * 2.0 ** draw.integers(-40, 40, values[::2].size)
+    values[:6] = 0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324
+    return values
+
+
+def wanted(
+    function: str, columns: Sequence[Codes], fmt: Format, output: Format, environment: Environment, **more: Any
+) -> Any:
+    """(codes, flags) by softfloat.bits."""
+    if function == "encode":
+        return bits.encode(columns[0], output, environment=environment, **more)
+    if function == "convert":
+        return bits.convert(columns[0], fmt, output, environment=environment, **more)
+    name, signalling = QUIET.get(function, (function, None))
+    if signalling is not None:
+        more["signalling"] = signalling
+    return getattr(bits, name)(*columns, fmt, environment=environment, **more)
+
+
+def output_of(prototype: Prototype) -> Format:
+    """The format of a function's results."""
+    assert prototype.format is not None
+    if prototype.function != "convert":
+        return prototype.format
+    return check_format(
+        prototype.name.partition("_to_")[2].removesuffix("_at").removesuffix("_array").removesuffix("_random")
+    )
+
+
+def drawn_operands(prototype: Prototype, size: int, seed: int) -> list[Codes]:
+    """Operands of a function."""
+    assert prototype.format is not None
+    if prototype.function == "encode":
+        return [reals(size, seed)]
+    return operands(prototype.format, len(FUNCTIONS[prototype.function].operands), size, seed)
+
+
+def called(
+    library: ModuleType, prototype: Prototype, columns: Sequence[Codes], rule: int, address: tuple[int, ...] = ()
+) -> Any:
+    """(results, flags, flags OR-ed) of a function on arrays."""
+    size = columns[0].size
+    result_type = next(x.kind for x in prototype.arguments if x.name == "results")
+    results = np.zeros(size, {"uint8_t": np.uint8, "uint16_t": np.uint16, "uint32_t": np.uint32}[result_type])
+    flags = np.zeros(size, np.uint8)
+    call = getattr(library, prototype.name.removeprefix("sf_"))
+    pointers = [x.ctypes.data_as(kind) for x, kind in zip((*columns, results, flags), call.argtypes[1:], strict=False)]
+    seen = call(size, *pointers, rule, *address)
+    return results, flags, seen
+
+
+def environments(fmt: Format, extra: int, seed: int = 0) -> Iterator[Environment]:
+    """Every rounding mode, and `extra` environments with all knobs drawn; none that needs a NaN where there is none."""
+    deterministic = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+    for rounding in deterministic:
+        yield Environment(rounding=rounding)
+    draw = np.random.default_rng(seed)
+    policies = ("canonical", "riscv", "x86", "x86_fma3", "arm", "ipu", "nvidia")
+    for _ in range(extra):
+        overflows = ("infinity", "saturate", "nan") if fmt.has_nan else ("infinity", "saturate")
+        yield Environment(
+            rounding=str(draw.choice(deterministic)),
+            overflow=str(draw.choice(overflows)),
+            tininess=str(draw.choice(["after", "before"])),
+            infinite_input=str(draw.choice(["default", "keep", "saturate", *(["nan"] if fmt.has_nan else [])])),
+            daz=bool(draw.integers(2)),
+            ftz=bool(draw.integers(2)),
+            nan=str(draw.choice(policies)),
+        )
+
+
+def rule(environment: Environment) -> int:
+    """An environment as a rule."""
+    return rule_bits(environment.settings)
