@@ -46,8 +46,8 @@ INSIDE = {
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
-    "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
-    "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
+    "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
+    "vectors.distributions | hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",

@@ -49,9 +49,9 @@ def add_parsers(commands: Any) -> None:
     vectors.add_argument("--output", "-o", default="-", metavar="FILE", help=output)
     vectors.add_argument("--count", "-n", type=positive, metavar="N", help="rows (default: 10000)")
     vectors.add_argument("--seed", type=seed, default=0, metavar="N", help="of the operands (default: 0)")
-    names = "bits, edge, mixed, normal, subnormal, ties or cancellation (default: mixed)"
+    names = "bits, edge, mixed, normal, subnormal, ties, cancellation or corners (default: mixed)"
     vectors.add_argument("--distribution", default="mixed", metavar="NAME", help=f"of the operands: {names}")
-    level = "random, or exhaustive: all operands there are (default: random)"
+    level = "random; 1 or 2: corner products, always the same; exhaustive: all operands there are (default: random)"
     vectors.add_argument("--level", default="random", metavar="LEVEL", help=level)
     vectors.set_defaults(run=_vectors)
 
@@ -138,12 +138,13 @@ def _refused(file: str, doing: str, error: OSError | ValueError) -> CommandError
 
 
 def _vectors(options: argparse.Namespace) -> int:
-    from softfloat.testing.vectors.files import count_exhaustive, write_vectors
+    from softfloat.testing.vectors.files import count_rows, write_vectors
 
     case = _case(options.operation, options)
     quiet = options.output == "-" or _is_standard_output(options.output)
     try:
-        total = count_exhaustive(case) if options.level == "exhaustive" else options.count or 10_000
+        named = options.level in ("1", "2", "exhaustive")
+        total = count_rows(case, options.level) if named else options.count or 10_000
         with bar(total, "rows", "bar", "count", "remaining") as progress:
             rows = write_vectors(
                 options.output,
