@@ -14,8 +14,10 @@ fractions
     end, alternating bits. Level 2 adds two bits at any two places.
 cancellation
     The second operand some steps beside the first, or the third beside the product of the other two.
-specials
-    Every combination of the edges of the format.
+aimed
+    Operands whose product, quotient or sum is at an edge of the format, or beside it.
+specials, edges
+    Every combination of a few special codes; of all edges of the format.
 towards
     Of conversions: numbers at, beside, half-way and a quarter of the way between neighbours of the target.
 
@@ -25,14 +27,16 @@ and signs as there is room for, others in neighbouring cells. Operands of few bi
 >>> from softfloat.testing.vectors.operations import resolve
 >>> rows = corners(resolve("add", "float16"), 1)
 >>> [(block.name, block.count) for block in rows.blocks]
-[('exponents', 262144), ('fractions', 43264), ('cancellation', 29952), ('specials', 1600)]
+[('exponents', 262144), ('fractions', 25600), ('cancellation', 23040), ('aimed', 65412), ('specials', 196), ('edges', 3136)]
 >>> [hex(x[0]) for x in rows.operands(np.array([4711]))]
-['0x1', '0x4bff']
+['0x3ff', '0xcbfe']
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -42,7 +46,7 @@ from softfloat import bits
 from softfloat.formats import Format
 from softfloat.testing.vectors.operations import Case, Number, as_number
 
-__all__ = ["Block", "Rows", "corner_rows", "corners", "edges", "encoded", "fractions", "stepped"]
+__all__ = ["Block", "Rows", "corner_rows", "corners", "edges", "encoded", "few", "fractions", "related", "stepped"]
 
 Codes = np.ndarray[Any, Any]
 
@@ -50,6 +54,7 @@ EXHAUSTED = {1: 18, 2: 24}
 """Level -> bits of operands up to which all rows are written."""
 BUDGETS = {1: {1: 1 << 18, 2: 1 << 18, 3: 1 << 19}, 2: {1: 1 << 22, 2: 1 << 22, 3: 1 << 24}}
 """Level -> number of operands -> rows of a block, as far as every cell of exponents has two."""
+GOLDEN = 0.6180339887
 STEPS = 4
 """Codes beside another, in blocks of cancellation."""
 
@@ -174,7 +179,8 @@ class Fields:
 # -- blocks ----------------------------------------------------------------------------------------------------------
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Block:
     """Some rows: how many, and their operands from places 0 ... count - 1."""
 
     name: str
@@ -194,26 +200,24 @@ def digits(index: Codes, *sizes: int) -> list[Codes]:
 class Cells:
     """Cells of exponents times combinations of the rest: all of these, or as many for each cell as a budget allows.
 
-    Combinations are spread evenly over their list, from a place that moves with the digits of the cell.
+    Combinations follow each other in steps of a golden section of their list, from cell to cell: what few neighbouring
+    cells get is spread over all of it.
     """
 
     def __init__(self, cells: Sequence[int], combinations: Sequence[int], budget: int) -> None:
         self.cells, self.combinations = cells, combinations
         self.all = int(np.prod(combinations))
-        each = max(2, budget // int(np.prod(cells)))
-        self.each = min(self.all, each)
+        self.each = min(self.all, max(2, budget // int(np.prod(cells))))
         self.count = int(np.prod(cells)) * self.each
+        self.stride = next(x for x in range(int(self.all * GOLDEN), 2 * self.all + 1) if math.gcd(x, self.all) == 1)
 
     def __call__(self, index: Codes) -> list[Codes]:
         """Digits of cells, then of combinations."""
-        *cell, number = digits(index, *self.cells, self.each)
-        stride = -(-self.all // self.each)
-        start = sum((digit * step for digit, step in zip(cell, (5, 11, 7), strict=False)), np.zeros_like(index))
-        place = (number * self.all // self.each + start % stride) % self.all
-        return [*cell, *digits(place, *self.combinations)]
+        return [*digits(index // self.each, *self.cells), *digits(index * self.stride % self.all, *self.combinations)]
 
 
-def _related(relations: Sequence[Relation], which: Codes, field: Codes) -> Codes:
+def related(relations: Sequence[Relation], which: Codes, field: Codes) -> Codes:
+    """Fields by relations, given by their places, from other fields."""
     scale, offset = (np.array(x, np.int64) for x in zip(*relations, strict=True))
     return scale[which] * field + offset[which]
 
@@ -264,7 +268,7 @@ def _doubles(fmt: Format, level: int) -> Iterator[Block]:
         field, relation, first, second, sign, other = cells(index)
         return [
             form.code(sign, field, short[first]),
-            form.code(other, _related(relations, relation, field), short[second]),
+            form.code(other, related(relations, relation, field), short[second]),
         ]
 
     yield Block("exponents", cells.count, exponents)
@@ -300,7 +304,9 @@ def _doubles(fmt: Format, level: int) -> Iterator[Block]:
         return [a, stepped(a, step - STEPS, fmt) ^ form.signs[sign].astype(fmt.dtype)]
 
     yield Block("cancellation", near.count, close)
-    yield _product_block("specials", [edges(fmt)] * 2)
+    yield from _aimed(fmt, level, 2)
+    yield _product_block("specials", [few(fmt)] * 2)
+    yield _product_block("edges", [edges(fmt)] * 2)
 
 
 def _triples(fmt: Format, level: int) -> Iterator[Block]:
@@ -314,12 +320,12 @@ def _triples(fmt: Format, level: int) -> Iterator[Block]:
 
     def exponents(index: Codes) -> list[Codes]:
         field, factor, addend, first, second, third, *sign = cells(index)
-        other = _related(factors, factor, field) % form.count
+        other = related(factors, factor, field) % form.count
         product = field + other - form.bias
         return [
             form.code(sign[0], field, short[first]),
             form.code(sign[1], other, short[second]),
-            form.code(sign[2], _related(addends, addend, product), short[third]),
+            form.code(sign[2], related(addends, addend, product), short[third]),
         ]
 
     yield Block("exponents", cells.count, exponents)
@@ -352,12 +358,68 @@ def _triples(fmt: Format, level: int) -> Iterator[Block]:
         field, factor, first, second, step, sign = near(index)
         plus = np.zeros_like(sign)
         a = form.code(plus, field, long[first])
-        b = form.code(sign, _related(factors, factor, field), long[second])
+        b = form.code(sign, related(factors, factor, field), long[second])
         product = np.asarray(bits.mul(a, b, fmt)[0])
         return [a, b, stepped(product, step - STEPS, fmt) ^ fmt.dtype.type(fmt.sign_bit)]
 
     yield Block("cancellation", near.count, close)
-    yield _product_block("specials", [edges(fmt)] * 3)
+    distances = np.array([-2 * p, -p - 2, -p, -1, 0, 1, p, p + 2, 2 * p])
+    third = Cells([form.count, len(distances)], combinations, budget // 4)
+
+    def addends_everywhere(index: Codes) -> list[Codes]:
+        field, distance, *fraction, first, second, last = third(index)
+        other = np.where(index % 3 == 0, bias, np.where(index % 3 == 1, 1, form.count - 2))
+        return [
+            form.code(first, field + distances[distance] + bias - other, short[fraction[0]]),
+            form.code(second, other, short[fraction[1]]),
+            form.code(last, field, short[fraction[2]]),
+        ]
+
+    yield Block("addends", third.count, addends_everywhere)
+    yield from _aimed(fmt, level, 3)
+    yield _product_block("specials", [few(fmt)] * 3)
+    yield _product_block("edges", [edges(fmt)] * 3)
+
+
+def _aimed(fmt: Format, level: int, arity: int) -> Iterator[Block]:
+    """Operands whose product, quotient or sum is at an edge of the format, or some steps of an operand beside it."""
+    form = Fields(fmt)
+    patterns = fractions(fmt.mantissa_bits, "pairs" if level == 2 else "long")
+    aims = np.asarray(bits.decode(edges(fmt), fmt))
+    aims = np.unique(np.abs(aims[np.isfinite(aims) & (aims != 0)]))
+    beyond = np.array([fmt.max + 2.0 ** (fmt.emax - fmt.p)])  # half a step past the largest
+    ends = [fmt.smallest_subnormal, fmt.tiny - fmt.smallest_subnormal, fmt.tiny, fmt.tiny, fmt.max, *beyond]
+    aims = np.concatenate([aims, *[[x for x in ends if x > 0]] * 4])  # most of the rows
+    ways, signs = 3, len(form.signs)
+    cells = Cells([len(aims), ways], [form.count, len(patterns), 5, signs, signs, 4], BUDGETS[level][arity] // 4)
+
+    def aimed(index: Codes) -> list[Codes]:
+        aim, way, field, fraction, step, sign, other, addend = cells(index)
+        plus = np.zeros_like(sign)
+        a, r = form.code(plus, field, patterns[fraction]), aims[aim]
+        x = np.asarray(bits.decode(a, fmt))
+        with np.errstate(all="ignore"):
+            y = np.select([way == 0, way == 1], [r / x, x / r], r - x)  # products, quotients, sums
+        b = stepped(encoded(np.nan_to_num(y), fmt), step - 2, fmt)
+        flipped = np.array([0, fmt.sign_bit], fmt.dtype)
+        a, b = a ^ flipped[sign * (signs - 1)], b ^ flipped[other * (signs - 1)]
+        if arity == 2:
+            return [a, b]
+        with np.errstate(all="ignore"):
+            rest = np.select([addend == 0, addend == 1], [0.0, r - np.abs(x * y)], 0.0)
+        c = np.where(addend < 2, encoded(np.nan_to_num(rest), fmt), fmt.dtype.type(1))
+        return [a, b, np.where(addend == 3, c ^ flipped[-1], c).astype(fmt.dtype)]
+
+    yield Block("aimed", cells.count, aimed)
+
+
+def few(fmt: Format) -> Codes:
+    """Zero, the least number, one, the largest, infinity and NaNs, of both signs."""
+    codes = {0, 1, getattr(fmt, "one_code", 0), fmt.max_code}
+    codes |= {fmt.inf_code} if fmt.infinities else set()
+    codes |= {fmt.nan_code} if fmt.has_nan else set()
+    codes |= {fmt.inf_code | 1} if fmt.nan == "ieee" and fmt.mantissa_bits > 1 else set()
+    return np.array(sorted(codes | {code ^ fmt.sign_bit for code in codes}), fmt.dtype)
 
 
 def stepped(codes: Codes, steps: Any, fmt: Format) -> Codes:

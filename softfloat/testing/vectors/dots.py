@@ -14,8 +14,10 @@ underflow
     Products near and below the least numbers of a format of the accumulator, alone and together.
 zeros
     Zeros of both signs, from zeros and from products that vanish; the last one negative.
-specials
-    An infinity, a NaN, or 0 * inf at a step, and another one at a later step.
+specials, edges
+    An infinity, a NaN, or 0 * inf at a step, and another one at a later step; any edge of a format.
+exponents
+    A product of every exponent of either factor, their lowest fraction bits in all states, alone or beside another.
 dense
     As many products as there are: carries, alternating signs, exponents in steps.
 
@@ -25,7 +27,7 @@ an addend.
 >>> from softfloat.testing.vectors.operations import resolve
 >>> rows = dot_corners(resolve("vecdot", "bfloat16", accumulator="fma('float32')", length=4), 1)
 >>> [block.name for block in rows.blocks]
-['distances', 'ties', 'cancellation', 'overflow', 'underflow', 'zeros', 'specials', 'dense']
+['distances', 'ties', 'cancellation', 'overflow', 'underflow', 'zeros', 'specials', 'edges', 'exponents of a', 'exponents of b', 'dense']
 """
 
 from __future__ import annotations
@@ -37,7 +39,18 @@ from typing import Any
 import numpy as np
 
 from softfloat.formats import Format
-from softfloat.testing.vectors.corners import Block, Cells, Rows, edges, encoded
+from softfloat.testing.vectors.corners import (
+    Block,
+    Cells,
+    Fields,
+    Relation,
+    Rows,
+    edges,
+    encoded,
+    few,
+    fractions,
+    related,
+)
 from softfloat.testing.vectors.operations import Case
 
 __all__ = ["dot_corners"]
@@ -123,10 +136,12 @@ class Terms:
         first = np.where(turned, self.second, self.first)
         second = np.where(turned, self.first, self.second)
         zero = self.first == 0
-        middle = self.exponent // 2 + (self.index % 5 - 2)[:, None]
-        ea = np.clip(middle, self.exponent - b.emax, self.exponent - b.emin)
-        ea = np.clip(ea, a.emin, a.emax)
+        lowest = a.emin - (a.mantissa_bits - _width(first) + 1 if a.subnormals else 0)
         least = b.emin - (b.mantissa_bits - _width(second) + 1 if b.subnormals else 0)
+        skew = (self.index % 7)[:, None]  # exponents alike, or one of them at an end of its range
+        middle = np.select([skew == 5, skew == 6], [lowest, self.exponent - least], self.exponent // 2 + skew - 2)
+        ea = np.clip(middle, self.exponent - b.emax, self.exponent - np.where(skew == 6, least, b.emin))
+        ea = np.clip(ea, np.where(skew == 5, lowest, a.emin), a.emax)
         eb = np.clip(self.exponent - ea, least, b.emax)
         ea = self.exponent - eb
         x = np.where(zero & ~turned, 0.0, np.ldexp(np.maximum(first, 1) * 1.0, ea - _width(first) + 1))
@@ -327,38 +342,94 @@ def _zeros(case: Case, level: int) -> Iterator[Block]:
 
 
 def _specials(case: Case, level: int) -> Iterator[Block]:
-    places = Places(case, level)
-    pairs = places.tuples(2)
-    a, b = case.formats
-    lists = [edges(fmt) for fmt in (a, b)]
-    cells = Cells([len(pairs)], [2, 2, max(map(len, lists)), max(map(len, lists))], BUDGET[level])
+    """Two steps of special operands: pairs of the few that settle what a sum is; any edge beside an ordinary number."""
+    pairs = Places(case, level).tuples(2)
+    settling = [few(fmt) for fmt in case.formats]
+    lists = [edges(fmt) for fmt in case.formats]
+    settled = Cells(
+        [len(settling[0]), len(settling[1])], [len(pairs), len(settling[0]), len(settling[1])], BUDGET[level]
+    )
+    beside = Cells([len(pairs)], [2, 2, max(map(len, lists)), max(map(len, lists))], BUDGET[level])
 
-    def operands(index: Codes) -> list[Codes]:
-        which, side, other, first, second = cells(index)
-        terms = Terms(case, index)
-        steps = pairs[which]
-        found = terms.operands()
-        ones = [np.asarray(fmt.dtype.type(getattr(fmt, "one_code", 0))) for fmt in (a, b)]
-        for column in (0, 1):
-            mine = index % 3 == column  # ones elsewhere, or zeros
-            found[column][mine] = ones[column]
-        rows = np.arange(len(index))
+    def company(index: Codes) -> list[Codes]:
+        """Zeros everywhere, or ones on one side."""
+        found = Terms(case, index).operands()
+        for column, fmt in enumerate(case.formats):
+            found[column][index % 3 == column] = getattr(fmt, "one_code", 0)
+        return found
+
+    def special(index: Codes) -> list[Codes]:
+        first, second, which, third, fourth = settled(index)
+        found, rows, steps = company(index), np.arange(len(index)), pairs[which]
+        for step, codes in ((steps[:, 0], (first, second)), (steps[:, 1], (third, fourth))):
+            chosen = rows[step >= 0]
+            for side in (0, 1):
+                found[side][chosen, step[chosen]] = settling[side][codes[side]][chosen]
+        _addend(case, found, steps, first)
+        return found
+
+    def edged(index: Codes) -> list[Codes]:
+        which, side, other, first, second = beside(index)
+        found, rows, steps = company(index), np.arange(len(index)), pairs[which]
         for step, on, place in ((steps[:, 0], side, first), (steps[:, 1], other, second)):
             for column, codes in enumerate(lists):
                 chosen = rows[(on == column) & (step >= 0)]
                 found[column][chosen, step[chosen]] = codes[place[chosen] % len(codes)]
-        if case.addend:
-            special = edges(case.operands[-1].number)
-            at = steps[:, 0] == ADDEND
-            found[2] = np.where(at, special[first % len(special)], found[2]).astype(found[2].dtype)
+        _addend(case, found, steps, first)
         return found
 
-    yield Block("specials", cells.count, operands)
+    yield Block("specials", settled.count, special)
+    yield Block("edges", beside.count, edged)
+
+
+def _addend(case: Case, found: list[Codes], steps: Codes, which: Codes) -> None:
+    """An edge for c where it takes the place of the first step."""
+    if case.addend:
+        special = edges(case.operands[-1].number)
+        at = steps[:, 0] == ADDEND
+        found[2] = np.where(at, special[which % len(special)], found[2]).astype(found[2].dtype)
+
+
+def _exponents(case: Case, level: int) -> Iterator[Block]:
+    """A product at a step, of every exponent of either factor, and another one beside it."""
+    places = Places(case, level)
+    pairs = places.tuples(2)
+    for side in (0, 1):
+        own, other = (Fields(case.formats[i]) for i in (side, 1 - side))
+        short, beside = (fractions(x.fmt.mantissa_bits, "short") for x in (own, other))
+        targets = sorted({*own.targets, *range(own.bias, own.bias + other.count, 8)})
+        relations = other.distinct([Relation(-1, t + other.bias) for t in targets])
+        signs = [len(own.signs), len(other.signs)]
+        sizes = [len(short), len(beside), *signs, 2, len(pairs)]
+        cells = Cells([own.count, len(relations)], sizes, 4 * BUDGET[level])
+
+        def operands(
+            index: Codes,
+            side: int = side,
+            own: Fields = own,
+            other: Fields = other,
+            short: Codes = short,
+            beside: Codes = beside,
+            relations: Sequence[Relation] = relations,
+            cells: Cells = cells,
+        ) -> list[Codes]:
+            field, relation, first, second, sign, minus, company, pair = cells(index)
+            partner = related(relations, relation, field) % other.count
+            terms, steps = Terms(case, index), pairs[pair]
+            exponent = field - own.bias + partner - other.bias
+            terms.put(np.where(company == 1, steps[:, 0], NOWHERE), exponent - index % 5, sign == 1)
+            found = terms.operands()
+            rows = np.arange(len(index))
+            at = np.maximum(steps[:, 1], 0)
+            found[side][rows, at] = own.code(sign, field, short[first])
+            found[1 - side][rows, at] = other.code(minus, partner, beside[second])
+            return found
+
+        yield Block(f"exponents of {'ab'[side]}", cells.count, operands)
 
 
 def _dense(case: Case, level: int) -> Iterator[Block]:
-    reach, places = Range(case), Places(case, level)
-    del places
+    reach = Range(case)
     slopes = np.array([0, 1, -1, 2, -2, 3, -3, reach.p // 2, -(reach.p // 2)])
 
     def dense(terms: Terms, digits: Sequence[Codes]) -> None:
@@ -384,5 +455,6 @@ def dot_corners(case: Case, level: int) -> Rows:
     level : {1, 2}
         1: some tens of thousands of rows; 2: some millions.
     """
-    blocks = [*_arithmetic(case, level), *_zeros(case, level), *_specials(case, level), *_dense(case, level)]
+    blocks = [*_arithmetic(case, level), *_zeros(case, level), *_specials(case, level), *_exponents(case, level)]
+    blocks += _dense(case, level)
     return Rows(blocks)

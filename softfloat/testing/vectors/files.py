@@ -41,7 +41,7 @@ from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
 from softfloat.testing.vectors.dots import dot_corners
 from softfloat.testing.vectors.operations import Case, Column
 
-__all__ = ["Chunk", "VectorError", "read_vectors", "write_vectors"]
+__all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_vectors"]
 
 Codes = np.ndarray[Any, Any]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes]
@@ -591,7 +591,7 @@ def write_vectors(
     OSError
         If the file cannot be written.
     """
-    level = str(level) if isinstance(level, int) and not isinstance(level, bool) else level
+    level = str(level)
     check_choice("level", level, LEVELS)
     check_choice("distribution", distribution, DISTRIBUTIONS)
     seed = check_seed("seed", seed)
@@ -673,7 +673,7 @@ def count_rows(case: Case, level: str) -> int:
 
 
 def corners_of(case: Case, level: int) -> Rows:
-    """The corner rows of a case."""
+    """The corner rows of a case, of level 1 or 2: `count` of them, and `operands(index)` of those at given places."""
     return dot_corners(case, level) if case.operation.result == "sum" else corners(case, level)
 
 
