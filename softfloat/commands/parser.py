@@ -10,12 +10,12 @@ import argparse
 from collections.abc import Sequence
 
 import softfloat
-from softfloat.commands import accumulators, formats, hardware, inspect, onnx, reproduce, vectors
+from softfloat.commands import accumulators, coverage, formats, hardware, inspect, onnx, reproduce, vectors
 from softfloat.commands.output import Parser, exit_status
 
 __all__ = ["main"]
 
-COMMANDS = (reproduce, inspect, formats, accumulators, vectors, hardware, onnx)
+COMMANDS = (reproduce, inspect, formats, accumulators, vectors, coverage, hardware, onnx)
 """Files of commands, in the order of the help text; each adds its own to the parser."""
 
 

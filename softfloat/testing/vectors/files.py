@@ -26,7 +26,7 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
 from softfloat.testing.vectors.dots import dot_corners
 from softfloat.testing.vectors.operations import Case, Column
 
-__all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_vectors"]
+__all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"]
 
 Codes = np.ndarray[Any, Any]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes]
@@ -603,6 +603,13 @@ def write_vectors(
     else:
         total = check_count("count", 10_000 if count is None else count)
         chunks = _random(case, total, seed, distribution)
+    return write_rows(file, case, chunks, total, progress)
+
+
+def write_rows(
+    file: File, case: Case, chunks: Iterable[list[Codes]], total: int, progress: Progress | None = None
+) -> int:
+    """Write rows that are there: operands, results and flags of pieces, `total` rows in all. The rest as of `write_vectors`."""
     name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     if name == "":
         raise ValueError("file must be a path, '-' or a binary stream, got ''")
@@ -715,7 +722,7 @@ def _exhaustive(case: Case, total: int) -> Iterator[list[Codes]]:
 def _write_archive(
     stream: IO[bytes],
     case: Case,
-    chunks: Iterator[list[Codes]],
+    chunks: Iterable[list[Codes]],
     total: int,
     progress: Progress | None,
     stack: contextlib.ExitStack,
