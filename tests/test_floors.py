@@ -50,14 +50,14 @@ INSIDE = {
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
-    "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
-    "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
-    "identification.identify",
+    "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
+    "vectors.distributions | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
+    "identification.probes verdicts.check | identification.structures | identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | explore export hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
+    "commands": "arguments output | coverage explore export hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

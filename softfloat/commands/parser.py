@@ -10,12 +10,23 @@ import argparse
 from collections.abc import Sequence
 
 import softfloat
-from softfloat.commands import accumulators, explore, export, formats, hardware, inspect, onnx, reproduce, vectors
+from softfloat.commands import (
+    accumulators,
+    coverage,
+    explore,
+    export,
+    formats,
+    hardware,
+    inspect,
+    onnx,
+    reproduce,
+    vectors,
+)
 from softfloat.commands.output import Parser, exit_status
 
 __all__ = ["main"]
 
-COMMANDS = (reproduce, inspect, explore, formats, accumulators, vectors, hardware, export, onnx)
+COMMANDS = (reproduce, inspect, explore, formats, accumulators, vectors, coverage, hardware, export, onnx)
 """Files of commands, in the order of the help text; each adds its own to the parser."""
 
 

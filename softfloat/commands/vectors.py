@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
 import softfloat
 from softfloat.commands.arguments import non_negative, positive, seed
+from softfloat.commands.cases import add_case_options, case_of, refused, size_of
+from softfloat.commands.coverage import cover
 from softfloat.commands.output import CommandError, console, one_line, print_json
-from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
 from softfloat.files import replacing
 from softfloat.formats import ROSTER
-from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.markup import grouped, plain_table
 from softfloat.progress import bar
-from softfloat.testing.vectors.operations import OPERATIONS, Case, as_rounding_mode, resolve
+from softfloat.testing.vectors.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,15 +43,19 @@ def add_parsers(commands: Any) -> None:
         epilog=f"{operations}. {formats}",
     )
     vectors.add_argument("operation", metavar="OP", help="what to compute")
-    _add_case_options(vectors)
+    add_case_options(vectors)
     output = "where to; .npz makes an archive, .gz compressed text (default: standard output)"
     vectors.add_argument("--output", "-o", default="-", metavar="FILE", help=output)
     vectors.add_argument("--count", "-n", type=positive, metavar="N", help="rows (default: 10000)")
     vectors.add_argument("--seed", type=seed, default=0, metavar="N", help="of the operands (default: 0)")
-    names = "bits, edge, mixed, normal, subnormal, ties or cancellation (default: mixed)"
+    names = "bits, edge, mixed, normal, subnormal, ties, cancellation or corners (default: mixed)"
     vectors.add_argument("--distribution", default="mixed", metavar="NAME", help=f"of the operands: {names}")
-    level = "random, or exhaustive: all operands there are (default: random)"
+    level = "random; 1 or 2: corner products, always the same; exhaustive: all operands there are (default: random)"
     vectors.add_argument("--level", default="random", metavar="LEVEL", help=level)
+    cover = (
+        "only rows that fill the bins which FILE's rows leave empty (without FILE: all bins); see softfloat coverage"
+    )
+    vectors.add_argument("--cover", nargs="?", const="", metavar="FILE", help=cover)
     vectors.set_defaults(run=_vectors)
 
     check = commands.add_parser(
@@ -65,7 +68,7 @@ def add_parsers(commands: Any) -> None:
     )
     check.add_argument("file", metavar="FILE", help="text, compressed text or an archive; - for standard input")
     check.add_argument("--op", required=True, metavar="OP", help="what was computed")
-    _add_case_options(check)
+    add_case_options(check)
     flags = "exact; subset: flags may be missing; ignore (default: exact)"
     check.add_argument("--flags", default="exact", metavar="HOW", help=f"how flags are compared: {flags}")
     nans = "any quiet one for another; canonical; payload: bit for bit (default: any; with --nan-policy, payload)"
@@ -77,73 +80,19 @@ def add_parsers(commands: Any) -> None:
     check.set_defaults(run=_check)
 
 
-def _add_case_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--format", "-f", metavar="NAME", help="of the operands; vecdot takes two, with a comma between them")
-    add("--to", metavar="NAME", help="what convert converts to; what vecdot's result is in")
-    add("--rounding", "-r", metavar="MODE", help=f"{_names(Rounding)} (default: nearest_even), or TestFloat's names")
-    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: infinity)")
-    add("--tininess", metavar="WHEN", help=f"{_names(Tininess)} rounding (default: after)")
-    add("--infinite-input", metavar="RULE", help=f"what convert makes of infinity: {_names(InfiniteInput)}")
-    add("--daz", action="store_true", help="subnormal operands count as zero")
-    add("--ftz", action="store_true", help="subnormal results become zero")
-    add("--nan-policy", metavar="NAME", help=f"{', '.join(NAN_POLICIES)} (default: canonical)")
-    add("--sr-bits", type=positive, metavar="N", help="width of the random numbers of stochastic rounding")
-    exact = "raise inexact when rounding to integers (default; not with TestFloat's names)"
-    add("--exact", action=argparse.BooleanOptionalAction, default=None, help=exact)
-    accumulator = 'how vecdot sums, such as amp("half"), tensor_core("H100"), fma("float16")'
-    add("--accumulator", metavar="PRESET", help=accumulator)
-    add("--length", type=positive, metavar="K", help="products of vecdot (default: 16)")
-    add("--addend", action="store_true", help="vecdot has an operand c, where sums start")
-
-
-def _names(kind: Any) -> str:
-    return ", ".join(member.name.lower() for member in kind)
-
-
-def _case(operation: str, options: argparse.Namespace) -> Case:
-    """The case that options describe."""
-    try:
-        settings: dict[str, Any] = {"daz": options.daz, "ftz": options.ftz, "sr_bits": options.sr_bits}
-        if options.rounding is not None:
-            settings["rounding"] = as_rounding_mode(options.rounding)
-        for name, kind in (("overflow", Overflow), ("tininess", Tininess), ("infinite_input", InfiniteInput)):
-            if getattr(options, name) is not None:
-                settings[name] = as_member(kind, getattr(options, name), name)
-        if options.nan_policy is not None:
-            settings["nan"] = options.nan_policy
-        formats = options.format
-        if formats is not None and "," in formats:
-            formats = [name.strip() for name in formats.split(",")]
-        return resolve(
-            operation,
-            formats,
-            options.to,
-            environment=Environment(**settings),
-            exact=options.exact,
-            accumulator=options.accumulator,
-            length=options.length,
-            addend=options.addend,
-        )
-    except (ValueError, TypeError) as error:
-        raise CommandError(one_line(str(error))) from None
-
-
-def _refused(file: str, doing: str, error: OSError | ValueError) -> CommandError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return CommandError(one_line(f"cannot {doing} {file}: {reason}"))
-
-
 # -- softfloat vectors -----------------------------------------------------------------------------------------------
 
 
 def _vectors(options: argparse.Namespace) -> int:
-    from softfloat.testing.vectors.files import count_exhaustive, write_vectors
+    from softfloat.testing.vectors.files import count_rows, write_vectors
 
-    case = _case(options.operation, options)
+    case = case_of(options.operation, options)
+    if options.cover is not None:
+        return cover(case, options)
     quiet = options.output == "-" or _is_standard_output(options.output)
     try:
-        total = count_exhaustive(case) if options.level == "exhaustive" else options.count or 10_000
+        named = options.level in ("1", "2", "exhaustive")
+        total = count_rows(case, options.level) if named else options.count or 10_000
         with bar(total, "rows", "bar", "count", "remaining") as progress:
             rows = write_vectors(
                 options.output,
@@ -159,7 +108,7 @@ def _vectors(options: argparse.Namespace) -> int:
     except OSError as error:
         if options.output == "-":
             raise
-        raise _refused(options.output, "write", error) from None
+        raise refused(options.output, "write", error) from None
     except ValueError as error:
         raise CommandError(one_line(str(error))) from None
     if not quiet:
@@ -180,11 +129,11 @@ def _is_standard_output(file: str) -> bool:
 def _check(options: argparse.Namespace) -> int:
     from softfloat.testing.verdicts.check import check_vectors
 
-    case = _case(options.op, options)
+    case = case_of(options.op, options)
     if options.junit is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
         raise CommandError(one_line(f"cannot write {options.junit}: its folder does not exist"))
     try:
-        with bar(_size(options.file), "checked", "bar", "bytes", "remaining") as progress:
+        with bar(size_of(options.file), "checked", "bar", "bytes", "remaining") as progress:
             report = check_vectors(
                 options.file,
                 case,
@@ -196,7 +145,7 @@ def _check(options: argparse.Namespace) -> int:
                 interruptible=True,
             )
     except OSError as error:
-        raise _refused(options.file, "read", error) from None
+        raise refused(options.file, "read", error) from None
     except ValueError as error:
         raise CommandError(one_line(str(error))) from None
     if options.junit is not None:
@@ -204,23 +153,12 @@ def _check(options: argparse.Namespace) -> int:
             with replacing(options.junit) as file:
                 file.write(junit(report, options.file))
         except OSError as error:
-            raise _refused(options.junit, "write", error) from None
+            raise refused(options.junit, "write", error) from None
     if options.json:
         print_json({"version": softfloat.__version__, "file": options.file, **report.as_dict()})
     else:
         console().print(render_report(report, options.file))
     return report.status
-
-
-def _size(file: str) -> int | None:
-    """Bytes of rows in a file; None where nobody knows before the end."""
-    from softfloat.testing.vectors.files import is_compressed
-
-    try:
-        known = file != "-" and stat.S_ISREG(os.stat(file).st_mode) and not is_compressed(file)
-        return os.stat(file).st_size if known else None
-    except (OSError, ValueError):
-        return None
 
 
 def _share(share: float) -> str:

@@ -24,13 +24,18 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.identification.identify import identify as identify
     from softfloat.testing.identification.identify import presets_for as presets_for
     from softfloat.testing.identification.identify import unit_of as unit_of
+    from softfloat.testing.vectors.corners import Rows as Rows
+    from softfloat.testing.vectors.coverage import Coverage as Coverage
+    from softfloat.testing.vectors.coverage import coverage_of as coverage_of
     from softfloat.testing.vectors.distributions import DISTRIBUTIONS as DISTRIBUTIONS
     from softfloat.testing.vectors.distributions import draw as draw
     from softfloat.testing.vectors.distributions import draw_operands as draw_operands
     from softfloat.testing.vectors.distributions import edges as edges
     from softfloat.testing.vectors.files import Chunk as Chunk
     from softfloat.testing.vectors.files import VectorError as VectorError
+    from softfloat.testing.vectors.files import corners_of as corners_of
     from softfloat.testing.vectors.files import read_vectors as read_vectors
+    from softfloat.testing.vectors.files import write_rows as write_rows
     from softfloat.testing.vectors.files import write_vectors as write_vectors
     from softfloat.testing.vectors.operations import OPERATIONS as OPERATIONS
     from softfloat.testing.vectors.operations import Case as Case
@@ -48,8 +53,10 @@ if TYPE_CHECKING:  # which names there are, for type checkers
 
 _EXPORTS = {
     "vectors.operations": ("OPERATIONS", "Case", "Column", "Number", "Operation", "parse_accumulator", "resolve"),
+    "vectors.corners": ("Rows",),
+    "vectors.coverage": ("Coverage", "coverage_of"),
     "vectors.distributions": ("DISTRIBUTIONS", "draw", "draw_operands", "edges"),
-    "vectors.files": ("Chunk", "VectorError", "read_vectors", "write_vectors"),
+    "vectors.files": ("Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"),
     "verdicts.causes": ("Cause", "Finding", "causes_of"),
     "assertions": ("assert_bits_equal", "bits_differ", "ulp_distance"),
     "verdicts.check": ("Mismatch", "Report", "check_vectors"),

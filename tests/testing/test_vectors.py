@@ -562,7 +562,9 @@ def test_exhaustive_vectors_that_nobody_has_room_for(tmp_path: Path) -> None:
         ({"seed": -1}, "seed"),
         ({"seed": 2**64}, "seed"),
         ({"distribution": "none"}, "cancellation"),
-        ({"level": "2"}, "exhaustive"),
+        ({"level": "3"}, "exhaustive"),
+        ({"level": True}, "exhaustive"),
+        ({"level": 1, "count": 5}, "count"),
         ({"level": "exhaustive", "count": 5}, "count"),
     ],
 )

@@ -14,8 +14,10 @@ ties
     format, or next to that.
 cancellation
     Operands close to each other: most of a difference, or of a * b + c, cancels.
+corners
+    Rows of the corner products of level 1, at random: see `softfloat.testing.vectors.corners` and `.dots`.
 mixed
-    Each row from one of those, at random.
+    Each row from one of those, at random; half of them corners.
 
 >>> [hex(x[0]) for x in draw("float16", "cancellation", 4, 2, seed=0)]
 ['0xb767', '0xb769']
@@ -31,53 +33,17 @@ import numpy as np
 from softfloat import bits
 from softfloat.checks import check_choice, check_count
 from softfloat.formats import Format
+from softfloat.testing.vectors.corners import corner_rows, edges, encoded, stepped
+from softfloat.testing.vectors.dots import dot_corners
 from softfloat.testing.vectors.operations import Case, Number, as_number
 
 __all__ = ["DISTRIBUTIONS", "draw", "draw_operands", "edges"]
 
 Codes = np.ndarray[Any, Any]
-DISTRIBUTIONS = ("bits", "edge", "mixed", "normal", "subnormal", "ties", "cancellation")
-MIXED = tuple(name for name in DISTRIBUTIONS if name != "mixed")
+DISTRIBUTIONS = ("bits", "edge", "mixed", "normal", "subnormal", "ties", "cancellation", "corners")
+MIXED = (*(name for name in DISTRIBUTIONS if name not in ("mixed", "corners")), *["corners"] * 6)
+"""Half of the rows are corner rows."""
 RARE = 0.02  # share of special operands in rows of dot products, at most one each
-
-
-def edges(fmt: Format | str | Number) -> Codes:
-    """Codes at and next to every boundary of a format, float64 or an integer type, in order, without repetition."""
-    number = as_number(fmt)
-    if number.format is None:
-        return _integer_edges(number) if number.kind != "float64" else _float64_edges()
-    spec, form = number.format.spec, number.format
-    normal, top = form.smallest_normal_code, form.max_code
-    codes = {0, 1, 2, top, top - 1, normal, normal + 1, max(normal - 1, 0)}
-    for exponent in (-1, 0, 1, form.mantissa_bits, -form.mantissa_bits):
-        code = (exponent + spec.bias) << form.mantissa_bits
-        codes |= {code, code + 1, code - 1} if 0 < code < top else set()
-    if form.infinities:
-        codes.add(form.inf_code)
-    if form.has_nan:
-        codes.add(form.nan_code)
-    if form.nan == "ieee" and form.mantissa_bits > 1:
-        codes |= {form.inf_code | 1, form.nan_code | 1, form.nan_code | (form.nan_code - form.inf_code - 1)}
-    codes = {code for code in codes if 0 <= code < 1 << form.bits}  # formats of a bit or two have no neighbours
-    signed = {code ^ form.sign_bit for code in codes}
-    return np.array(sorted(codes | signed), form.dtype)
-
-
-def _integer_edges(number: Number) -> Codes:
-    full = (1 << number.bits) - 1
-    codes = {0, 1, 2, full, full - 1, full >> 1, (full >> 1) + 1, (full >> 1) - 1}
-    for power in range(number.bits):
-        codes |= {(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power) & full, (1 - (1 << power)) & full}
-    return np.array(sorted(codes & set(range(full + 1)) if number.bits <= 8 else codes), number.dtype)
-
-
-def _float64_edges() -> Codes:
-    magnitudes = [0, 1, 2, (1 << 52) - 1, 1 << 52, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF0000000000001]
-    magnitudes += [0x7FF8000000000000, 0x7FF8000000000001, 0x7FFFFFFFFFFFFFFF]
-    magnitudes += [
-        (1023 + e << 52) + d for e in (-150, -127, -126, -25, -24, -1, 0, 1, 15, 16, 127, 128) for d in (-1, 0, 1)
-    ]
-    return np.array(sorted({x | sign for x in magnitudes for sign in (0, 1 << 63)}), np.uint64)
 
 
 # -- the public door -------------------------------------------------------------------------------------------------
@@ -99,7 +65,7 @@ def draw(
     fmt : Format, Number or str
         Of the operands; for a single operand also float64 and integers.
     name : str
-        "bits", "edge", "mixed", "normal", "subnormal", "ties" or "cancellation".
+        "bits", "edge", "mixed", "normal", "subnormal", "ties", "cancellation" or "corners".
     count : int
         Rows.
     arity : int
@@ -131,7 +97,8 @@ def draw(
     if name != "mixed":
         return _drawn(number, name, int(count), arity, random, aim)
     which = random.integers(0, len(MIXED), count)
-    kinds = [_drawn(number, kind, int(count), arity, random, aim) for kind in MIXED]
+    drawn = {kind: _drawn(number, kind, int(count), arity, random, aim) for kind in dict.fromkeys(MIXED)}
+    kinds = [drawn[kind] for kind in MIXED]
     return [np.choose(which, [kind[i] for kind in kinds]).astype(number.dtype) for i in range(arity)]
 
 
@@ -155,6 +122,8 @@ def draw_operands(case: Case, name: str, count: int, seed: int | Sequence[int]) 
 def _drawn(
     number: Number, name: str, count: int, arity: int, random: np.random.Generator, target: Number | None
 ) -> list[Codes]:
+    if name == "corners":
+        return corner_rows(number, arity, target if arity == 1 else None, 1).sample(count, random)
     if number.format is None:
         return [_foreign(number, name, count, random, target)]
     fmt = number.format
@@ -163,7 +132,7 @@ def _drawn(
     if name == "edge":
         return _edge(number, count, arity, random)
     if name == "normal":
-        return [_encoded(_spread(count, random), fmt) for _ in range(arity)]
+        return [encoded(_spread(count, random), fmt) for _ in range(arity)]
     if name == "subnormal":
         return _small(fmt, count, arity, random)
     if name == "ties":
@@ -174,24 +143,18 @@ def _drawn(
 
 
 def _edge(number: Number, count: int, arity: int, random: np.random.Generator) -> list[Codes]:
-    """Any edges; in one row of eight, only zeros, ones and special codes."""
+    """Any edges; in one row of four, only zeros, ones and special codes."""
     fmt = number.format
     assert fmt is not None
     special = {0, getattr(fmt, "one_code", 0), *([fmt.inf_code] if fmt.infinities else [])}
     special |= {fmt.nan_code} if fmt.has_nan else set()
     few = np.array(sorted(special | {code ^ fmt.sign_bit for code in special}), fmt.dtype)
-    rows = random.random(count) < 0.125
+    rows = random.random(count) < 0.25
     return [np.where(rows, random.choice(few, count), random.choice(edges(number), count)) for _ in range(arity)]
 
 
 def _random_bits(number: Number, count: int, random: np.random.Generator) -> Codes:
     return random.integers(0, (1 << number.bits) - 1, count, np.uint64, endpoint=True).astype(number.dtype)
-
-
-def _encoded(values: Any, fmt: Format) -> Codes:
-    """Numbers as codes, the largest finite ones where they are too large."""
-    values = np.asarray(values, np.float64)
-    return np.asarray(bits.encode(values if fmt.signed else np.abs(values), fmt, overflow="saturate")[0])
 
 
 def _spread(count: int, random: np.random.Generator) -> Any:
@@ -201,14 +164,6 @@ def _spread(count: int, random: np.random.Generator) -> Any:
 
 def _signs(count: int, random: np.random.Generator) -> Any:
     return random.choice([-1.0, 1.0], count)
-
-
-def _stepped(codes: Codes, steps: Any, fmt: Format) -> Codes:
-    """Codes some places away, in magnitude."""
-    sign = fmt.sign_bit
-    magnitude = (codes & fmt.dtype.type(~sign & ((1 << fmt.bits) - 1))).astype(np.int64)
-    moved = np.clip(magnitude + steps, 0, fmt.max_code).astype(fmt.dtype)
-    return moved | (codes & fmt.dtype.type(sign))
 
 
 def _nudges(count: int, random: np.random.Generator) -> Any:
@@ -246,10 +201,10 @@ def _small(fmt: Format, count: int, arity: int, random: np.random.Generator) -> 
     to_product = _signs(count, random) * np.ldexp(significand, low - exponent)
     to_quotient = _signs(count, random) * np.ldexp(significand, exponent - low)
     kind = random.integers(0, 4, count)
-    codes = _encoded(a, fmt)
+    codes = encoded(a, fmt)
     operands = [
         np.select([kind <= 1, kind == 2], [codes, codes], first),
-        np.select([kind == 0, kind == 1], [_encoded(to_product, fmt), _encoded(to_quotient, fmt)], subnormal()),
+        np.select([kind == 0, kind == 1], [encoded(to_product, fmt), encoded(to_quotient, fmt)], subnormal()),
     ]
     if arity == 3:
         operands.append(np.where(random.random(count) < 0.5, subnormal(), np.zeros(count, fmt.dtype)))
@@ -280,20 +235,21 @@ def _ties(fmt: Format, count: int, arity: int, random: np.random.Generator) -> l
         root = (random.integers(1 << p, 2 << p, count) | 1) * 2.0**-p  # numbers and half an ulp
         scaled = np.ldexp(root * root, 2 * random.integers(-3, 4, count))
         values = np.where(random.random(count) < 0.5, step * _signs(count, random), scaled)
-        return [_stepped(_encoded(values, fmt), _nudges(count, random), fmt)]
+        return [stepped(encoded(values, fmt), _nudges(count, random), fmt)]
     c = np.abs(_finite(fmt, count, random)) * _signs(count, random)
     multiple = 2 * random.integers(0, 1 << random.integers(0, p, count)) + 1  # of half an ulp of c, odd
     addend = half(c) * multiple * _signs(count, random)
     first, second = _factors(p, count, random)
     spread = _exponents(fmt, count, random)
     a = np.ldexp(first * 1.0, spread - np.frexp(first * 1.0)[1] + 1)
-    together = random.integers(fmt.emin // 2, max(fmt.emax // 2, fmt.emin // 2) + 1, count)
+    inner = random.integers(fmt.emin // 2, max(fmt.emax // 2, fmt.emin // 2) + 1, count)
+    together = np.where(random.random(count) < 0.5, inner, random.integers(fmt.emin, fmt.emax + 1, count))
     b = np.ldexp(second * 1.0, together - spread - np.frexp(second * 1.0)[1] + 1)
     a, b = a * _signs(count, random), b * _signs(count, random)
     sums = random.random(count) < 0.5
     if arity == 2:
-        x = _encoded(np.where(sums, c, a), fmt)
-        y = _stepped(_encoded(np.where(sums, addend, b), fmt), _nudges(count, random), fmt)
+        x = encoded(np.where(sums, c, a), fmt)
+        y = stepped(encoded(np.where(sums, addend, b), fmt), _nudges(count, random), fmt)
         return [x, y]
     # a tie of c and the product; or a product that is a tie, and next to nothing added to it
     ratio = np.ldexp(addend, -random.integers(-3, 4, count))
@@ -301,21 +257,21 @@ def _ties(fmt: Format, count: int, arity: int, random: np.random.Generator) -> l
     tiny = a * b * np.ldexp(_signs(count, random), -random.integers(p, 80, count))
     tiny = np.where(random.random(count) < 0.2, 0.0, tiny)
     least = np.where(np.abs(tiny) < fmt.smallest_subnormal, fmt.smallest_subnormal * np.sign(tiny), tiny)
-    x = _stepped(_encoded(np.where(sums, ratio, a), fmt), np.where(sums, _nudges(count, random), 0), fmt)
-    return [x, _encoded(np.where(sums, other, b), fmt), _encoded(np.where(sums, c, least), fmt)]
+    x = stepped(encoded(np.where(sums, ratio, a), fmt), np.where(sums, _nudges(count, random), 0), fmt)
+    return [x, encoded(np.where(sums, other, b), fmt), encoded(np.where(sums, c, least), fmt)]
 
 
 def _close(fmt: Format, count: int, arity: int, random: np.random.Generator) -> list[Codes]:
-    near = _encoded(_finite(fmt, count, random), fmt)
+    near = encoded(_finite(fmt, count, random), fmt)
     if arity == 1:
-        ones = _encoded(_signs(count, random), fmt)  # log, and sums with 1
-        return [_stepped(np.where(random.random(count) < 0.5, ones, near), random.integers(-4, 5, count), fmt)]
+        ones = encoded(_signs(count, random), fmt)  # log, and sums with 1
+        return [stepped(np.where(random.random(count) < 0.5, ones, near), random.integers(-4, 5, count), fmt)]
     signs = random.choice(np.array([0, fmt.sign_bit], fmt.dtype), count)
     if arity == 2:
-        return [near, _stepped(near, random.integers(-3, 4, count), fmt) ^ signs]
-    other = _encoded(np.ldexp(_finite(fmt, count, random), 0), fmt)
+        return [near, stepped(near, random.integers(-3, 4, count), fmt) ^ signs]
+    other = encoded(np.ldexp(_finite(fmt, count, random), 0), fmt)
     product = np.asarray(bits.decode(near, fmt)) * np.asarray(bits.decode(other, fmt))
-    return [near, other, _stepped(_encoded(-product, fmt), random.integers(-2, 3, count), fmt)]
+    return [near, other, stepped(encoded(-product, fmt), random.integers(-2, 3, count), fmt)]
 
 
 # -- operands of conversions -----------------------------------------------------------------------------------------
@@ -327,7 +283,7 @@ def _towards(number: Number, name: str, count: int, random: np.random.Generator,
     assert fmt is not None
     if name in ("edge", "ties", "subnormal", "cancellation"):
         values = _marks(name, count, random, target)
-        codes = _stepped(_encoded(values, fmt), _nudges(count, random), fmt)
+        codes = stepped(encoded(values, fmt), _nudges(count, random), fmt)
         own = random.random(count) < (0.5 if name in ("edge", "cancellation") else 0.1)
         return np.where(own, random.choice(edges(number), count), codes)
     return _drawn(number, name, count, 1, random, None)[0]
@@ -422,18 +378,25 @@ def _drawn_for_dots(case: Case, name: str, count: int, seed: int | Sequence[int]
             [wide, np.ldexp(values, random.integers(-room, room + 1, (count, 1))), low, coarse],
             values,
         )
-        operands.append(_encoded(chosen, fmt).reshape(count, k))
+        operands.append(encoded(chosen, fmt).reshape(count, k))
     flip = kind == "cancellation"
     if flip.any() and k > 1:  # the second half of the products undoes the first, but for a few ulps
         half = k // 2
         for side, number in enumerate(numbers):
             fmt = number.format
             assert fmt is not None
-            mirrored = _stepped(operands[side][:, :half], random.integers(-1, 2, (count, half)), fmt)
+            mirrored = stepped(operands[side][:, :half], random.integers(-1, 2, (count, half)), fmt)
             if side == 1:
                 mirrored = mirrored ^ fmt.dtype.type(fmt.sign_bit)
             operands[side][flip, half : 2 * half] = mirrored[flip]
-    special = np.flatnonzero((random.random(count) < RARE) | (kind == "edge") & (random.random(count) < 0.5))
+    if (kind == "corners").any():
+        rows = kind == "corners"
+        sampled = dot_corners(case, 1).sample(int(rows.sum()), random)
+        for side in (0, 1):
+            operands[side][rows] = sampled[side]
+    special = np.flatnonzero(
+        (random.random(count) < RARE) & (kind != "corners") | (kind == "edge") & (random.random(count) < 0.5)
+    )
     place = random.integers(0, k, special.size)
     sides = random.integers(0, 2, special.size)
     for index, number in enumerate(numbers):
@@ -442,8 +405,11 @@ def _drawn_for_dots(case: Case, name: str, count: int, seed: int | Sequence[int]
     if case.addend:
         column = case.operands[-1]
         assert column.number.format is not None
-        sums = _encoded(random.standard_normal(count) * np.sqrt(k), column.number.format)
+        sums = encoded(random.standard_normal(count) * np.sqrt(k), column.number.format)
         specials = random.choice(edges(column.number), count)
         c = np.where((kind == "edge") & (random.random(count) < 0.2), specials, sums)
-        operands.append(np.where(random.random(count) < 0.1, 0, c).astype(column.dtype))
+        c = np.where(random.random(count) < 0.1, 0, c).astype(column.dtype)
+        if (kind == "corners").any():
+            c[kind == "corners"] = sampled[2]
+        operands.append(c)
     return operands

@@ -26,7 +26,7 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,10 +36,12 @@ import numpy as np
 
 from softfloat.checks import check_choice, check_count, check_seed
 from softfloat.files import replacing
+from softfloat.testing.vectors.corners import Rows, corners
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
+from softfloat.testing.vectors.dots import dot_corners
 from softfloat.testing.vectors.operations import Case, Column
 
-__all__ = ["Chunk", "VectorError", "read_vectors", "write_vectors"]
+__all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"]
 
 Codes = np.ndarray[Any, Any]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes]
@@ -49,7 +51,7 @@ CHUNK = 1 << 15  # rows at a time, or codes of operands in dot products: what a 
 BLOCK = 1 << 19  # bytes of text at a time
 EXHAUSTIBLE = 32  # bits of operands: 4.3e9 rows, some 70 GB of text
 MOST_MALFORMED = 20  # lines after which reading is given up
-LEVELS = ("random", "exhaustive")
+LEVELS = ("random", "1", "2", "exhaustive")
 NPZ_MAGIC, GZIP_MAGIC = b"PK\x03\x04", b"\x1f\x8b"
 EMPTY_NPZ_MAGIC = b"PK\x05\x06"
 
@@ -553,7 +555,7 @@ def write_vectors(
     *,
     seed: int = 0,
     distribution: str = "mixed",
-    level: str = "random",
+    level: str | int = "random",
     progress: Progress | None = None,
 ) -> int:
     """Write operands, right results and flags.
@@ -571,8 +573,9 @@ def write_vectors(
         rows of a chunk.
     distribution : str
         One of `softfloat.testing.vectors.distributions`.
-    level : {"random", "exhaustive"}
-        "exhaustive": every combination of operands once, in order, the first operand slowest.
+    level : {"random", "1", "2", "exhaustive"}
+        "1" and "2" (or the integers): the corner products of `softfloat.testing.vectors.corners` and `.dots`, always the
+        same. "exhaustive": every combination of operands once, in order, the first operand slowest.
     progress : callable, optional
         Called with the number of rows written so far.
 
@@ -588,17 +591,25 @@ def write_vectors(
     OSError
         If the file cannot be written.
     """
+    level = str(level)
     check_choice("level", level, LEVELS)
     check_choice("distribution", distribution, DISTRIBUTIONS)
     seed = check_seed("seed", seed)
-    if level == "exhaustive":
+    if level != "random":
         if count is not None:
-            raise ValueError("count is for level='random': level='exhaustive' writes every row")
-        total = count_exhaustive(case)
-        chunks = _exhaustive(case, total)
+            raise ValueError(f"count is for level='random': level={level!r} writes every row")
+        total = count_rows(case, level)
+        chunks = _exhaustive(case, total) if level == "exhaustive" else _corners(case, int(level))
     else:
         total = check_count("count", 10_000 if count is None else count)
         chunks = _random(case, total, seed, distribution)
+    return write_rows(file, case, chunks, total, progress)
+
+
+def write_rows(
+    file: File, case: Case, chunks: Iterable[list[Codes]], total: int, progress: Progress | None = None
+) -> int:
+    """Write rows that are there: operands, results and flags of pieces, `total` rows in all. The rest as of `write_vectors`."""
     name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     if name == "":
         raise ValueError("file must be a path, '-' or a binary stream, got ''")
@@ -657,6 +668,29 @@ def count_exhaustive(case: Case) -> int:
     return 1 << width
 
 
+def count_rows(case: Case, level: str) -> int:
+    """How many rows a level has: "1", "2" or "exhaustive".
+
+    Raises
+    ------
+    ValueError
+        If they are more than anybody writes down.
+    """
+    return count_exhaustive(case) if level == "exhaustive" else corners_of(case, int(level)).count
+
+
+def corners_of(case: Case, level: int) -> Rows:
+    """The corner rows of a case, of level 1 or 2: `count` of them, and `operands(index)` of those at given places."""
+    return dot_corners(case, level) if case.operation.result == "sum" else corners(case, level)
+
+
+def _corners(case: Case, level: int) -> Iterator[list[Codes]]:
+    rows, step = corners_of(case, level), _step(case)
+    for first in range(0, rows.count, step):
+        operands = rows.operands(np.arange(first, min(first + step, rows.count)))
+        yield [*operands, *case.run(operands)]
+
+
 def _step(case: Case) -> int:
     return max(1, CHUNK // max(column.length or 1 for column in case.operands))
 
@@ -688,7 +722,7 @@ def _exhaustive(case: Case, total: int) -> Iterator[list[Codes]]:
 def _write_archive(
     stream: IO[bytes],
     case: Case,
-    chunks: Iterator[list[Codes]],
+    chunks: Iterable[list[Codes]],
     total: int,
     progress: Progress | None,
     stack: contextlib.ExitStack,

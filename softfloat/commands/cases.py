@@ -1,0 +1,86 @@
+"""Options that say which operation a file of vectors is of, and what commands say of such files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+from typing import Any
+
+from softfloat.commands.arguments import positive
+from softfloat.commands.output import CommandError, one_line
+from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
+from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.testing.vectors.operations import Case, as_rounding_mode, resolve
+
+__all__ = ["add_case_options", "case_of", "refused", "size_of"]
+
+
+def add_case_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say what is computed, as `case_of` reads them."""
+    add = parser.add_argument
+    add("--format", "-f", metavar="NAME", help="of the operands; vecdot takes two, with a comma between them")
+    add("--to", metavar="NAME", help="what convert converts to; what vecdot's result is in")
+    add("--rounding", "-r", metavar="MODE", help=f"{_names(Rounding)} (default: nearest_even), or TestFloat's names")
+    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: infinity)")
+    add("--tininess", metavar="WHEN", help=f"{_names(Tininess)} rounding (default: after)")
+    add("--infinite-input", metavar="RULE", help=f"what convert makes of infinity: {_names(InfiniteInput)}")
+    add("--daz", action="store_true", help="subnormal operands count as zero")
+    add("--ftz", action="store_true", help="subnormal results become zero")
+    add("--nan-policy", metavar="NAME", help=f"{', '.join(NAN_POLICIES)} (default: canonical)")
+    add("--sr-bits", type=positive, metavar="N", help="width of the random numbers of stochastic rounding")
+    exact = "raise inexact when rounding to integers (default; not with TestFloat's names)"
+    add("--exact", action=argparse.BooleanOptionalAction, default=None, help=exact)
+    accumulator = 'how vecdot sums, such as amp("half"), tensor_core("H100"), fma("float16")'
+    add("--accumulator", metavar="PRESET", help=accumulator)
+    add("--length", type=positive, metavar="K", help="products of vecdot (default: 16)")
+    add("--addend", action="store_true", help="vecdot has an operand c, where sums start")
+
+
+def _names(kind: Any) -> str:
+    return ", ".join(member.name.lower() for member in kind)
+
+
+def case_of(operation: str, options: argparse.Namespace) -> Case:
+    """The case that options describe."""
+    try:
+        settings: dict[str, Any] = {"daz": options.daz, "ftz": options.ftz, "sr_bits": options.sr_bits}
+        if options.rounding is not None:
+            settings["rounding"] = as_rounding_mode(options.rounding)
+        for name, kind in (("overflow", Overflow), ("tininess", Tininess), ("infinite_input", InfiniteInput)):
+            if getattr(options, name) is not None:
+                settings[name] = as_member(kind, getattr(options, name), name)
+        if options.nan_policy is not None:
+            settings["nan"] = options.nan_policy
+        formats = options.format
+        if formats is not None and "," in formats:
+            formats = [name.strip() for name in formats.split(",")]
+        return resolve(
+            operation,
+            formats,
+            options.to,
+            environment=Environment(**settings),
+            exact=options.exact,
+            accumulator=options.accumulator,
+            length=options.length,
+            addend=options.addend,
+        )
+    except (ValueError, TypeError) as error:
+        raise CommandError(one_line(str(error))) from None
+
+
+def refused(file: str, doing: str, error: OSError | ValueError) -> CommandError:
+    """Why a file cannot be read or written."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return CommandError(one_line(f"cannot {doing} {file}: {reason}"))
+
+
+def size_of(file: str) -> int | None:
+    """Bytes of rows in a file; None where nobody knows before the end."""
+    from softfloat.testing.vectors.files import is_compressed
+
+    try:
+        known = file != "-" and stat.S_ISREG(os.stat(file).st_mode) and not is_compressed(file)
+        return os.stat(file).st_size if known else None
+    except (OSError, ValueError):
+        return None
