@@ -57,7 +57,8 @@ INSIDE = {
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | coverage explore export hardware inspect onnx_convert reproduce vectors | accumulators formats onnx | parser | __main__",
+    "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
+    "parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
