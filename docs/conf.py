@@ -46,6 +46,7 @@ html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": True,
     "show_toc_level": 2,
+    "header_links_before_dropdown": 8,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": [],
     "footer_end": [],

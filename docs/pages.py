@@ -92,12 +92,12 @@ def format_page(fmt: Format) -> str:
     parts = [
         f"# {fmt.name}",
         f"`{fmt.layout}`: the sign, the exponent and the fraction, bit by bit.",
-        table(["", ""], facts),
+        table(["property", "value"], facts),
     ]
     if fmt.zero and fmt.signed:
         picture = MADE / "formats" / f"{fmt.name}.svg"
         if not picture.exists():
-            figure = display.number_line(fmt)
+            figure = display.number_line(fmt, scale="log")
             display.save(figure, picture)
         parts.append(f"```{{image}} {fmt.name}.svg\n:alt: where the numbers of {fmt.name} lie\n:class: picture\n```")
         parts += ["## Neighbours", neighbours(fmt)]
@@ -142,7 +142,9 @@ def accumulators_pages() -> None:
         text = [
             f"# {name}",
             row.meaning[0].upper() + row.meaning[1:] + ".",
-            table(["", ""], [["example", f"`{row.example}`"], ["source", row.source], ["standing", standing]]),
+            table(
+                ["property", "value"], [["example", f"`{row.example}`"], ["source", row.source], ["standing", standing]]
+            ),
             "## What the example does",
             f"```text\n{how.describe()}\n```",
             "## Reference",
