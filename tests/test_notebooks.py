@@ -349,13 +349,13 @@ def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncKernelManager:
     return AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, **options)
 
 
-def test_all_notebooks_are_there_and_listed_in_the_readme():
+def test_all_notebooks_are_there_and_listed_on_their_page():
     assert [path.stem for path in NOTEBOOKS] == NAMES == list(CLAIMS)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert sorted(set(re.findall(r"notebooks/(\w+)\.ipynb", readme))) == NAMES
+    page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"\((\w+)\.ipynb\)", page))) == NAMES
     for path in NOTEBOOKS:
-        line = next(line for line in readme.splitlines() if f"notebooks/{path.name}" in line)
-        assert title(nbformat.read(path, as_version=4)) in line, f"the title of {path.name} is not that in the README"
+        line = next(line for line in page.splitlines() if f"({path.name})" in line)
+        assert title(nbformat.read(path, as_version=4)) in line, f"the title of {path.name} is not that on the page"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)

@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _example(name: str) -> Accumulator:
+def example_of(name: str) -> Accumulator:
     """The accumulator that the example of a preset makes."""
     from softfloat.accumulators import PRESETS
 
@@ -61,7 +61,7 @@ def _example(name: str) -> Accumulator:
 def _preset_document(name: str) -> dict[str, Any]:
     from softfloat.accumulators import PRESETS
 
-    row, example = PRESETS[name], _example(name)
+    row, example = PRESETS[name], example_of(name)
     return {
         "name": name,
         "example": row.example,

@@ -93,7 +93,7 @@ class BlockError:
         How they were summed, and the format of the result.
     length : int
     error : float
-        The largest |computed - exact| / |a|·|b|.
+        The largest ``|computed - exact| / |a|·|b|``.
     bound : float
         What it cannot exceed.
     """

@@ -105,7 +105,7 @@ def maximum_number(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
 def classify(code: int, fmt: FormatOrName, **options: Any) -> str:
     """One of the ten classes of IEEE 754-2019 5.7.2, by name. No flags. Under `daz` a subnormal is a zero.
 
-    The names: "signalling_nan", "quiet_nan", and "negative_" or "positive_" before "infinity", "normal", "subnormal",
+    The names: "signalling_nan", "quiet_nan", and ``negative_`` or ``positive_`` before "infinity", "normal", "subnormal",
     "zero".
     """
     value = operand_of(code, fmt, Options(**options))

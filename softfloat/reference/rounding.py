@@ -216,7 +216,7 @@ def round_exact(value: Value | Fraction | int, fmt: FormatOrName, **options: Any
     unsigned format, for zero in a format without zero, for NaN in a format without NaN. Rule: IEEE 754-2019 4.3, 7.4,
     7.5.
 
-    With y = |value| / spacing, stochastic rounding goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >=
+    With y = ``|value|`` / spacing, stochastic rounding goes up in magnitude where floor(frac(y) * 2^sr_bits) + random_bits >=
     2^sr_bits.
 
     Raises

@@ -116,7 +116,7 @@ class Converted(torch.nn.Module):
     Attributes
     ----------
     recipe : Recipe
-    to : str
+    to_type : str
     model : Module or None
     colouring : Colouring
         Of the call that was traced last: `print` it for all nodes with their reasons.

@@ -1,0 +1,53 @@
+"""How Sphinx builds the site: `sphinx-build -W -n docs build/site`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import softfloat
+
+project = "softfloat"
+author = "the softfloat authors"
+release = version = softfloat.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+    "pages",
+]
+exclude_patterns = ["README.md"]
+nitpicky = True
+
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"  # docstrings name the types, in words
+numpydoc_class_members_toctree = False
+numpydoc_show_class_members = False
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE.parent / "build" / "notebooks")
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "softfloat"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "navigation_with_keys": True,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 8,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": [],
+    "footer_end": [],
+}

@@ -1,0 +1,275 @@
+"""The pages of the site that tables of the package make: one for each format, accumulator and module, and copies of what lives outside docs/.
+
+Everything goes to docs/made/, which is not kept. A page that would not change is left alone, so that Sphinx does not read it again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpydoc.docscrape import NumpyDocString
+
+import softfloat
+from softfloat import ROSTER, Format, accumulators, bits, display
+from softfloat.accumulators import PRESETS
+from softfloat.blocks.formats import BLOCK_ROSTER, block_text
+from softfloat.commands.accumulators import example_of
+from softfloat.formats import format_facts
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parent
+MADE = HERE / "made"
+
+MODULES = {
+    "softfloat": "Formats, arrays, environments, flags",
+    "softfloat.bits": "Codes in, codes and flags out",
+    "softfloat.accumulators": "Ways to sum",
+    "softfloat.blocks": "Block formats",
+    "softfloat.display": "Pictures and tables",
+    "softfloat.experiments": "Experiments on rounding and swamping",
+    "softfloat.export": "A golden model outside Python",
+    "softfloat.onnx": "ONNX models",
+    "softfloat.recipes": "Recipes of mixed precision",
+    "softfloat.reference": "The oracle",
+    "softfloat.testing": "Vectors, checks, hypothesis strategies",
+    "softfloat.torch": "PyTorch models",
+}
+"""Public module -> what is in it, a page of the reference each."""
+
+LARGEST_TABLE = 8  # bits of a format whose page shows every code
+
+
+def put(path: Path, text: str) -> None:
+    """Write a page unless it stands there already."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def table(head: list[str], rows: Iterator[list[str]] | list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def contents(names: list[str], depth: int = 1) -> str:
+    """The tree below a page, which its tables link."""
+    return "\n".join(["```{toctree}", ":hidden:", f":maxdepth: {depth}", "", *names, "```"])
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+
+def neighbours(fmt: Format) -> str:
+    """Values around landmarks."""
+    rows = []
+    marks = {"1": fmt.one_code, "smallest": fmt.smallest_subnormal_code, "largest": int(bits.encode(fmt.max, fmt)[0])}
+    for name, code in marks.items():
+        value = bits.decode(code, fmt)
+        below, above = (bits.decode(step(code, fmt)[0], fmt) for step in (bits.next_down, bits.next_up))
+        rows.append([name, f"`{code:#x}`", f"{value:.9g}", f"{below:.9g}", f"{above:.9g}"])
+    return table(["", "code", "value", "below", "above"], rows)
+
+
+def codes_table(fmt: Format) -> str:
+    """Every code of a short format, sixteen to a row."""
+    values = bits.decode(np.arange(2**fmt.bits, dtype=fmt.dtype), fmt)
+    width = min(16, values.size)
+    head = ["", *(f"…{i:x}" for i in range(width))]
+    rows = [
+        [f"**{start // width:x}…**", *(f"{value:.5g}" for value in values[start : start + width])]
+        for start in range(0, values.size, width)
+    ]
+    return table(head, rows)
+
+
+def format_page(fmt: Format) -> str:
+    """One format: what it is, where its numbers lie, all of them if they are few."""
+    facts = [[name, text] for name, text in format_facts(fmt)]
+    parts = [
+        f"# {fmt.name}",
+        f"`{fmt.layout}`: the sign, the exponent and the fraction, bit by bit.",
+        table(["property", "value"], facts),
+    ]
+    if fmt.zero and fmt.signed:
+        picture = MADE / "formats" / f"{fmt.name}.svg"
+        if not picture.exists():
+            figure = display.number_line(fmt, scale="log")
+            display.save(figure, picture)
+        parts.append(f"```{{image}} {fmt.name}.svg\n:alt: where the numbers of {fmt.name} lie\n:class: picture\n```")
+        parts += ["## Neighbours", neighbours(fmt)]
+    if fmt.bits <= LARGEST_TABLE:
+        parts += ["## Every code", "First digits in the rows, last ones in the columns, hexadecimal.", codes_table(fmt)]
+    parts += [
+        "## In Python",
+        f'```python\nimport softfloat\nsoftfloat.array([0.1, 1.5], "{fmt.name}")          # an array that computes in the format\n'
+        f'softfloat.bits.encode(0.1, "{fmt.name}", overflow="saturate")  # a code and its flags\n```',
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def formats() -> None:
+    """The gallery of formats."""
+    (MADE / "formats").mkdir(parents=True, exist_ok=True)
+    rows = []
+    for fmt in ROSTER.values():
+        put(MADE / "formats" / f"{fmt.name}.md", format_page(fmt))
+        rows.append(
+            [f"[{fmt.name}]({fmt.name}.md)", f"`{fmt.layout}`", f"{fmt.max:.6g}", f"{fmt.tiny:.3g}", f"{fmt.eps:.3g}"]
+        )
+    blocks = [
+        [f"`{fmt.name}`", str(fmt.element), str(fmt.scale), block_text(fmt.block), f"{fmt.bits_per_element:.6g}"]
+        for fmt in BLOCK_ROSTER.values()
+    ]
+    text = [
+        "# Formats",
+        "Every named format. `softfloat.Format(name, exponent_bits=..., mantissa_bits=...)` makes any other of up to 24 bits of precision.",
+        table(["format", "layout", "largest", "smallest normal", "spacing above 1"], rows),
+        "## Block formats",
+        "Elements that share a scale; [what the scale rules do](../../blocks.md).",
+        table(["format", "element", "scale", "block", "bits an element"], blocks),
+        contents(list(ROSTER)),
+    ]
+    put(MADE / "formats" / "index.md", "\n\n".join(text) + "\n")
+
+
+# -- accumulators ------------------------------------------------------------------------------------------------------
+
+
+def accumulators_pages() -> None:
+    """The gallery of accumulators."""
+    rows = []
+    for name, row in PRESETS.items():
+        how = example_of(name)
+        make = getattr(accumulators, name)
+        standing = how.note or "as its source defines it"
+        text = [
+            f"# {name}",
+            row.meaning[0].upper() + row.meaning[1:] + ".",
+            table(
+                ["property", "value"], [["example", f"`{row.example}`"], ["source", row.source], ["standing", standing]]
+            ),
+            "## What the example does",
+            f"```text\n{how.describe()}\n```",
+            "## Reference",
+            f"```{{eval-rst}}\n.. autofunction:: softfloat.accumulators.{make.__name__}\n   :no-index:\n```",
+        ]
+        put(MADE / "accumulators" / f"{name}.md", "\n\n".join(text) + "\n")
+        rows.append([f"[{name}]({name}.md)", f"`{row.example}`", row.meaning, row.source])
+    text = [
+        "# Accumulators",
+        "A dot product in narrow arithmetic is defined by how it is summed. Each row says whose rule it is and where that is written.",
+        table(["", "example", "meaning", "source"], rows),
+        contents(list(PRESETS)),
+    ]
+    put(MADE / "accumulators" / "index.md", "\n\n".join(text) + "\n")
+
+
+# -- the reference -----------------------------------------------------------------------------------------------------
+
+
+def public(module: Any) -> list[str]:
+    """What a module offers, by its __all__."""
+    return [name for name in module.__all__ if not isinstance(getattr(module, name), type(pkgutil))]
+
+
+def home_of(found: Any, name: str) -> str:
+    """The module whose page has it: the longest of those below which it is defined."""
+    defined = getattr(found, "__module__", name) or name
+    homes = [module for module in MODULES if module != name and (defined + ".").startswith(module + ".")]
+    return max([*homes, name], key=len) if name == "softfloat" else name
+
+
+def reference() -> None:
+    """A page for each public module that can be imported here."""
+    shown = []
+    for name, title in MODULES.items():
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            put(MADE / "api" / f"{name}.md", f"# {name}\n\n{title}. This build has no page for it: {error}.\n")
+            shown.append(name)
+            continue
+        functions, classes, data = [], [], []
+        elsewhere = []
+        for member in public(module):
+            found = getattr(module, member)
+            home = home_of(found, name)
+            if home != name and member in importlib.import_module(home).__all__:
+                elsewhere.append(f"[{member}]({home}.md)")
+            elif isinstance(found, type):
+                classes.append(member)
+            elif callable(found):
+                functions.append(member)
+            else:
+                data.append(member)
+        lines = [f"# {name}", f"{title}.", "```{eval-rst}", f".. automodule:: {name}", "   :no-members:", "```"]
+        for heading, members, directive in (
+            ("Functions", functions, "autofunction"),
+            ("Classes", classes, "autoclass"),
+        ):
+            if members:
+                lines += [f"## {heading}", "```{eval-rst}"]
+                for member in members:
+                    lines.append(f".. {directive}:: {name}.{member}")
+                    if directive == "autoclass":
+                        lines += ["   :members:", ""]
+                lines.append("```")
+        if elsewhere:
+            lines += ["## Also here", ", ".join(elsewhere)]
+        if data:
+            lines += ["## Values", ", ".join(f"`{member}`" for member in data)]
+        put(MADE / "api" / f"{name}.md", "\n".join(lines) + "\n")
+        shown.append(name)
+    rows = [[f"[{name}]({name}.md)", MODULES[name]] for name in shown]
+    put(MADE / "api" / "index.md", "# Reference\n\n" + table(["module", ""], rows) + "\n\n" + contents(shown) + "\n")
+
+
+# -- what lives outside docs/ --------------------------------------------------------------------------------------------
+
+
+def copies() -> None:
+    """Notebooks and the changelog."""
+    folder = MADE / "notebooks"
+    folder.mkdir(parents=True, exist_ok=True)
+    names = []
+    for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
+        target = folder / path.name
+        if not target.exists() or target.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, target)
+        names.append(path.stem)
+    text = "# Notebooks\n\nEach opens with a question and runs from top to bottom on an installed package.\n\n"
+    listed = "\n".join(["```{toctree}", ":maxdepth: 1", "", *names, "```"])
+    put(folder / "index.md", text + listed + "\n")
+    put(MADE / "changelog.md", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"))
+
+
+def make(app: Any = None) -> None:
+    """Make every page."""
+    formats()
+    accumulators_pages()
+    reference()
+    copies()
+
+
+def sourced(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """numpydoc knows no section "Source": here it is one of references."""
+    for i, line in enumerate(lines[:-1]):
+        if line.strip() == "Source" and set(lines[i + 1].strip()) == {"-"}:
+            lines[i : i + 2] = ["References", "----------"]
+
+
+NumpyDocString.sections["Source"] = []  # read before `sourced` has a say, for members of classes
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Sphinx's hook."""
+    app.connect("builder-inited", make)
+    app.connect("autodoc-process-docstring", sourced, priority=100)
+    return {"version": softfloat.__version__, "parallel_read_safe": True}

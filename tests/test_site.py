@@ -1,0 +1,89 @@
+"""The site's generated pages: one for each format, accumulator and module, from tables, linked from the lists."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from softfloat import ROSTER, bits
+from softfloat.accumulators import PRESETS
+
+CHECKOUT = Path(__file__).parent.parent
+DOCS = CHECKOUT / "docs"
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    pytest.importorskip("numpydoc", reason="the extra docs")
+    spec = importlib.util.spec_from_file_location("pages", DOCS / "pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_linked_and_no_link_is_broken() -> None:
+    """Links between pages that are kept; those to made/ are Sphinx's to check."""
+    written = {path for path in DOCS.rglob("*.md") if "made" not in path.parts}
+    named = {"index"}
+    for path in written:
+        for tree in re.findall(r"```\{toctree\}(.*?)```", path.read_text(encoding="utf-8"), re.S):
+            lines = [line.strip() for line in tree.splitlines() if line.strip() and not line.startswith(":")]
+            named |= {(path.parent / line).relative_to(DOCS).as_posix() for line in lines}
+    assert {path.relative_to(DOCS).with_suffix("").as_posix() for path in written} <= named
+    for path in written:
+        for link in re.findall(r"\]\(([^)#:]+\.md)\)", path.read_text(encoding="utf-8")):
+            assert "made/" in link or (path.parent / link).resolve().exists(), (path, link)
+
+
+def test_formats(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADE", tmp_path)
+    pages.formats()
+    index = (tmp_path / "formats" / "index.md").read_text(encoding="utf-8")
+    for name, fmt in ROSTER.items():
+        text = (tmp_path / "formats" / f"{name}.md").read_text(encoding="utf-8")
+        assert f"({name}.md)" in index
+        assert fmt.layout in text
+        if fmt.bits <= pages.LARGEST_TABLE:
+            assert f"{bits.decode(fmt.one_code, fmt):.5g}" in text
+    e2m1 = (tmp_path / "formats" / "float4_e2m1fn.md").read_text(encoding="utf-8")
+    assert "| **0…** | 0 | 0.5 | 1 | 1.5 | 2 | 3 | 4 | 6 | -0 | -0.5 | -1 | -1.5 | -2 | -3 | -4 | -6 |" in e2m1
+
+
+def test_accumulators(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADE", tmp_path)
+    pages.accumulators_pages()
+    for name, row in PRESETS.items():
+        text = (tmp_path / "accumulators" / f"{name}.md").read_text(encoding="utf-8")
+        assert row.example in text
+        assert row.source.replace("|", "\\|") in text
+        assert pages.example_of(name).describe() in text
+
+
+def test_the_reference_has_every_public_name(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADE", tmp_path)
+    pages.reference()
+    for module in pages.MODULES:
+        if module == "softfloat.torch" and importlib.util.find_spec("torch") is None:
+            continue
+        text = (tmp_path / "api" / f"{module}.md").read_text(encoding="utf-8")
+        for name in pages.public(sys.modules[module]):
+            assert re.search(rf"\b{name}\b", text), (module, name)
+
+
+def test_a_page_that_would_not_change_is_left_alone(pages: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    pages.put(page, "once\n")
+    before = page.stat().st_mtime_ns
+    pages.put(page, "once\n")
+    assert page.stat().st_mtime_ns == before
+    pages.put(page, "twice\n")
+    assert page.read_text(encoding="utf-8") == "twice\n"
