@@ -16,8 +16,9 @@ import numpy as np
 
 from .arith import add, fma, to_odd
 from .carrier import decode, is_signalling, quieted, source_of
-from .jit import bits_float, float_bits, kernel, row, stand_alone
+from .jit import bits_float, float_bits, kernel, referable, row, stand_alone
 from .prng import dot_high, dot_low, unit_fraction
+from .projected import round_drawn_projected, round_projected, undecided_by_method
 from .rounding import round_drawn_unusual, round_selected_unusual, target_of, undecided
 from .spec import PROPAGATE_SIGNALLING_FIRST
 from .sticky import settled_parts
@@ -42,43 +43,58 @@ def draw_row(random, index, stride, site, step, key, stream, width):
         random[j] = np.floor(random[j] * scale) * unit
 
 
-@row
-def round_row(values, codes, raised, integers, floats):
-    """values rounded in place by a deterministic mode, and read again as the stage reads; their codes; the flags of this rounding alone."""
-    stand_alone()
-    source, target = source_of(integers, floats), target_of(integers, floats)
-    for j in range(values.size):
-        code, flags = round_selected_unusual(values[j], target.zero, target)
-        codes[j] = code
-        raised[j] = flags
-        values[j] = decode(code, source)
+def _rounding_row(round_value):
+    """The rounding of a row by a deterministic mode."""
 
-
-@row
-def round_drawn_row(values, work, first, last, random, codes, raised, integers, floats):
-    """`round_row`, stochastically. The exact values are the sums of the rows first ... last - 1 of `work`; without any, `values` are exact.
-
-    The row before them takes what was to be rounded.
-    """
-    stand_alone()
-    source, target = source_of(integers, floats), target_of(integers, floats)
-    hangs = False
-    for j in range(values.size):
-        value = values[j]
-        code, flags = round_drawn_unusual(value, random[j], target)
-        hangs |= undecided(value, random[j], target)
-        work[first - 1, j] = value
-        codes[j] = code
-        raised[j] = flags
-        values[j] = decode(code, source)
-    if hangs and last > first:
+    @row
+    def round_row(values, codes, raised, integers, floats):
+        """values rounded in place by a deterministic mode, and read again as the stage reads; their codes; the flags of this rounding alone."""
+        stand_alone()
+        source, target = source_of(integers, floats), target_of(integers, floats)
         for j in range(values.size):
-            value = work[first - 1, j]
-            settled = settled_parts(work[first:last, j], 0.0, 0.0, value, 0.0, random[j], target)
-            code, flags = round_drawn_unusual(value, settled, target)
+            code, flags = round_value(values[j], target.zero, target)
             codes[j] = code
             raised[j] = flags
             values[j] = decode(code, source)
+
+    return referable(round_row, round_value.__name__)
+
+
+def _drawing_row(round_value, hangs_on):
+    """The rounding of a row by stochastic rounding."""
+
+    @row
+    def round_drawn_row(values, work, first, last, random, codes, raised, integers, floats):
+        """`round_row`, stochastically. The exact values are the sums of the rows first ... last - 1 of `work`; without any, `values` are exact.
+
+        The row before them takes what was to be rounded.
+        """
+        stand_alone()
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        hangs = False
+        for j in range(values.size):
+            value = values[j]
+            code, flags = round_value(value, random[j], target)
+            hangs |= hangs_on(value, random[j], target)
+            work[first - 1, j] = value
+            codes[j] = code
+            raised[j] = flags
+            values[j] = decode(code, source)
+        if hangs and last > first:
+            for j in range(values.size):
+                value = work[first - 1, j]
+                settled = settled_parts(work[first:last, j], 0.0, 0.0, value, 0.0, random[j], target)
+                code, flags = round_value(value, settled, target)
+                codes[j] = code
+                raised[j] = flags
+                values[j] = decode(code, source)
+
+    return referable(round_drawn_row, round_value.__name__)
+
+
+round_row, round_projected_row = _rounding_row(round_selected_unusual), _rounding_row(round_projected)
+round_drawn_row = _drawing_row(round_drawn_unusual, undecided)
+round_drawn_projected_row = _drawing_row(round_drawn_projected, undecided_by_method)
 
 
 @row

@@ -12,7 +12,8 @@ and no error term underflows. (The narrow carrier has operands of at most 11 bit
 import numpy as np
 
 from .jit import bits_float, cut, float_bits, kernel
-from .rounding import drawn, selected
+from .projected import drawn_by_method
+from .rounding import selected
 
 
 @kernel
@@ -80,13 +81,17 @@ def mul(x, y, z, target):
 
 @kernel
 def div(x, y, z, target):
-    """x / y. The quotient is cut in two, so that both partial products, and the remainder after each, are exact."""
+    """x / y. The quotient is cut in two, so that both partial products, and the remainder after each, are exact.
+
+    `by_zero` makes a NaN of every quotient by zero where there is to be one.
+    """
     q = x / y
     high = bits_float(float_bits(q) & target.split_mask, target.one)
     remainder = (x - high * y) - (q - high) * y
     by_zero = (y == target.zero) & (x != target.zero) & (abs(x) < target.infinite)
     error = remainder if float_bits(y) >= 0 else -remainder
-    return to_odd(q, error, target), target.divbyzero if by_zero else target.none
+    result = to_odd(q, error, target)
+    return result * target.by_zero if y == target.zero else result, target.divbyzero if by_zero else target.none
 
 
 @kernel
@@ -169,7 +174,7 @@ def floor_divide(x, y, z, target):
     whole = np.floor(q)
     moved = two_sum(q, away, target) if away != target.zero else q
     endless = abs(y) == target.infinite
-    result = q if (y == target.zero) | endless else moved if whole == q else whole
+    result = q * target.by_zero if y == target.zero else q if endless else moved if whole == q else whole
     below = ((float_bits(x) ^ float_bits(y)) < 0) & (abs(x) > target.zero)
     result = -target.one if endless & below else result
     result = target.infinite - target.infinite if (abs(x) == target.infinite) & (y != target.zero) else result
@@ -212,4 +217,4 @@ def integral(x, y, z, target):
 @kernel
 def integral_drawn(x, y, random, target):
     """x rounded to an integer stochastically."""
-    return as_integral(x, drawn(abs(x), random, target), y, target)
+    return as_integral(x, drawn_by_method(abs(x), random, target), y, target)

@@ -159,7 +159,7 @@ def ordinary(fmt, rule, operation):
     lowest, m = emin(fmt), fmt.mantissa_bits
     top = (fmt.largest >> m) - fmt.bias
     carried = 1 <= m <= WIDEST[operation] and 1 - CARRIER32.bias <= lowest and top <= CARRIER32.bias
-    if not (carried and fmt.signed and fmt.zero):
+    if not (carried and fmt.signed and fmt.zero and rule.restated):
         return None
     no_tiny = rule.ftz or not fmt.subnormals
     if operation == "convert":

@@ -31,7 +31,9 @@ from .accumulate import (
     leading_row,
     multiply_row,
     paired_payload_row,
+    round_drawn_projected_row,
     round_drawn_row,
+    round_projected_row,
     round_row,
     watch_row,
 )
@@ -131,8 +133,13 @@ def stage(site, values, parts, state, call):
     if width:
         random = state.work[RANDOM]
         draw_row(random, state.start, state.stride, site, steps, call.key, call.stream, width)
-        last = PARTS + parts
-        round_drawn_row(values, state.work, PARTS, last, random, state.codes, state.raised, integers, floats)
+        last, work, codes = PARTS + parts, state.work, state.codes
+        if target_of(integers, floats).projected:
+            round_drawn_projected_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+        else:
+            round_drawn_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+    elif target_of(integers, floats).projected:
+        round_projected_row(values, state.codes, state.raised, integers, floats)
     else:
         round_row(values, state.codes, state.raised, integers, floats)
     state.steps[site] += 1

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from . import arith, jit, rounding, sticky
+from . import arith, jit, projected, rounding, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import cut, float_bits
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
@@ -50,8 +50,12 @@ ROUNDERS = {
     ("nearest", True): rounding.round_selected_unusual,
     ("selected", True): rounding.round_selected_unusual,
     ("drawn", True): rounding.round_drawn_unusual,
+    ("projected", False): projected.round_projected,
+    ("projected", True): projected.round_projected,
+    ("drawn projected", False): projected.round_drawn_projected,
+    ("drawn projected", True): projected.round_drawn_projected,
 }
-"""(way of rounding, whether the target is an unusual format) -> function."""
+"""(way of rounding, whether the target is an unusual format) -> function. The projected ways serve every rule."""
 
 WIDE = ("convert_wide", "convert_more")
 
@@ -62,7 +66,7 @@ def _element(operation, way, unusual, payloads):
     operate, arity = OPERATIONS[operation]
     read = decode_wide if operation in WIDE else decode
     to_integral = operation == "round_to_integral"
-    if to_integral and way == "drawn":
+    if to_integral and way.startswith("drawn"):
         operate = arith.integral_drawn
     given = operation == "given"
     forgiving = given or operation == "hypot"
@@ -167,11 +171,11 @@ def elementwise(operation, way, unusual, each, payloads):
 
 
 @cache
-def _drawn_pass(operation, unusual, each, payloads):
+def _drawn_pass(operation, unusual, each, payloads, by_rule):
     """What the loop of one operation does under stochastic rounding."""
-    element = _element(operation, "drawn", unusual, payloads)
+    element = _element(operation, "drawn projected" if by_rule else "drawn", unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
-    undecided = rounding.undecided
+    undecided = projected.undecided_by_method if by_rule else rounding.undecided
     at_once = operation == "round_to_integral"
     settled = _settled(operation)
     lacking = operation in ("convert_more", "given")
@@ -233,11 +237,11 @@ def _drawn_pass(operation, unusual, each, payloads):
             seen |= seen_here
         return seen
 
-    return jit.referable(drawn_pass, operation, unusual, each, payloads)
+    return jit.referable(drawn_pass, operation, unusual, each, payloads, by_rule)
 
 
 @cache
-def elementwise_drawn(operation, unusual, each, payloads):
+def elementwise_drawn(operation, unusual, each, payloads, by_rule=False):
     """The loop of one operation under stochastic rounding.
 
     loop(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0
@@ -246,9 +250,9 @@ def elementwise_drawn(operation, unusual, each, payloads):
     sticky bit hides, is done again with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
-    on it, `unknown` is set, the code is not to be used, and flags are left out.
+    on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.
     """
-    drawn_pass = _drawn_pass(operation, unusual, each, payloads)
+    drawn_pass = _drawn_pass(operation, unusual, each, payloads, by_rule)
 
     def elementwise_drawn_loop(
         a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
@@ -461,12 +465,12 @@ def folding_extremum(largest, number):
 
 
 @cache
-def folding_drawn(operation, unusual, payloads):
+def folding_drawn(operation, unusual, payloads, by_rule):
     """loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width) -> 0: a fold under stochastic rounding.
 
     A step draws what an elementwise call draws in its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    drawn_pass = _drawn_pass(operation, unusual, True, payloads)
+    drawn_pass = _drawn_pass(operation, unusual, True, payloads, by_rule)
 
     def folding_drawn_loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width):
         more, known, handed = np.empty(0, np.float64), np.empty(0, np.bool_), np.empty(0, np.uint64)
@@ -492,7 +496,7 @@ def to_integer(drawn, each):
     `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms`
     are the random numbers of stochastic rounding, one per element, else empty.
     """
-    selected, drawn_integer = rounding.selected, rounding.drawn
+    selected, drawn_integer = rounding.selected, projected.drawn_by_method
 
     def to_integer_loop(
         codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact

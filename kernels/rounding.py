@@ -10,7 +10,7 @@ With e the exponent of |x|, but at least emin, and m the format's fraction bits:
 The hidden bit of n adds one to the exponent field, a carry adds one more, a subnormal adds none: no case is special.
 The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an odd n and the next number above it for
 an even one; directed modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic
-rounding draws 1 - U, U uniform in [0, 1).
+rounding draws 1 - U, U uniform in [0, 1). `projected` has what P3109 and other ways to draw do differently.
 
 Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the
 last one sticky. Stochastic rounding may hang on what the sticky bit stands for: `sticky` sees to that, by its choice of

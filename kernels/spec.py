@@ -16,14 +16,15 @@ class Rounding(IntEnum):
     """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding.
 
     NEAREST_EVEN takes a tie to the even significand. With one bit of precision significands are 1, which is odd, and the
-    power of two above counts as 2: ties go to the larger number, as IEEE 754 4.3.1 has it. P3109 goes by the parity of codes there.
+    power of two above counts as 2: ties go to the larger number, as IEEE 754 4.3.1 has it. P3109 goes by the parity of codes there
+    (`projection="p3109"`).
 
     TO_ODD takes what is not exact to the neighbour with an odd significand; beyond the largest number it gives the largest,
-    odd or even, and never infinity (`overflow="nan"` aside).
+    odd or even, and never infinity (`overflow="nan"` aside). Under `projection="p3109"` it gives infinity where that has the odd code.
 
     STOCHASTIC goes up in magnitude with the probability floor(f * 2^w) / 2^w: f is the exact distance from the candidate below,
     in units of that between the candidates, and w the number of random bits (`sr_bits`, 1 to 52). This holds in every
-    operation, function, conversion and stage of a sum, in all formats.
+    operation, function, conversion and stage of a sum, in all formats. `sr_method` has other ways to cut f to w bits.
     """
 
     NEAREST_EVEN = 0
@@ -70,6 +71,16 @@ class NanEncoding(IntEnum):
     FNUZ = 2
     NONE = 3
 
+
+PROJECTIONS = ("ieee", "p3109")
+"""Whose rules make a code of a rounded value where IEEE 754-2019 and IEEE P3109 (draft 4.0) differ."""
+
+SR_METHODS = ("truncate", "half", "nearest")
+"""How the fraction f meets a random number R of w bits: up where floor(f * 2^w) + R, floor(f * 2^w + 1/2) + R, or f * 2^w rounded to
+nearest even, + R, is at least 2^w. StochasticA, B and C of P3109, draft 4.0."""
+
+SR_REACH = 40
+"""Bits that precision and random bits may have together for all but "truncate": no sticky bit is then in the way, of any value."""
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVBYZERO, INVALID = 1, 2, 4, 8, 16
 
@@ -288,6 +299,13 @@ class Rule(NamedTuple):
     random_width: int = 52  # random bits per rounding, of the 52 that a carrier's fraction can tell apart
     value_bits: int = 53  # significant bits of the values to be rounded, the last one sticky
     handed_bits: bool = False  # the random bits come from the caller, all of them at once
+    projection: str = "ieee"  # one of PROJECTIONS
+    sr_method: str = "truncate"  # one of SR_METHODS
+
+    @property
+    def restated(self) -> bool:
+        """Whether loops that restate the one rounding know of it."""
+        return self.projection == "ieee" and (self.sr_method == "truncate" or self.rounding is not Rounding.STOCHASTIC)
 
 
 class Target(NamedTuple):
@@ -321,6 +339,12 @@ class Target(NamedTuple):
     ftz: int
     downward: int
     unsigned: int
+    projected: int  # whether `kernels.projected` is to round; the next five are for it
+    strict: int  # whether negative values are lost in an unsigned format even if they round to zero
+    beneath: int  # what becomes of those that are lost
+    beneath_flags: int
+    beneath_infinite_flags: int  # negative infinity becomes `infinity_negative`
+    coded: int  # whether parity is that of codes; that of n, otherwise
     zeroless: int
     none: int
     unit: int
@@ -356,6 +380,9 @@ class Target(NamedTuple):
         float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
     )
     sticky_unit: float  # a value's sticky bit, of its power of two
+    draw_half: float  # what stochastic thresholds are lower by
+    draw_grid: float  # added to a fraction and taken away again, it leaves the random bits' multiples; 0: all
+    by_zero: float  # what a quotient by zero is multiplied by: 1, or NaN
 
 
 def count_fields(numbers: type) -> tuple[int, int]:
@@ -385,11 +412,17 @@ def thresholds(rounding: Rounding, negative: bool, carrier: Carrier) -> tuple[fl
     return table[rounding]
 
 
+def by_code(fmt: FormatSpec, rule: Rule) -> bool:
+    """Whether parity is that of codes: significands of one bit are all odd (P3109 draft 4.0, CodeIsEven)."""
+    return rule.projection == "p3109" and not fmt.mantissa_bits
+
+
 def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) -> float:
     """The least magnitude that is not tiny.
 
     After rounding, magnitudes in the sliver (2^emin - spacing, 2^emin), whose spacing is that of unbounded exponents,
-    escape if they round up to 2^emin. The significand below is odd, the power of two above is even.
+    escape if they round up to 2^emin. The significand below is odd, the power of two above is even; by codes, it is the
+    other way round, as the smallest normal number of one bit has the code 1, or, without zero, 0.
     """
     smallest_normal = 2.0 ** emin(fmt)
     if rule.tininess is Tininess.BEFORE:
@@ -398,14 +431,14 @@ def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) ->
     sliver = smallest_normal - spacing
     if rule.rounding is Rounding.STOCHASTIC:
         return sliver
-    _, odd = thresholds(rule.rounding, negative, carrier)
-    if odd > 1:
+    even, odd = thresholds(rule.rounding, negative, carrier)
+    threshold = even if by_code(fmt, rule) and fmt.zero else odd
+    ulp = spacing * 2.0 ** (fmt.mantissa_bits - carrier.fraction_bits)
+    if threshold > 1:
         return smallest_normal
-    if odd == 0.5:
-        return sliver + spacing / 2
-    return sliver + spacing * 2.0 ** (
-        fmt.mantissa_bits - carrier.fraction_bits
-    )  # one carrier ulp above the sliver's start
+    if threshold >= 0.5:
+        return sliver + spacing / 2 + (ulp if threshold > 0.5 else 0.0)
+    return sliver + ulp  # the first number of the carrier above the sliver's start
 
 
 def emin(fmt: FormatSpec) -> int:
@@ -424,21 +457,27 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     default_nan |= fmt.quiet - 1 if policy.all_ones and fmt.quiet else 0
     nan_flags = 0 if has_nan else INVALID
 
+    p3109 = rule.projection == "p3109"
+
     def beyond(negative: bool, kind: Overflow) -> int:
-        finite = fmt.largest | (sign if negative else 0)
+        beneath = negative and not fmt.signed
+        if beneath and not (p3109 and kind is Overflow.SATURATE):
+            return default_nan
+        finite = 0 if beneath else fmt.largest | (sign if negative else 0)
         if kind is Overflow.SATURATE:
             return finite
         if kind is Overflow.NAN:
             return default_nan
         if has_infinity:
             return fmt.infinity | (sign if negative else 0)
-        return default_nan if has_nan else finite
+        return default_nan if has_nan and not p3109 else finite
 
     def overflowed(negative: bool) -> int:
         even, _ = thresholds(rule.rounding, negative, carrier)
-        stays_finite = not rule.always_infinite and (
-            rule.rounding is Rounding.TO_ODD or (even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC)
-        )
+        inward = even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC
+        if rule.rounding is Rounding.TO_ODD:
+            inward = bool(fmt.largest & 1) and fmt.signed | (not negative) if p3109 else True
+        stays_finite = inward and not rule.always_infinite
         return beyond(
             negative, Overflow.SATURATE if rule.overflow is Overflow.INFINITY and stays_finite else rule.overflow
         )
@@ -447,7 +486,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     choice = rule.infinite_input
     if choice is InfiniteInput.NAN:
         infinite, infinity_flags = Overflow.NAN, INVALID
-    elif rule.conversion:
+    elif rule.conversion or p3109:
         if choice is InfiniteInput.SATURATE or (choice is InfiniteInput.DEFAULT and rule.overflow is Overflow.SATURATE):
             infinite = Overflow.SATURATE
     elif not has_infinity:
@@ -459,6 +498,9 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     coming = 2.0**-16 - 2.0**-rule.random_width if rule.random_width > 16 and not rule.handed_bits else 0.0
     shown = rule.value_bits - 2 - fmt.mantissa_bits  # fraction bits before the sticky one, clear of thresholds as short
     hidden = 2.0**-shown / 2 if rule.random_width > shown else 0.0
+    beneath, infinite_beneath = overflowed(True), beyond(True, infinite)
+    if p3109 and not fmt.signed and infinite is Overflow.INFINITY and rule.overflow is Overflow.SATURATE:
+        infinite_beneath = 0  # SatPropagate: an infinity without a code becomes the least number
     return Target(
         mantissa_bits=fmt.mantissa_bits,
         lowest_exponent=carrier_emin,
@@ -471,10 +513,10 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         sign=sign,
         zero_sign=sign if fmt.signed_zero else 0,
         overflow_positive=overflowed(False),
-        overflow_negative=overflowed(True),
+        overflow_negative=beneath,
         overflow_flags=OVERFLOW | INEXACT | (INVALID if rule.overflow is Overflow.NAN else 0),
         infinity_positive=beyond(False, infinite),
-        infinity_negative=beyond(True, infinite),
+        infinity_negative=infinite_beneath,
         infinity_flags=infinity_flags,
         nan=default_nan,
         nan_flags=nan_flags,
@@ -488,6 +530,12 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         ftz=int(rule.ftz),
         downward=int(rule.rounding is Rounding.TOWARD_NEGATIVE),
         unsigned=int(not fmt.signed),
+        projected=int(not rule.restated),
+        strict=int(not p3109 or not fmt.zero),
+        beneath=beneath,
+        beneath_flags=OVERFLOW | INEXACT if p3109 and beneath == 0 else INVALID,
+        beneath_infinite_flags=infinity_flags if p3109 and infinite_beneath == 0 else INVALID,
+        coded=int(by_code(fmt, rule)),
         zeroless=int(not fmt.zero),
         none=0,
         unit=1,
@@ -519,4 +567,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         window_low=-hidden,
         window_high=coming + hidden,
         sticky_unit=2.0 ** (1 - rule.value_bits),
+        draw_half=2.0 ** (-1 - rule.random_width) if rule.sr_method == "half" else 0.0,
+        draw_grid=2.0 ** (carrier.fraction_bits - rule.random_width) if rule.sr_method == "nearest" else 0.0,
+        by_zero=nan if p3109 else 1.0,
     )

@@ -26,7 +26,15 @@ import numpy as np
 
 from softfloat.checks import check_choice, check_switch, is_integer
 from softfloat.frozen import hash_kept, settle
-from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+from softfloat.kernels.spec import (
+    NAN_POLICIES,
+    PROJECTIONS,
+    SR_METHODS,
+    InfiniteInput,
+    Overflow,
+    Rounding,
+    Tininess,
+)
 from softfloat.positions import Position, as_position
 from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
 
@@ -43,6 +51,24 @@ __all__ = [
 ]
 
 GENERATORS = ("philox4x32", "xoroshiro128aox")
+P3109_SATURATIONS: dict[str, dict[str, Any]] = {
+    "none": {"overflow": Overflow.INFINITY, "infinite_input": InfiniteInput.KEEP},
+    "finite": {"overflow": Overflow.SATURATE, "infinite_input": InfiniteInput.SATURATE},
+    "propagate": {"overflow": Overflow.SATURATE, "infinite_input": InfiniteInput.KEEP},
+}
+"""SatNone, SatFinite and SatPropagate of P3109, draft 4.0."""
+P3109_ROUNDINGS: dict[str, dict[str, Any]] = {
+    "nearesttiestoeven": {"rounding": Rounding.NEAREST_EVEN},
+    "nearesttiestoaway": {"rounding": Rounding.NEAREST_AWAY},
+    "towardpositive": {"rounding": Rounding.TOWARD_POSITIVE},
+    "towardnegative": {"rounding": Rounding.TOWARD_NEGATIVE},
+    "towardzero": {"rounding": Rounding.TOWARD_ZERO},
+    "toodd": {"rounding": Rounding.TO_ODD},
+    "stochastica": {"rounding": Rounding.STOCHASTIC, "sr_method": "truncate"},
+    "stochasticb": {"rounding": Rounding.STOCHASTIC, "sr_method": "half"},
+    "stochasticc": {"rounding": Rounding.STOCHASTIC, "sr_method": "nearest"},
+}
+SR_METHOD_ALIASES = {"A": "truncate", "B": "half", "C": "nearest"}
 MAXIMUM_RANDOM_BITS = 52
 
 E = TypeVar("E", bound=IntEnum)
@@ -126,10 +152,11 @@ def _switch(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _one_of(accepted: tuple[str, ...]) -> Check:
+def _one_of(accepted: tuple[str, ...], aliases: Mapping[str, str] = MappingProxyType({})) -> Check:
     def check(name: str, value: Any) -> str:
-        check_choice(name, value, accepted)
-        return str(value)
+        found = aliases.get(value, value) if isinstance(value, str) else value
+        check_choice(name, found, accepted)
+        return str(found)
 
     return check
 
@@ -164,6 +191,8 @@ class Settings:
     ftz: bool = field(default=False, metadata={"check": _switch})
     nan: str = field(default="canonical", metadata={"check": _one_of(tuple(NAN_POLICIES))})
     sr_bits: int | None = field(default=None, metadata={"check": _integer(1, MAXIMUM_RANDOM_BITS, optional=True)})
+    sr_method: str = field(default="truncate", metadata={"check": _one_of(SR_METHODS, SR_METHOD_ALIASES)})
+    projection: str = field(default="ieee", metadata={"check": _one_of(PROJECTIONS)})
     generator: str = field(default="philox4x32", metadata={"check": _one_of(GENERATORS)})
     seed: int | None = field(default=None, metadata={"check": _integer(0, 2**64 - 1, optional=True)})
     replica: int = field(default=0, metadata={"check": _integer(0, 2**64 - 1)})
@@ -221,6 +250,16 @@ class Environment:
     sr_bits : int, optional
         Random bits w per stochastic rounding, 1 to 52; default 52. A magnitude whose exact distance from the candidate
         below is f, of the distance between candidates, goes up with probability floor(f * 2^w) / 2^w.
+    sr_method : str
+        How f is cut to w bits: "truncate" (above; P3109's StochasticA), "half" (up with probability floor(f * 2^w + 1/2) / 2^w;
+        StochasticB) or "nearest" (f * 2^w rounded to nearest even; StochasticC). "A", "B" and "C" are other names. The
+        last two take at most 40 - p random bits, p the precision.
+    projection : str
+        "ieee" (default), or "p3109": the rules of IEEE P3109, draft 4.0, where they differ. In formats of one bit of
+        precision, ties and round to odd go by the parity of codes; round to odd gives infinity beyond the largest number
+        if that has the odd code; formats without infinity have the largest number in its place; unsigned formats have 0 in
+        place of negative numbers under `overflow="saturate"`, or where they round to zero, or toward zero or positive,
+        and NaN otherwise; `infinite_input` rules infinite results of arithmetic, too; x/0 is NaN. docs/p3109.md has it all.
     generator : str
         "philox4x32" or "xoroshiro128aox".
     seed : int, optional
@@ -254,6 +293,8 @@ class Environment:
     ftz: bool = Settings.ftz
     nan: str = Settings.nan
     sr_bits: int | None = Settings.sr_bits
+    sr_method: str = Settings.sr_method
+    projection: str = Settings.projection
     generator: str = Settings.generator
     seed: int | None = Settings.seed
     replica: int = Settings.replica
@@ -363,6 +404,62 @@ class Environment:
             overrides=MappingProxyType({"float32": single}),
         )
 
+    @classmethod
+    def p3109(
+        cls,
+        rounding: Rounding | str = Rounding.NEAREST_EVEN,
+        *,
+        saturation: str = "none",
+        bits: int | None = None,
+        seed: int | None = None,
+        **settings: Any,
+    ) -> Environment:
+        """Projections of IEEE P3109, draft 4.0: rounding mode, saturation mode, and its rules where they are not IEEE 754's.
+
+        Parameters
+        ----------
+        rounding : Rounding or str
+            A mode, or P3109's name of it in any case: "NearestTiesToEven", "NearestTiesToAway", "TowardPositive", "TowardNegative",
+            "TowardZero", "ToOdd", "StochasticA", "StochasticB" or "StochasticC".
+        saturation : {"none", "finite", "propagate"}
+            SatNone (what conformance asks for), SatFinite or SatPropagate.
+        bits : int, optional
+            N of the stochastic modes: random bits for each rounding; the same as `sr_bits`.
+        seed : int, optional
+            Address of the random numbers.
+        **settings
+            Others of `Environment`, but `projection`, `overflow` and `infinite_input`, which the saturation mode sets.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the argument and the accepted values.
+
+        Notes
+        -----
+        P3109 raises no flags; those raised here are IEEE 754's, and beyond it OVERFLOW and INEXACT for what an unsigned format
+        clamps to 0.
+
+        >>> env = Environment.p3109("StochasticC", saturation="propagate", bits=4, seed=1)
+        >>> env.rounding.name, env.sr_method, env.sr_bits, env.overflow.name, env.infinite_input.name
+        ('STOCHASTIC', 'nearest', 4, 'SATURATE', 'KEEP')
+        """
+        check_choice("saturation", saturation, tuple(P3109_SATURATIONS))
+        taken = {"projection", *P3109_SATURATIONS[saturation]} & settings.keys()
+        if taken:
+            raise TypeError(f"{', '.join(sorted(taken))} of Environment.p3109 are set by saturation={saturation!r}")
+        named = (
+            P3109_ROUNDINGS.get(rounding.lower(), {"rounding": rounding})
+            if isinstance(rounding, str)
+            else {"rounding": rounding}
+        )
+        if bits is not None and "sr_bits" in settings:
+            raise TypeError("bits comes with sr_bits, another name of it; accepted: one of them")
+        if "sr_method" in named and "sr_method" in settings:
+            raise TypeError(f"rounding={rounding!r} comes with sr_method; accepted: one of them")
+        chosen = {"sr_bits": bits, "seed": seed, **settings, **named, **P3109_SATURATIONS[saturation]}
+        return cls(projection="p3109", **chosen)
+
     def evaluate(self, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """Run a function of `softfloat.bits` under this environment.
 
@@ -395,7 +492,9 @@ class Environment:
         _current.reset(token)
 
 
-NUMERIC_SETTINGS = {"rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits"}
+NUMERIC_SETTINGS = {
+    "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits", "sr_method", "projection",
+}  # fmt: skip
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
 OWN_ROWS: dict[str, tuple[Any, Check]] = {
     f.name: (f.default, f.metadata["check"]) for f in fields(Settings) if "check" in f.metadata

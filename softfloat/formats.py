@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat.checks import check_switch
+from softfloat.checks import check_switch, is_integer
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
@@ -173,6 +173,8 @@ def format_rich(fmt: Format) -> RenderableType:
 
 MAXIMUM_PRECISION = 24
 MAXIMUM_EXPONENT_BITS = 8
+LEAST_P3109 = 3  # bits
+P3109_NAME = re.compile(r"binary([1-9]\d*)p([1-9]\d*)([su])([ef])")
 DERIVED: Any = None  # from the other parameters
 EXPONENT_RANGE = 400  # keeps products, quotients and their errors clear of the limits of float64
 
@@ -488,6 +490,67 @@ class Format:
         signs_and_zero = self.signed >= other.signed and self.zero >= other.zero
         return reaches and signs_and_zero and self.p >= other.p and self.max >= other.max
 
+    # -- P3109
+    # ------------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def p3109(cls, k: int | str, p: int | None = None, *, signed: bool = True, extended: bool = True) -> Format:
+        """A format of IEEE P3109, draft 4.0 (interim report of June 2026, section 3): "binary8p3se" and the like.
+
+        One NaN, one zero, subnormals always, infinities if extended; the bias is 2^(k-p-1), in unsigned formats 2^(k-p). NaN has the
+        code of -0; unsigned, the last one. Infinities have the last code, or codes, left.
+
+        Parameters
+        ----------
+        k : int or str
+            Bits of a code, at least 3; or the name alone, in any case.
+        p : int
+            Precision, 1 to k - 1; unsigned, to k.
+        signed : bool
+            Whether there are negative numbers.
+        extended : bool
+            Whether there are infinities.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the argument, or why the format cannot be had.
+
+        >>> Format.p3109(4, 2, extended=False).max, Format.p3109("Binary8p3se").inf_code
+        (3.0, 127)
+        """
+        if isinstance(k, str):
+            if p is not None:
+                raise TypeError(f"p comes with the name {k!r}; accepted: a name alone, or k and p")
+            found = P3109_NAME.fullmatch(k.lower())
+            if not found:
+                raise ValueError(f"k must be a number of bits or a name such as 'binary8p3se', got {k!r}")
+            return _p3109(int(found[1]), int(found[2]), found[3] == "s", found[4] == "e")
+        for name, value in (("signed", signed), ("extended", extended)):
+            check_switch(name, value)
+        for name, number in (("k", k), ("p", p)):
+            if not is_integer(number):
+                raise TypeError(f"{name} must be an integer, got {number!r}")
+        return _p3109(int(k), int(p or 0), bool(signed), bool(extended))
+
+    @property
+    def domain(self) -> str:
+        """P3109's word for whether there are infinities: "extended" or "finite"."""
+        return "extended" if self.infinities else "finite"
+
+    @property
+    def p3109_name(self) -> str | None:
+        """What IEEE P3109, draft 4.0, calls the format; None where it has none of these values and codes.
+
+        >>> Format("mine", exponent_bits=5, mantissa_bits=2, nan="fnuz", infinities=True).p3109_name
+        'binary8p3se'
+        """
+        width = self.bits
+        if width < LEAST_P3109 or not (self.zero and self.subnormals):
+            return None
+        likely = _p3109(width, self.p, self.signed, bool(self.infinities))
+        return likely.name if likely.spec == self.spec else None
+
     # -- other names
     # ------------------------------------------------------------------------------------------------------------
 
@@ -496,7 +559,8 @@ class Format:
         """The roster's format of this name, or of one of the ecosystem's other names for it ("half", "fp16", "bf16", "e4m3" ...).
 
         Of more than 8 bits, "eXmY" is the format of IEEE 754's kind with X exponent and Y fraction bits. Narrower ones
-        differ in their special values, so that only those of the roster have names.
+        differ in their special values, so that only those of the roster have names. "binaryKpP", then "s" or "u", then "e" or "f", is
+        a format of IEEE P3109, draft 4.0 (`Format.p3109`).
 
         >>> Format.from_name("e5m7")
         Format('e5m7', exponent_bits=5, mantissa_bits=7, bias=15)  # s.eeeee.fffffff, max 65280, tiny 6.1e-05, eps 0.0078
@@ -515,12 +579,15 @@ class Format:
         found = ALIASES.get(key)
         if found:
             return ROSTER[found]
+        if P3109_NAME.fullmatch(key):
+            return cls.p3109(key)
         fields = re.fullmatch(r"e([1-9]\d?)m(0|[1-9]\d?)", key)
         if fields and 1 + int(fields[1]) + int(fields[2]) > 8:
             return _interchange(int(fields[1]), int(fields[2]))
         raise ValueError(
             f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}, "
-            f"eXmY of more than 8 bits; softfloat.Format({name!r}, exponent_bits=..., mantissa_bits=...) makes any other"
+            "eXmY of more than 8 bits, binaryKpP with se, sf, ue or uf (P3109, draft 4.0); "
+            f"softfloat.Format({name!r}, exponent_bits=..., mantissa_bits=...) makes any other"
         )
 
     @classmethod
@@ -591,6 +658,33 @@ class Format:
 
     def __rich__(self) -> RenderableType:
         return format_rich(self)
+
+
+@lru_cache(maxsize=1024)
+def _p3109(width: int, precision: int, signed: bool, extended: bool) -> Format:
+    """The values of a format of P3109, draft 4.0, 3.1 and 3.2."""
+    name = f"binary{width}p{precision}{'s' if signed else 'u'}{'e' if extended else 'f'}"
+    if width < LEAST_P3109:
+        raise ValueError(f"k must be at least {LEAST_P3109}, got {width}")
+    most = width - signed
+    if not 1 <= precision <= most:
+        kind = "a signed" if signed else "an unsigned"
+        raise ValueError(f"p must be 1 to {most} in {kind} format of {width} bits, got {precision}")
+    exponent_bits = width - precision + (not signed)
+    if exponent_bits > MAXIMUM_EXPONENT_BITS or precision > MAXIMUM_PRECISION:
+        raise ValueError(
+            f"{name} has {exponent_bits} exponent bits and {precision} bits of precision; accepted: at most {MAXIMUM_EXPONENT_BITS} and "
+            f"{MAXIMUM_PRECISION}, so that float64 holds every value and every exact product"
+        )
+    return Format(
+        name,
+        exponent_bits=exponent_bits,
+        mantissa_bits=precision - 1,
+        bias=1 << (width - precision - signed),
+        infinities=extended,
+        nan="fnuz" if signed else "fn",
+        signed=signed,
+    )
 
 
 @lru_cache(maxsize=256)

@@ -156,7 +156,7 @@ def first_trap(operation: str, operands: Iterable[Any], flags: np.ndarray[Any, A
     index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
     values = []
     for operand in operands:
-        if isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
+        if operand is None or isinstance(operand, (str, type, np.dtype, bool)) or hasattr(operand, "mantissa_bits"):
             continue
         array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
         value = np.broadcast_to(array, flags.shape)[index]

@@ -37,7 +37,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
+    "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dots tiles | paired rules | entries | exported",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",

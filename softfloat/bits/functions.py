@@ -606,7 +606,7 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     known = engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
-    way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+    way = engine.way_of(job.rule, unusual)
     loop = engine.loops().elementwise("given", way, unusual, job.each, job.propagates)
 
     def work(start: int, stop: int, values: Floats) -> int:
@@ -618,7 +618,8 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
 
 def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats], int]:
     """`_rounding`, stochastically. What the values, cut as they are, leave open is found to more bits, an element at a time."""
-    loop = engine.loops().elementwise_drawn("given", engine.is_unusual(job.fmt), job.each, job.propagates)
+    unusual, by_rule = engine.is_unusual(job.fmt), not job.rule.restated
+    loop = engine.loops().elementwise_drawn("given", unusual, job.each, job.propagates, by_rule)
     rule = job.rule._replace(value_bits=KEPT_DRAWN)
     known = engine.numbers(job.source, job.fmt, rule, CARRIER64)
     operands = job.operands_for(CARRIER64)

@@ -215,16 +215,19 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     saturates = policy.integer_nan != spec.INTEGER_INDEFINITE
     low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
     drawn = settings.rounding is Rounding.STOCHASTIC
-    uniforms = np.empty(0, np.float64)
+    uniforms, width = np.empty(0, np.float64), 52
     if not drawn:
         engine.refuse_random_bits(settings, call.random_bits)
     else:
-        drawing = engine.draw(settings, call.random_bits, call.stream, array.shape, call.position)
-        uniforms = _uniforms(drawing, array.size)
+        found = engine.draw(settings, call.random_bits, call.stream, array.shape, call.position)
+        engine.check_reach(settings, fmt, found.width)
+        uniforms, width = _uniforms(found, array.size), found.width
     wide = np.empty(array.size, np.int64)
     flat = engine.flattened(array)
     raises = engine.flag_bytes(raised)
-    rule = Rule(rounding=as_rounding(settings.rounding), daz=settings.daz)
+    rule = Rule(
+        rounding=as_rounding(settings.rounding), daz=settings.daz, sr_method=settings.sr_method, random_width=width
+    )
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     loop = engine.loops().to_integer(drawn, raised is not None)
     limits = (

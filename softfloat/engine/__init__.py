@@ -14,11 +14,21 @@ from softfloat.engine.arguments import (
     order,
     refuse_mask,
 )
-from softfloat.engine.decoding import decoded
+from softfloat.engine.decoding import decoded, widened
 from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
 from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, run
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
-from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers, rule_for
+from softfloat.engine.parameters import (
+    Numbers,
+    available,
+    check_reach,
+    dots,
+    is_unusual,
+    loops,
+    numbers,
+    rule_for,
+    way_of,
+)
 from softfloat.engine.products import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.results import finished, flag_bytes, outputs
@@ -41,6 +51,7 @@ __all__ = [
     "check_block",
     "check_boolean",
     "check_codes",
+    "check_reach",
     "check_stream",
     "choose",
     "decoded",
@@ -69,4 +80,6 @@ __all__ = [
     "run",
     "set_num_threads",
     "share",
+    "way_of",
+    "widened",
 ]

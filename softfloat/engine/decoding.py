@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from softfloat.engine import arguments, parameters, threads
 from softfloat.engine.arguments import Codes
 from softfloat.formats import Format
-from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 
 PLAIN = Rule()
 
@@ -24,3 +26,33 @@ def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN) -> Codes:
 
     threads.share(codes.size, work)
     return values.reshape(codes.shape)
+
+
+TABULATED = 16
+"""Formats of so many bits have a table of their codes in float64."""
+
+
+def widened(codes: Codes, fmt: Format, daz: bool) -> Codes:
+    """The same numbers as codes of float64. NaNs keep sign, payload and whether they signal."""
+    if fmt.bits > TABULATED:
+        return _widened(codes, fmt, daz)
+    return _table(fmt, daz)[codes]
+
+
+@lru_cache(maxsize=64)
+def _table(fmt: Format, daz: bool) -> Codes:
+    return _widened(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz)
+
+
+def _widened(codes: Codes, fmt: Format, daz: bool) -> Codes:
+    found = decoded(codes, fmt, Rule(daz=daz)).view(np.uint64)
+    nans = arguments.is_nan(codes, fmt)
+    if np.any(nans):
+        code = codes[nans].astype(np.uint64)
+        negative = (code & np.uint64(fmt.sign_bit)) != 0
+        fraction = np.full(code.shape, FLOAT64.quiet, np.uint64)
+        if fmt.spec.quiet:
+            below = code & np.uint64((1 << fmt.mantissa_bits) - 1)
+            fraction = below << np.uint64(FLOAT64.mantissa_bits - fmt.mantissa_bits)
+        found[nans] = fraction | np.uint64(FLOAT64.infinity) | (negative.astype(np.uint64) << np.uint64(63))
+    return found

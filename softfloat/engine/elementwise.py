@@ -26,6 +26,7 @@ from softfloat.engine.parameters import (
     loops,
     numbers,
     rule_for,
+    way_of,
 )
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
@@ -184,10 +185,11 @@ class Direct(NamedTuple):
 def _plain(job: Job) -> Direct:
     """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
     narrow = fits_narrow_carrier(job.fmt) and job.operation not in WIDE_OPERATIONS
-    narrow = narrow and (fits_narrow_carrier(job.source) or job.source == FLOAT32)
+    from_single = job.operation == "convert" and job.source == FLOAT32
+    narrow = narrow and (fits_narrow_carrier(job.source) or from_single)
     carrier = CARRIER32 if narrow else CARRIER64
     unusual = is_unusual(job.fmt)
-    way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+    way = way_of(job.rule, unusual)
     loop = loops().elementwise(job.reading(carrier), way, unusual, job.each, job.propagates)
     integers, floats = numbers(job.source, job.fmt, job.rule, carrier)
     return Direct(loop, (floats.dtype.type(job.extra), integers, floats), carrier)
@@ -214,7 +216,8 @@ def _drawn_work(job: Job, more: Codes | None = None) -> Work:
     """The loop that serves every format under stochastic rounding; `more` is what the values lack."""
     assert job.drawn is not None
     reading = job.reading(CARRIER64) if more is None else "convert_more"
-    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.each, job.propagates)
+    by_rule = not job.rule.restated
+    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.each, job.propagates, by_rule)
     known = numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises, extra, drawn = job.codes, job.raises, job.extra, job.drawn
@@ -405,7 +408,8 @@ def prepared(
     if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
         return None
     if drawn:
-        loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), each, job.propagates)
+        by_rule = not rule.restated
+        loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), each, job.propagates, by_rule)
         known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)
         address = draw(settings, None, 0, ())
 
@@ -469,6 +473,7 @@ def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: 
     stochastic = rule.rounding is Rounding.STOCHASTIC
     ordinary = (stochastic or rule.rounding is Rounding.NEAREST_EVEN) and rule.nan in ("canonical", "riscv")
     ordinary = ordinary and rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN
+    ordinary = ordinary and rule.restated
     if not ordinary or rule.daz or rule.ftz or is_unusual(fmt) or fmt.nan_first == spec.NEVER or fast().jit.DISABLED:
         return ""
     half = fmt == FLOAT16 and not stochastic and fast().has_f16c()

@@ -8,7 +8,7 @@ from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import draw
 from softfloat.engine.elementwise import WIDE_OPERATIONS
-from softfloat.engine.parameters import fits_narrow_carrier, is_unusual, loops, numbers, rule_for
+from softfloat.engine.parameters import fits_narrow_carrier, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -52,7 +52,7 @@ def fold(
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)
-    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), _propagates(rule))
+    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), _propagates(rule), not rule.restated)
     known = np.array(streams, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, flags, *known))
     return steps, flags
@@ -90,8 +90,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     if operation in EXTREMA:
         loop = loops().folding_extremum(*EXTREMA[operation])
     else:
-        way = "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
-        loop = loops().folding(operation, way, unusual, _propagates(rule))
+        loop = loops().folding(operation, way_of(rule, unusual), unusual, _propagates(rule))
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier)
     known = floats.dtype.type(0), integers, floats
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))

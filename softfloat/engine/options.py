@@ -29,6 +29,8 @@ class Options(TypedDict, total=False):
     ftz: bool
     nan: str
     sr_bits: int | None
+    sr_method: str
+    projection: str
     generator: str
     seed: int | None
     environment: Environment | Settings | None

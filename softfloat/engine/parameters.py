@@ -11,7 +11,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rule
+from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rounding, Rule
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -94,12 +94,21 @@ def is_unusual(fmt: FormatSpec) -> bool:
     return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
 
 
+def way_of(rule: Rule, unusual: bool) -> str:
+    """What the plain loops call the way to round under a rule that draws nothing."""
+    if not rule.restated:
+        return "projected"
+    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+
+
 def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False) -> Rule:
     """The rule under which results go into `fmt`."""
     if settings.overflow is Overflow.NAN and not fmt.has_nan:
         raise ValueError(
             f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'"
         )
+    if settings.rounding is Rounding.STOCHASTIC:
+        check_reach(settings, fmt, random_width)
     return Rule(
         rounding=settings.rounding,
         overflow=settings.overflow,
@@ -111,7 +120,19 @@ def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: in
         conversion=conversion,
         random_width=random_width,
         handed_bits=handed,
+        projection=settings.projection,
+        sr_method=settings.sr_method,
     )
+
+
+def check_reach(settings: Settings, fmt: Format, width: int) -> None:
+    """Refuse more random bits than a way of stochastic rounding takes."""
+    most = spec.SR_REACH - fmt.p
+    if settings.sr_method != "truncate" and width > most:
+        raise ValueError(
+            f"sr_bits must be 1 to {most} for sr_method={settings.sr_method!r} into {fmt}, got {width}"
+            f"{' (the default)' if settings.sr_bits is None else ''}; sr_method='truncate' takes up to 52"
+        )
 
 
 @cache

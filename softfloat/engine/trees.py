@@ -20,7 +20,8 @@ def serves(planned: Program) -> bool:
         return False
     running, product = planned.sites[dots().RUNNING], planned.sites[dots().PRODUCT]
     flushes = planned.daz or any(x.rule.daz or x.rule.ftz for x in (running, product))
-    return not (flushes or running.width or product.width) and product.format == running.format
+    restated = running.rule.restated and product.rule.restated
+    return not (flushes or running.width or product.width) and restated and product.format == running.format
 
 
 def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:

@@ -289,6 +289,8 @@ def choose(planned: Program) -> Way | None:
         return None
     if accumulator.tree or accumulator.chains > 1:
         return None
+    if not all(site.rule.restated for site in planned.sites.values()):
+        return None
     floor = dots()
     makers = {
         floor.FUSED: _one_by_one,

@@ -14,7 +14,7 @@ from typing import Any
 
 import mpmath
 
-from softfloat.formats import Format
+from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Rounding
 from softfloat.reference.rounding import invalid_result, propagated, round_once, rules_for
 from softfloat.reference.values import (
@@ -41,8 +41,17 @@ __all__ = ["add", "div", "floor_divide", "fma", "fmod", "modulo", "mul", "remain
 
 def evaluate(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any]) -> Result:
     """Decode, settle NaNs, work exactly, round."""
-    rules = rules_for(fmt, options)
-    return settled(exact, [operand_of(code, fmt, rules) for code in codes], fmt, rules)
+    formats, output = _formats(len(codes), fmt, options)
+    rules = rules_for(output, options)
+    values = [operand_of(code, own, rules) for code, own in zip(codes, formats, strict=True)]
+    return settled(exact, values, output, rules)
+
+
+def _formats(count: int, fmt: Format, options: dict[str, Any]) -> tuple[list[Format], Format]:
+    """(formats of operands, format of the result): `b_format`, `c_format` and `out_format` are taken out of the options."""
+    others = [options.pop(f"{name}_format", None) for name in ("b", "c")[: count - 1]]
+    output = options.pop("out_format", None)
+    return [fmt, *(check_format(x or fmt) for x in others)], check_format(output or fmt)
 
 
 def settled(exact: Callable[..., Exact], values: Sequence[Value], fmt: Format, rules: Options) -> Result:
@@ -50,9 +59,7 @@ def settled(exact: Callable[..., Exact], values: Sequence[Value], fmt: Format, r
     if any(x.is_nan for x in values):
         return propagated(values, fmt, rules)
     result, flags = exact(*values, rules)
-    if result is None:
-        return invalid_result(fmt, rules)
-    code, raised = round_once(result, fmt, rules)
+    code, raised = invalid_result(fmt, rules) if result is None else round_once(result, fmt, rules)
     return code, flags | raised
 
 
@@ -83,12 +90,19 @@ def exact_product(x: Value, y: Value, rules: Options) -> Exact:
     return Value(Kind.FINITE, negative, x.magnitude * y.magnitude), 0
 
 
+def _no_poles(y: Value, rules: Options) -> bool:
+    """Whether y is a zero that nothing is divided by (P3109 draft 4.0, 4.10)."""
+    return y.is_zero and rules.projection == "p3109"
+
+
 def _quotient(x: Value, y: Value, rules: Options) -> Exact:
     negative = x.negative != y.negative
     if (x.is_infinite and y.is_infinite) or (x.is_zero and y.is_zero):
         return None, 0
     if x.is_infinite:
-        return Value(Kind.INFINITE, negative), 0
+        return (None if _no_poles(y, rules) else Value(Kind.INFINITE, negative)), 0
+    if _no_poles(y, rules):
+        return None, DIVBYZERO
     if y.is_zero:  # a finite number by zero: an exact infinity (IEEE 754-2019 7.3)
         return Value(Kind.INFINITE, negative), DIVBYZERO
     return Value(Kind.FINITE, negative, Fraction(0) if y.is_infinite else x.magnitude / y.magnitude), 0
@@ -129,6 +143,9 @@ def exact_fused(x: Value, y: Value, z: Value, rules: Options) -> Exact:
 
 def add(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """a + b (IEEE 754-2019 5.4.1).
+
+    `b_format` and `out_format` are those of b and of the result, if not `fmt`; so in `sub`, `mul`, `div`, `sqrt`, and, with
+    `c_format`, in `fma`.
 
     Flags: INVALID for inf - inf and signalling NaNs; those of `round_exact`. Errors as `round_exact`.
     """
@@ -186,8 +203,9 @@ def fma(a: int, b: int, c: int, fmt: FormatOrName, **options: Any) -> Result:
     those of `round_exact`. Where the policy looks at the addend first (Arm's FPMulAdd), that decides among NaN
     operands, and a signalling addend goes before inf * 0. Errors as `round_exact`.
     """
+    formats, fmt = _formats(3, fmt, options)
     rules = rules_for(fmt, options)
-    x, y, z = (operand_of(code, fmt, rules) for code in (a, b, c))
+    x, y, z = (operand_of(code, own, rules) for code, own in zip((a, b, c), formats, strict=True))
     product_invalid = (x.is_infinite and y.is_zero) or (x.is_zero and y.is_infinite)
     addend_signals = rules.policy.addend_first and z.is_nan and z.signalling
     if rules.policy.product_invalid and product_invalid and not addend_signals:

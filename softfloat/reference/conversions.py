@@ -31,7 +31,7 @@ __all__ = ["convert", "encode", "round_to_integral", "to_integer"]
 def converted(value: Value, fmt: Format, rules: Options) -> Result:
     if value.is_nan:
         return propagated([value], fmt, rules)
-    if not value.is_infinite or (value.negative and not fmt.signed):
+    if not value.is_infinite or (value.negative and not fmt.signed) or rules.projection == "p3109":
         return round_once(value, fmt, rules)
     choice = rules.infinite_input
     if choice is InfiniteInput.DEFAULT:

@@ -34,6 +34,7 @@ from softfloat.reference.values import (
     exponent_of,
     in_units,
     layout_of,
+    two_to,
 )
 
 __all__ = ["round_exact"]
@@ -97,18 +98,20 @@ def nearby_integer(y: Fraction, negative: bool, rules: Options) -> int:
     return rounded_quotient(*y.as_integer_ratio(), negative, rules)
 
 
-def rounded_quotient(numerator: int, denominator: int, negative: bool, rules: Options) -> int:
+def rounded_quotient(numerator: int, denominator: int, negative: bool, rules: Options, shift: int = 0) -> int:
     """A magnitude, at least 0, rounded to an integer: IEEE 754-2019 4.3, round to odd, stochastic rounding.
 
     Counted in spacings, a number is its significand, with the significand's parity. A one-bit significand is 1 and odd,
-    the power of two above it 2 and even: a tie between powers of two goes to the larger, as 4.3.1 demands.
+    the power of two above it 2 and even: a tie between powers of two goes to the larger, as 4.3.1 demands. Where another
+    number says what is even, it is `shift` more.
     """
     i, rest = divmod(numerator, denominator)
     if not rest:
         return i
+    odd = (i + shift) % 2 == 1
     match rules.rounding:
         case Rounding.NEAREST_EVEN:
-            up = 2 * rest > denominator or (2 * rest == denominator and i % 2 == 1)
+            up = 2 * rest > denominator or (2 * rest == denominator and odd)
         case Rounding.NEAREST_AWAY:
             up = 2 * rest >= denominator
         case Rounding.TOWARD_ZERO:
@@ -118,12 +121,21 @@ def rounded_quotient(numerator: int, denominator: int, negative: bool, rules: Op
         case Rounding.TOWARD_NEGATIVE:
             up = negative
         case Rounding.TO_ODD:
-            up = i % 2 == 0
+            up = not odd
         case _:
             assert rules.random_bits is not None
             r = rules.random_width
-            up = (rest << r) // denominator + rules.random_bits >= 2**r
+            up = _kept(rest << r, denominator, rules.sr_method) + rules.random_bits >= 2**r
     return i + 1 if up else i
+
+
+def _kept(numerator: int, denominator: int, method: str) -> int:
+    """How many of its random numbers do not take a fraction up, from 2^sr_bits: StochasticA, B and C of P3109, draft 4.0."""
+    if method == "truncate":
+        return numerator // denominator
+    if method == "half":
+        return (2 * numerator + denominator) // (2 * denominator)
+    return round(Fraction(numerator, denominator))  # ties to even
 
 
 @lru_cache(maxsize=1024)
@@ -134,6 +146,8 @@ def largest_of(fmt: Format) -> Fraction:
 
 def round_once(value: Value, fmt: Format, rules: Options) -> Result:
     """The one rounding. The value is exact: finite, or infinite as the result of arithmetic."""
+    if rules.projection == "p3109":
+        return projected(value, fmt, rules)
     if value.negative and not value.is_zero and not fmt.signed:
         return invalid_result(fmt, rules)
     if value.is_zero:
@@ -184,6 +198,98 @@ def _overflow(negative: bool, fmt: Format, rules: Options) -> Result:
     }
     stays_finite = inward.get(as_rounding(rules.rounding), False)
     return largest_code(negative, fmt) if stays_finite else infinity_code(negative, fmt, rules), flags
+
+
+# -- P3109 -----------------------------------------------------------------------------------------------------------
+
+
+def projected(value: Value, fmt: Format, rules: Options) -> Result:
+    """Projection of IEEE P3109, draft 4.0 (section 4.7): rounded to the precision, saturated, encoded; our flags beside.
+
+    The saturation modes are `overflow` and `infinite_input`: SatFinite saturates both, SatPropagate the first alone, SatNone
+    neither. `overflow="nan"` is none of them: what overflows is NaN, with a flag.
+    """
+    if value.is_infinite:
+        return _projected_infinity(value.negative, fmt, rules)
+    if value.is_zero:
+        return (code_of_units(value.negative, 0, 0, fmt), 0) if fmt.zero else invalid_result(fmt, rules)
+    magnitude, precision, least = value.magnitude, fmt.mantissa_bits + 1, emin_of(fmt)
+    flushes = not fmt.subnormals and exponent_of(magnitude) < least
+    quantum = least if flushes else max(exponent_of(magnitude), least) - precision + 1
+    count = _significand(magnitude, quantum, value.negative, fmt, rules)
+    flags = 0 if count * two_to(quantum) == magnitude else INEXACT
+    if magnitude < two_to(least):
+        unbounded = exponent_of(magnitude) - precision + 1
+        rounded = _significand(magnitude, unbounded, value.negative, fmt, rules) * two_to(unbounded)
+        tiny = rules.tininess is Tininess.BEFORE or rounded < two_to(least)
+        if tiny and rules.ftz:
+            count, flags = 0, UNDERFLOW | INEXACT
+        elif tiny and flags:
+            flags |= UNDERFLOW
+    rounded = count * two_to(quantum)
+    if value.negative and not fmt.signed and (rounded or not fmt.zero):
+        code = _saturated(True, fmt, rules)
+        return code, OVERFLOW | INEXACT if code == 0 else INVALID
+    if rounded > largest_of(fmt):
+        invalid = INVALID if rules.overflow is Overflow.NAN else 0
+        return _saturated(value.negative, fmt, rules), OVERFLOW | INEXACT | invalid
+    if not count and not fmt.zero:
+        return code_of_units(value.negative, 1, least, fmt), flags
+    return code_of_units(value.negative, count, quantum, fmt), flags
+
+
+def _significand(magnitude: Fraction, quantum: int, negative: bool, fmt: Format, rules: Options) -> int:
+    """A magnitude as so many quanta. CodeIsEven: of one digit, 2^Q is even where its code Q + bias is."""
+    shift = quantum + fmt.bias - 1 if fmt.mantissa_bits == 0 else 0
+    return rounded_quotient(*in_units(magnitude, quantum), negative, rules, shift)
+
+
+def _extreme(negative: bool, fmt: Format) -> int:
+    """The code of the least or the greatest finite number."""
+    return 0 if negative and not fmt.signed else largest_code(negative, fmt)
+
+
+def _saturated(negative: bool, fmt: Format, rules: Options) -> int:
+    """What lies beyond the finite numbers."""
+    if rules.overflow is Overflow.NAN:
+        return default_nan(fmt, rules)
+    extreme = _extreme(negative, fmt)
+    lower, upper = negative, not negative
+    match rules.rounding:
+        case Rounding.TOWARD_ZERO:
+            stays = True
+        case Rounding.TOWARD_NEGATIVE:
+            stays = upper
+        case Rounding.TOWARD_POSITIVE:
+            stays = lower
+        case Rounding.TO_ODD:
+            stays = bool(extreme & 1)
+        case _:
+            stays = False
+    return extreme if stays or rules.overflow is Overflow.SATURATE else _unbounded(negative, fmt, rules)
+
+
+def _unbounded(negative: bool, fmt: Format, rules: Options) -> int:
+    """SatNone: an infinity where there is one; below unsigned formats NaN; else the extreme number."""
+    if negative and not fmt.signed:
+        return default_nan(fmt, rules)
+    infinity = layout_of(fmt).infinity
+    if infinity is None:
+        return _extreme(negative, fmt)
+    return infinity | (fmt.sign_bit if negative else 0)
+
+
+def _projected_infinity(negative: bool, fmt: Format, rules: Options) -> Result:
+    choice = rules.infinite_input
+    if choice is InfiniteInput.NAN:
+        return invalid_result(fmt, rules)
+    if choice is InfiniteInput.SATURATE or (choice is InfiniteInput.DEFAULT and rules.overflow is Overflow.SATURATE):
+        return _extreme(negative, fmt), 0
+    code = _unbounded(negative, fmt, rules)
+    if negative and not fmt.signed:
+        # SatPropagate has the least number for an infinity without a code; SatNone has NaN
+        return (0, 0) if rules.overflow is Overflow.SATURATE else (code, INVALID)
+    return code, 0
 
 
 def rules_for(fmt: Format, options: dict[str, Any]) -> Options:

@@ -12,10 +12,20 @@ from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
+from softfloat.checks import check_choice
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.frozen import settle
-from softfloat.kernels.spec import NAN_POLICIES, InfiniteInput, NanPolicy, Overflow, Rounding, Tininess
+from softfloat.kernels.spec import (
+    NAN_POLICIES,
+    PROJECTIONS,
+    SR_METHODS,
+    InfiniteInput,
+    NanPolicy,
+    Overflow,
+    Rounding,
+    Tininess,
+)
 from softfloat.status import Flags
 
 __all__ = ["Kind", "Options", "Value", "decode"]
@@ -51,6 +61,10 @@ class Options:
         Random bits of a stochastic rounding, 1 to 52; None means 52.
     random_bits : int, optional
         The random number itself, 0 <= random_bits < 2^sr_bits. Only stochastic rounding needs it.
+    sr_method : str
+        "truncate", "half" or "nearest"; "A", "B" or "C".
+    projection : str
+        "ieee" or "p3109".
 
     Raises
     ------
@@ -67,6 +81,8 @@ class Options:
     nan: str = "canonical"
     sr_bits: int | None = None
     random_bits: int | None = None
+    sr_method: str = "truncate"
+    projection: str = "ieee"
 
     def __post_init__(self) -> None:
         """Settle names and check ranges."""
@@ -79,6 +95,9 @@ class Options:
         )
         if self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
+        settle(self, sr_method={"A": "truncate", "B": "half", "C": "nearest"}.get(self.sr_method, self.sr_method))
+        check_choice("sr_method", self.sr_method, SR_METHODS)
+        check_choice("projection", self.projection, PROJECTIONS)
         if self.sr_bits is not None and not 1 <= self.sr_bits <= MAXIMUM_RANDOM_BITS:
             raise ValueError(f"sr_bits must be 1 to {MAXIMUM_RANDOM_BITS}, got {self.sr_bits}")
         if self.random_bits is not None and not 0 <= self.random_bits < 2**self.random_width:

@@ -14,7 +14,7 @@ from direct_sums import Output
 from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
-from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.kernels.spec import PROJECTIONS, SR_METHODS, Overflow, Rounding
 from vectors import FAMILIES, MODES, draw_addend, draw_vectors
 
 from softfloat import ROSTER, Environment, Format, bits
@@ -96,6 +96,7 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
 @st.composite
 def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
     """What a call can say."""
+    method = draw(st.sampled_from(("truncate", *SR_METHODS)))
     return Environment(
         rounding=draw(st.sampled_from(MODES)),
         overflow=draw(st.sampled_from(OVERFLOWS)),
@@ -104,7 +105,9 @@ def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
         daz=draw(st.booleans()),
         ftz=draw(st.booleans()),
         nan=draw(st.sampled_from(NANS)),
-        sr_bits=draw(st.sampled_from((1, 3, 16, 17, 20))),
+        sr_bits=draw(st.sampled_from((1, 3, 16) if method != "truncate" else (1, 3, 16, 17, 20))),
+        sr_method=method,
+        projection=draw(st.sampled_from(PROJECTIONS)),
         seed=draw(st.sampled_from((0, 1, 2**40 + 7))),
         overrides={draw(st.sampled_from(SUMS)).name: draw(environments(False))}
         if overrides and draw(st.booleans())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, SR_REACH
 
 from softfloat import Format, bits, reference
 from softfloat.testing import strategies
@@ -73,9 +73,11 @@ def rules(draw: st.DrawFn, fmt: Format, modes: tuple[str, ...] = MODES) -> dict[
         "daz": draw(st.booleans()),
         "ftz": draw(st.booleans()),
         "nan": draw(st.sampled_from(list(NAN_POLICIES))),
+        "projection": draw(st.sampled_from(PROJECTIONS)),
+        "sr_method": draw(st.sampled_from(SR_METHODS)),
     }
     if options["rounding"] == "stochastic":
-        options["sr_bits"] = draw(st.integers(1, 52))
+        options["sr_bits"] = draw(st.integers(1, 52 if options["sr_method"] == "truncate" else SR_REACH - fmt.p))
         top = 2 ** options["sr_bits"] - 1
         options["random_bits"] = draw(st.one_of(st.integers(0, top), st.sampled_from([0, top, (top + 1) // 2])))
     return options
@@ -143,7 +145,8 @@ def test_encode(data: st.DataObject, fmt: Format, numbers: list[float | int | Fr
 )
 def test_to_integer(data: st.DataObject, fmt: Format, dtype: str, exact: bool) -> None:
     operands, options = data.draw(rows(fmt, 1)), data.draw(rules(fmt))
-    options = {name: options[name] for name in ("rounding", "daz", "nan", "sr_bits", "random_bits") if name in options}
+    names = ("rounding", "daz", "nan", "sr_bits", "random_bits", "sr_method")
+    options = {name: options[name] for name in names if name in options}
     found = bits.to_integer(np.array(operands, fmt.dtype).ravel(), fmt, dtype, exact=exact, **options)
     info = np.iinfo(dtype)
     for (operand,), integer, flag in zip(operands, *found, strict=True):
@@ -219,3 +222,24 @@ def test_what_codes_are(data: st.DataObject, fmt: Format) -> None:
         assert reference.decode(int(bits.abs(code, fmt)), fmt).real == abs(exact.real)
         if fmt.signed:
             assert reference.decode(int(bits.negative(code, fmt)), fmt).real == -exact.real
+
+
+@PLENTY
+@given(
+    st.data(), formats(), formats(), formats(), formats(), st.sampled_from(["add", "sub", "mul", "div", "sqrt", "fma"])
+)
+def test_operands_of_several_formats(
+    data: st.DataObject, a: Format, b: Format, c: Format, out: Format, name: str
+) -> None:
+    kinds = [a, b, c][: ARITY[name]]
+    if data.draw(st.booleans()):  # codes are read as they are where only the result differs
+        kinds = [a] * len(kinds)
+    operands = data.draw(st.lists(st.tuples(*map(strategies.codes, kinds)), min_size=1, max_size=8))
+    options = data.draw(rules(out)) | {f"{x}_format": fmt for x, fmt in zip("bc", kinds[1:], strict=False)}
+    options["out_format"] = out
+    columns = [np.array(column, fmt.dtype) for column, fmt in zip(zip(*operands, strict=True), kinds, strict=True)]
+    codes, flags = getattr(bits, name)(*columns, a, **options)
+    assert codes.dtype == out.dtype
+    for row, code, flag in zip(operands, codes, flags, strict=True):
+        expected = getattr(reference, name)(*row, a, **options)
+        assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], kinds, out, options)

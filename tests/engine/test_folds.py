@@ -58,7 +58,10 @@ def cases(draw: st.DrawFn) -> tuple[softfloat.SoftArray, np.ufunc, dict[str, Any
         "ftz": draw(st.booleans()),
         "sr_bits": draw(st.sampled_from((None, 1, 8, 20))),
         "seed": draw(st.integers(0, 2**64 - 1)),
+        "projection": draw(st.sampled_from(("ieee", "ieee", "p3109"))),
     }
+    if environment["sr_bits"]:
+        environment["sr_method"] = draw(st.sampled_from(("truncate", "half", "nearest")))
     return softfloat.from_codes(codes, fmt), getattr(np, draw(st.sampled_from(UFUNCS))), environment
 
 

@@ -94,6 +94,7 @@ class Output:
         """Options of a stage: what it fixes, else what the environment says of its format."""
         found = self.environment.for_format(stage.format.name)
         names = ("rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits")
+        names += "sr_method", "projection"
         options = {name: getattr(found, name) for name in names}
         for name in ("rounding", "overflow", "tininess", "daz", "ftz"):
             if getattr(stage, name) is not None:
@@ -122,7 +123,8 @@ class Output:
             code, raised = reference.round_exact(x, stage.format, **options)
         if stage.always_infinite and raised & OVERFLOW and options["overflow"] is Overflow.INFINITY:
             infinity = Value(Kind.INFINITE, x.negative)
-            code, _ = reference.round_exact(infinity, stage.format, nan=options["nan"])
+            nan, projection = options["nan"], options["projection"]
+            code, _ = reference.round_exact(infinity, stage.format, nan=nan, projection=projection)
         self.flags |= raised
         return code, self.read(code, stage.format, options["daz"]), raised
 
