@@ -37,14 +37,15 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dots tiles | paired",
+    "loops dots quantization tiles | paired",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
-    "entire lines stacks trees | calls products | small",
+    "entire lines stacks trees | calls products quantization | small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | "
+    "block_numbers | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | blocks tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",

@@ -237,3 +237,30 @@ def block_scales(maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, tensor: Tens
     if rule.kind == POWER_OF_TWO:
         return power_of_two_scales(maxima, fmt, rule, how)
     return other_scales(maxima, fmt, rule, tensor, how)
+
+
+def compiled_scales(
+    fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment
+) -> engine.PowerScales | engine.TableScales | None:
+    """The rule as compiled loops take it; None where they do not serve it, or the host's subnormals could have a say."""
+    nothing = Maxima(np.zeros(1), np.zeros(1, bool), np.zeros(1, bool))
+    if not engine.serves_scale(fmt.scale) or not isinstance(fmt.element, Format):
+        return None
+    of_zeros = block_scales(nothing, fmt, rule, tensor, how)
+    zero_code = -1 if of_zeros.void[0] else int(of_zeros.codes[0])
+    if rule.kind == POWER_OF_TWO:
+        carry = carried(rule, fmt.element.max, fmt.element.mantissa_bits) >> 29  # from float64's 52 fraction bits to 23
+        factor = reciprocal(fmt.element.max) if rule.divides else 0.0
+        if rule.divides and not factor >= FLOAT32.tiny:
+            return None
+        offset = 0 if rule.divides else fmt.element.emax
+        return engine.PowerScales(carry, factor, offset, rule.carry == "element", how.minimum, zero_code)
+    factor = te_factor(fmt, tensor) if rule.name == "te" else -1.0
+    if min(abs(factor), tensor.decode, tensor.encode) < FLOAT32.tiny:
+        return None
+    values = values_of(np.arange(1 << fmt.scale.bits, dtype=fmt.scale.dtype), fmt.scale)
+    with np.errstate(invalid="ignore"):
+        multipliers = multipliers_of(np.where(np.isnan(values), 1.0, values), rule, tensor).astype(np.float32)
+    low = fmt.scale.tiny if rule.name == "torchao" else 0.0
+    divisors = fmt.element.max, tensor.decode if rule.name == "torchao" else 1.0
+    return engine.TableScales(fmt.scale, factor, divisors, low, fmt.scale.max, how.minimum, zero_code, multipliers)

@@ -21,6 +21,14 @@ from softfloat.engine.options import Call, Options, check_boolean, check_stream
 from softfloat.engine.parameters import Numbers, available, dots, is_unusual, loops, numbers, rule_for
 from softfloat.engine.products import Problem
 from softfloat.engine.programs import program
+from softfloat.engine.quantization import (
+    PowerScales,
+    TableScales,
+    largest_magnitude,
+    quantized,
+    serves_elements,
+    serves_scale,
+)
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import Progress, get_num_threads, set_num_threads, share
 from softfloat.engine.ways import choose
@@ -32,8 +40,10 @@ __all__ = [
     "Job",
     "Numbers",
     "Options",
+    "PowerScales",
     "Problem",
     "Progress",
+    "TableScales",
     "Work",
     "available",
     "bits_at",
@@ -54,6 +64,7 @@ __all__ = [
     "is_nan",
     "is_signalling",
     "is_unusual",
+    "largest_magnitude",
     "loops",
     "magnitudes",
     "numbers",
@@ -62,10 +73,13 @@ __all__ = [
     "outputs",
     "poplar_state",
     "program",
+    "quantized",
     "refuse_mask",
     "refuse_random_bits",
     "rule_for",
     "run",
+    "serves_elements",
+    "serves_scale",
     "set_num_threads",
     "share",
 ]
