@@ -29,6 +29,8 @@ TINY_BITS = np.int32(27 << 23)  # 2^-100
 LARGE = np.float32(2.0**60)
 LARGEST_MULTIPLIER = np.float32(2.0**100)
 SMALLEST = np.int32(1)
+GROUP = 64
+"""Blocks whose scales are found together, in vectors."""
 BIAS = np.int32(127)
 
 
@@ -128,33 +130,41 @@ def tables(length, each):
         limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
         raised = np.zeros(length, np.uint8)
-        for block in range(scales.size):
-            first = block * length
-            largest = largest_in(numbers, first)
-            amax = max(bits_float(largest, ZERO), least)
-            wanted = amax * factor if factor >= ZERO else amax / one / other
-            bits = float_bits(min(max(wanted, low), high))
-            code, _ = narrow_convert(bits, bits, bits, scale_limits)
-            nothing = largest == NONE
-            code = zero_code if nothing & (least == ZERO) else code
-            multiplier = multipliers[max(code, NONE)]
-            ordinary = (largest >= TINY_BITS) & (largest < INFINITE_BITS)
-            ordinary = ordinary & (multiplier < LARGEST_MULTIPLIER) & (amax * multiplier < LARGE)
-            if not (ordinary | (nothing & (code >= NONE))):
-                left[block] = 1
-                continue
-            scales[block] = code
-            for i in range(length):
-                bits = numbers[first + i]
-                magnitude = cut(bits & MAGNITUDE, NONE)
-                product = float_bits(bits_float(magnitude, ZERO) * multiplier)
-                scaled = max(product, SMALLEST) if magnitude != NONE else NONE
-                made, here = element(bits, scaled, limits)
-                codes[first + i] = made
-                if each:
-                    flags[first + i] = here
-                else:
-                    raised[i] |= np.uint8(here)
+        largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
+        for group in range((scales.size + GROUP - 1) // GROUP):
+            start = group * GROUP
+            count = min(GROUP, scales.size - start)
+            for i in range(count):
+                largest[i] = largest_in(numbers, (start + i) * length)
+            for i in range(count):
+                amax = max(bits_float(largest[i], ZERO), least)
+                wanted = amax * factor if factor >= ZERO else amax / one / other
+                bits = float_bits(min(max(wanted, low), high))
+                code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                chosen[i] = zero_code if (largest[i] == NONE) & (least == ZERO) else code
+            for i in range(count):
+                block, code = start + i, chosen[i]
+                multiplier = multipliers[max(code, NONE)]
+                product = max(bits_float(largest[i], ZERO), least) * multiplier
+                ordinary = (largest[i] >= TINY_BITS) & (largest[i] < INFINITE_BITS)
+                ordinary = ordinary & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE)
+                if not (ordinary | ((largest[i] == NONE) & (code >= NONE))):
+                    left[block] = 1
+                    continue
+                scales[block] = code
+                first = block * length
+                these, results = numbers[first : first + length], codes[first : first + length]
+                for k in range(length):
+                    bits = these[k]
+                    magnitude = cut(bits & MAGNITUDE, NONE)
+                    product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
+                    scaled = max(product_bits, SMALLEST) if magnitude != NONE else NONE
+                    made, here = element(bits, scaled, limits)
+                    results[k] = made
+                    if each:
+                        flags[first + k] = here
+                    else:
+                        raised[k] |= np.uint8(here)
         return any_of(raised)
 
     return jit.compiled(tables_loop)
