@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_codes import BlockCodes, check_tensor_scale
+from softfloat.bits.block_codes import BlockCodes, check_float32, check_tensor_scale, exact_float
 from softfloat.bits.block_numbers import (
     INFINITE,
     SMALLEST_NORMAL,
@@ -334,7 +334,7 @@ class Plan:
             self.tensor = NO_TENSOR_SCALE
         elif not computed:
             given = check_tensor_scale(tensor_scale, self.fmt)
-            self.tensor = NO_TENSOR_SCALE if given is None else given_tensor_scale(float(given))
+            self.tensor = NO_TENSOR_SCALE if given is None else given_tensor_scale(exact_float(given))
         elif self.rule.name == "torchao":
             self.tensor = lambda amax: torchao_tensor_scale(amax, self.fmt)
         elif self.rule.name == "te":
@@ -359,7 +359,7 @@ class Plan:
 
     def run(
         self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, layout: Layout, counted: bool
-    ) -> tuple[Codes, Codes, np.float32 | None, Any]:
+    ) -> tuple[Codes, Codes, float | None, Any]:
         """(codes of elements, codes of scales, the tensor's scale, flags of each element or of all)."""
         each = counted or self.call.flags == "each"
         if self.call.settings.daz:
@@ -371,7 +371,7 @@ class Plan:
             tensor = self.tensor_of(maxima)
             found = *self.plain(numbers, maxima, signals, layout, tensor, each), tensor
         codes, scale_codes, flags, tensor = found
-        return codes, scale_codes, None if self.one_level else np.float32(tensor.decode), flags
+        return codes, scale_codes, None if self.one_level else tensor.decode, flags
 
     def plain(
         self,
@@ -539,19 +539,6 @@ class Plan:
         return np.asarray(sums[..., 0])
 
 
-def check_float32(argument: str, value: Any) -> float:
-    """A finite float32 number, not below zero."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{argument} must be a number, got {value!r}") from None
-    if not (np.isfinite(number) and number >= 0):
-        raise ValueError(f"{argument} must be finite and at least 0, got {number}")
-    if number > FLOAT32.max or float(np.float32(number)) != number:
-        raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
-    return number
-
-
 def negative_zero(element: Format | Fixed) -> int:
     """The code of -0; of 0, where there is none."""
     return element.sign_bit if isinstance(element, Format) or element.coding == "sign_magnitude" else 0
@@ -630,6 +617,6 @@ def dequantize(blocks: BlockCodes) -> Reals:
         raise TypeError(f"blocks must be a softfloat.bits.BlockCodes, got {type(blocks).__name__}")
     scales = values_of(blocks.scales, blocks.format.scale)
     if blocks.tensor_scale is not None:
-        scales = scales * float(exactly(np.asarray(blocks.tensor_scale)[None].view(np.int32))[0])
+        scales = scales * exact_float(blocks.tensor_scale)
     with np.errstate(invalid="ignore"):
         return np.asarray(element_values(blocks.elements, blocks.format.element) * blocks.spread(scales))
