@@ -38,14 +38,15 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dots tiles | paired rules | entries | exported",
+    "loops dots quantization tiles | paired rules | entries | exported",
     "accumulators": "accumulator | presets tensor_cores ipu",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
-    "entire lines stacks trees | calls products segments | placing small",
+    "entire lines stacks trees | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | "
+    "block_numbers | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",

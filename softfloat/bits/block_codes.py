@@ -209,12 +209,38 @@ def check_tensor_scale(value: Any, fmt: BlockFormat) -> np.float32 | None:
         return None
     if fmt.tensor_scale is None:
         raise ValueError(f"tensor_scale is for formats that have one, and {fmt} has none; accepted: None")
+    number = check_float32("tensor_scale", value)
+    if not number:
+        raise ValueError("tensor_scale must be positive and finite, got 0")
+    return as_float32(number)
+
+
+LEAST_NORMAL, LEAST = -126, -149  # exponents of float32's smallest numbers
+
+
+def check_float32(argument: str, value: Any) -> float:
+    """A finite float32 number, not below zero."""
     try:
-        number = float(value)
+        number = exact_float(value) if isinstance(value, np.float32) else float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"tensor_scale must be a number, got {value!r}") from None
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"tensor_scale must be positive and finite, got {number}")
-    if abs(number) > np.finfo(np.float32).max or float(np.float32(number)) != number:
-        raise ValueError(f"tensor_scale must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
-    return np.float32(number)
+        raise TypeError(f"{argument} must be a number, got {value!r}") from None
+    if not (math.isfinite(number) and number >= 0):
+        wanted = "positive and finite" if argument == "tensor_scale" else "finite and at least 0"
+        raise ValueError(f"{argument} must be {wanted}, got {number}")
+    if number > np.finfo(np.float32).max or exact_float(as_float32(number)) != number:
+        raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
+    return number
+
+
+def as_float32(number: float) -> np.float32:
+    """A number that is not negative as float32, cut if that does not hold it; the host's treatment of subnormals has no say."""
+    if number >= 2.0**LEAST_NORMAL:
+        return np.float32(number)
+    return np.float32(np.uint32(int(math.ldexp(number, -LEAST))).view(np.float32))
+
+
+def exact_float(value: np.float32) -> float:
+    """A float32 number as float64, likewise."""
+    bits = int(value.view(np.uint32))
+    tiny = bits & 0x7F800000 == 0
+    return math.copysign(math.ldexp(bits & 0x007FFFFF, LEAST), -1 if bits >> 31 else 1) if tiny else float(value)

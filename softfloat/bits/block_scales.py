@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,15 @@ def single(values: Any) -> Reals:
     """Numbers rounded to float32, as float64; the host's treatment of subnormals has no say."""
     codes, _ = encode(np.asarray(values, np.float64), FLOAT32, flags="any")
     return np.asarray(engine.decoded(np.asarray(codes), FLOAT32))
+
+
+def single_number(value: float) -> float:
+    """One number rounded to float32, as `single`."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    quantum = max(math.frexp(value)[1] - 24, -149)
+    rounded = math.ldexp(round(math.ldexp(value, -quantum)), quantum)
+    return rounded if abs(rounded) <= LARGEST else math.copysign(math.inf, rounded)
 
 
 def values_of(codes: Codes, fmt: Format) -> Reals:
@@ -107,7 +117,7 @@ def power_of_two_scales(maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, how: 
 
 def reciprocal(value: float) -> float:
     """1/value in float32."""
-    return float(single(1.0 / value))
+    return single_number(1.0 / value)
 
 
 def carried(rule: ScaleRule, largest: float, mantissa_bits: int) -> int:
@@ -156,7 +166,7 @@ def rounded(values: Reals, scale: Format) -> Codes:
 def multipliers_of(scales: Reals, rule: ScaleRule, tensor: TensorScale) -> Reals:
     """What elements are multiplied by under scales that are no powers of two, each step in float32."""
     if rule.name == "torchao":
-        return over(float(single(1.0 / tensor.decode)), scales)
+        return over(reciprocal(tensor.decode), scales)
     if rule.name == "te":
         return np.minimum(over(1.0, single(scales * tensor.decode)), LARGEST)
     return over(1.0, scales)
@@ -177,7 +187,7 @@ def wanted_scales(amax: Reals, fmt: BlockFormat, rule: ScaleRule, tensor: Tensor
 
 def te_factor(fmt: BlockFormat, tensor: TensorScale) -> float:
     """What TransformerEngine multiplies amax by."""
-    return float(single(tensor.encode * reciprocal(fmt.element.max)))
+    return single_number(tensor.encode * reciprocal(fmt.element.max))
 
 
 def other_scales(
@@ -215,21 +225,21 @@ NO_TENSOR_SCALE = TensorScale(1.0, 1.0, None)
 
 def te_tensor_scale(amax: float, fmt: BlockFormat, bound: float) -> TensorScale:
     """TransformerEngine's: S = bound * m / amax, at most the largest float32; 1 where there is nothing to scale or it is infinite."""
-    factor = float(single(bound * fmt.element.max / amax)) if amax else 0.0
+    factor = single_number(bound * fmt.element.max / amax) if amax else 0.0
     factor = min(factor, LARGEST) or 1.0
-    return TensorScale(float(single(1.0 / factor)), factor, amax)
+    return TensorScale(reciprocal(factor), factor, amax)
 
 
 def torchao_tensor_scale(amax: float, fmt: BlockFormat) -> TensorScale:
     """torchao's: g = amax / (largest scale * m); 1 where that is zero or infinite."""
-    factor = float(single(amax / (fmt.scale.max * fmt.element.max)))
+    factor = single_number(amax / (fmt.scale.max * fmt.element.max))
     factor = factor if 0 < factor <= LARGEST else 1.0
-    return TensorScale(factor, float(single(1.0 / factor)), amax)
+    return TensorScale(factor, reciprocal(factor), amax)
 
 
 def given_tensor_scale(value: float) -> TensorScale:
     """A scale that came from elsewhere."""
-    return TensorScale(value, min(float(single(1.0 / value)), LARGEST), None)
+    return TensorScale(value, min(reciprocal(value), LARGEST), None)
 
 
 def block_scales(maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment) -> Scales:
@@ -237,3 +247,41 @@ def block_scales(maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, tensor: Tens
     if rule.kind == POWER_OF_TWO:
         return power_of_two_scales(maxima, fmt, rule, how)
     return other_scales(maxima, fmt, rule, tensor, how)
+
+
+@lru_cache(maxsize=256)
+def scale_of_zeros(fmt: BlockFormat, rule: ScaleRule, how: Treatment) -> int:
+    """The code of the scale of a block of zeros; -1 for NaN. The tensor's scale has no say."""
+    nothing = Maxima(np.zeros(1), np.zeros(1, bool), np.zeros(1, bool))
+    found = block_scales(nothing, fmt, rule, NO_TENSOR_SCALE, how)
+    return -1 if found.void[0] else int(found.codes[0])
+
+
+@lru_cache(maxsize=64)
+def every_scale(scale: Format) -> Reals:
+    """What every code of a scale stands for, with 1 in place of NaN."""
+    values = values_of(np.arange(1 << scale.bits, dtype=scale.dtype), scale)
+    return np.where(np.isnan(values), 1.0, values)
+
+
+def compiled_scales(
+    fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment
+) -> engine.PowerScales | engine.TableScales | None:
+    """The rule as compiled loops take it; None where they do not serve it, or the host's subnormals could have a say."""
+    if not engine.serves_scale(fmt.scale) or not isinstance(fmt.element, Format):
+        return None
+    zero_code = scale_of_zeros(fmt, rule, how)
+    if rule.kind == POWER_OF_TWO:
+        carry = carried(rule, fmt.element.max, fmt.element.mantissa_bits) >> 29  # from float64's 52 fraction bits to 23
+        factor = reciprocal(fmt.element.max) if rule.divides else 0.0
+        if rule.divides and not factor >= FLOAT32.tiny:
+            return None
+        offset = 0 if rule.divides else fmt.element.emax
+        return engine.PowerScales(carry, factor, offset, rule.carry == "element", how.minimum, zero_code)
+    factor = te_factor(fmt, tensor) if rule.name == "te" else -1.0
+    if min(abs(factor), tensor.decode, tensor.encode) < FLOAT32.tiny:
+        return None
+    multipliers = multipliers_of(every_scale(fmt.scale), rule, tensor).astype(np.float32)
+    low = fmt.scale.tiny if rule.name == "torchao" else 0.0
+    divisors = fmt.element.max, tensor.decode if rule.name == "torchao" else 1.0
+    return engine.TableScales(fmt.scale, factor, divisors, low, fmt.scale.max, how.minimum, zero_code, multipliers)

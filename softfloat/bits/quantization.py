@@ -9,7 +9,18 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_codes import BlockCodes, check_tensor_scale, spread
+from softfloat.bits.block_codes import BlockCodes, check_float32, check_tensor_scale, exact_float
+from softfloat.bits.block_numbers import (
+    INFINITE,
+    SMALLEST_NORMAL,
+    Layout,
+    Signals,
+    exactly,
+    float32_numbers,
+    magnitude_bits,
+    maxima_of,
+    signed_zeros,
+)
 from softfloat.bits.block_scales import (
     FLOAT32,
     NO_TENSOR_SCALE,
@@ -21,6 +32,7 @@ from softfloat.bits.block_scales import (
     TensorScale,
     Treatment,
     block_scales,
+    compiled_scales,
     given_tensor_scale,
     other_scales,
     single,
@@ -28,8 +40,7 @@ from softfloat.bits.block_scales import (
     torchao_tensor_scale,
     values_of,
 )
-from softfloat.bits.codes import issnan
-from softfloat.bits.numbers import encode, source_codes, to_integer
+from softfloat.bits.numbers import encode, to_integer
 from softfloat.blocks import BlockFormat, Fixed, ScaleRule, check_rule
 from softfloat.blocks.formats import block_text, check_block_format
 from softfloat.blocks.rules import TWO_LEVELS
@@ -37,7 +48,6 @@ from softfloat.checks import check_choice
 from softfloat.engine import Call, Codes, Options, check_boolean
 from softfloat.environments import Overflow
 from softfloat.formats import Format
-from softfloat.kernels.spec import FLOAT64
 from softfloat.status import Flags
 
 __all__ = ["BlockCounts", "dequantize", "quantize"]
@@ -46,7 +56,6 @@ COMPUTED = "computed"
 INEXACT, UNDERFLOW, OVERFLOW, INVALID = (
     int(x) for x in (Flags.INEXACT, Flags.UNDERFLOW, Flags.OVERFLOW, Flags.INVALID)
 )
-SMALLEST_NORMAL, INFINITE = np.int32(0x00800000), np.int32(0x7F800000)  # bits of float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,10 +241,8 @@ def quantize(
     plan.check_over_six(shape)
     elements, scales, tensor, flags = plan.run(numbers, signals, layout, counted)
     blocks = BlockCodes(elements, scales, fmt, axis=axis, block=shape, tensor_scale=tensor)
-    if not counted:
-        return blocks, flags if isinstance(flags, int) or plan.call.flags == "each" else every_flag(flags)
-    counts = counts_of(numbers, blocks, flags, layout)
-    return blocks, flags if plan.call.flags == "each" else every_flag(flags), counts
+    told = flags if plan.call.flags == "each" or isinstance(flags, int) else every_flag(flags)
+    return (blocks, told, counts_of(numbers, blocks, flags, layout)) if counted else (blocks, told)
 
 
 def every_flag(flags: Codes) -> int:
@@ -252,85 +259,6 @@ def checked_rule(fmt: BlockFormat, rule: str | None, recipe: str | None) -> Scal
     found = check_rule(recipe, fmt, "recipe")
     check_choice("recipe", recipe, ("te", "torchao"))
     return found
-
-
-# -- numbers and their places ----------------------------------------------------------------------------------------
-
-
-def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Masks | None]:
-    """(numbers as float32, where they are signalling NaNs if anywhere)."""
-    codes, source, more = source_codes(x)
-    if source is FLOAT64:
-        values = codes.view(np.float64)
-        signals = np.asarray((codes & np.uint64(0x7FF8 << 48)) == np.uint64(0x7FF0 << 48)) & np.isnan(values)
-    else:
-        fmt = x.format if isinstance(getattr(x, "format", None), Format) else Format.from_dtype(np.asarray(x).dtype)
-        signals = np.asarray(issnan(codes, fmt)) if fmt.nan == "ieee" else np.zeros(codes.shape, bool)
-        if fmt == FLOAT32:
-            return codes.view(np.float32), signals if signals.any() else None
-        values = np.asarray(engine.decoded(codes, fmt))
-    nearest = np.asarray(encode(values, FLOAT32, flags="any")[0])
-    lost = (engine.decoded(nearest, FLOAT32) != values) & ~np.isnan(values)
-    if more is not None:
-        lost = lost | (more != 0)
-    if lost.any():
-        raise ValueError(
-            f"x must hold float32 numbers, got {np.asarray(values[lost]).flat[0]!r}; bits.encode(x, 'float32') rounds them, "
-            "and numpy.asarray(x, numpy.float32) to nearest"
-        )
-    return nearest.view(np.float32), signals if signals.any() else None
-
-
-class Layout:
-    """How blocks lie in an array: `rows` has the blocks of the grid first and their elements last."""
-
-    def __init__(self, shape: tuple[int, ...], block: tuple[int, ...]) -> None:
-        self.shape, self.block = shape, block
-        self.grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))
-        self.padded = tuple(n * b for n, b in zip(self.grid, block, strict=True))
-        self.elements = int(np.prod(block, dtype=np.int64))
-        self.plain = self.padded == shape and all(b == 1 for b in block[:-1])
-
-    def rows(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The elements of each block, in the order that they have in the array, zeros where there are none; (*grid, elements)."""
-        if self.padded != self.shape:
-            array = np.pad(array, [(0, n - m) for n, m in zip(self.padded, self.shape, strict=True)])
-        if not self.plain:
-            pairs = tuple(x for pair in zip(self.grid, self.block, strict=True) for x in pair)
-            even, odd = range(0, len(pairs), 2), range(1, len(pairs), 2)
-            array = array.reshape(pairs).transpose(*even, *odd)
-        return np.ascontiguousarray(array).reshape(*self.grid, self.elements)
-
-    def array(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """`rows` back in the array's shape."""
-        if self.plain:
-            return rows.reshape(self.shape)
-        order = [x for i in range(len(self.grid)) for x in (i, len(self.grid) + i)]
-        array = rows.reshape(*self.grid, *self.block).transpose(order).reshape(self.padded)
-        return np.ascontiguousarray(array[tuple(slice(n) for n in self.shape)])
-
-    def spread(self, of_blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """One entry for each block as one for each element of the array."""
-        return spread(of_blocks, self.block, self.shape)
-
-
-def magnitude_bits(numbers: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Bits of float32 numbers without their signs: integers that are ordered as the magnitudes are."""
-    return numbers.view(np.int32) & np.int32(0x7FFFFFFF)
-
-
-def exactly(bits: np.ndarray[Any, Any]) -> Reals:
-    """float32 bits as float64; the host's treatment of subnormals has no say."""
-    return np.asarray(engine.decoded(np.ascontiguousarray(bits).view(np.uint32), FLOAT32))
-
-
-def maxima_of(rows: np.ndarray[Any, np.dtype[np.float32]]) -> Maxima:
-    """What scales are made of."""
-    magnitudes = magnitude_bits(rows)
-    finite = np.where(magnitudes < INFINITE, magnitudes, np.int32(0))
-    amax = exactly(finite.max(axis=-1))
-    nan, infinite = (np.asarray(found.any(axis=-1)) for found in (magnitudes > INFINITE, magnitudes == INFINITE))
-    return Maxima(amax, nan, infinite)
 
 
 # -- one call --------------------------------------------------------------------------------------------------------
@@ -406,7 +334,7 @@ class Plan:
             self.tensor = NO_TENSOR_SCALE
         elif not computed:
             given = check_tensor_scale(tensor_scale, self.fmt)
-            self.tensor = NO_TENSOR_SCALE if given is None else given_tensor_scale(float(given))
+            self.tensor = NO_TENSOR_SCALE if given is None else given_tensor_scale(exact_float(given))
         elif self.rule.name == "torchao":
             self.tensor = lambda amax: torchao_tensor_scale(amax, self.fmt)
         elif self.rule.name == "te":
@@ -430,35 +358,93 @@ class Plan:
     # ---------------------------------------------------------------------------------------------------------------
 
     def run(
-        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Masks | None, layout: Layout, counted: bool
-    ) -> tuple[Codes, Codes, np.float32 | None, Any]:
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, layout: Layout, counted: bool
+    ) -> tuple[Codes, Codes, float | None, Any]:
         """(codes of elements, codes of scales, the tensor's scale, flags of each element or of all)."""
-        flushed = None
+        each = counted or self.call.flags == "each"
         if self.call.settings.daz:
             numbers = signed_zeros(numbers, magnitude_bits(numbers) < SMALLEST_NORMAL)
-        rows = layout.rows(numbers)
-        maxima = maxima_of(rows)
+        found = self.quick(numbers, signals, layout, each)
+        if found is None:
+            rows = layout.rows(numbers)
+            maxima = maxima_of(rows)
+            tensor = self.tensor_of(maxima)
+            found = *self.plain(numbers, maxima, signals, layout, tensor, each), tensor
+        codes, scale_codes, flags, tensor = found
+        return codes, scale_codes, None if self.one_level else tensor.decode, flags
+
+    def plain(
+        self,
+        numbers: np.ndarray[Any, np.dtype[np.float32]],
+        maxima: Maxima,
+        signals: Signals,
+        layout: Layout,
+        tensor: TensorScale,
+        each: bool,
+    ) -> tuple[Codes, Codes, Any]:
+        """(codes of elements, codes of scales, flags of each element or of all), by the way that serves everything."""
+        flushed = None
         if self.flushes:
             tiny = (maxima.amax < 2.0**-126) & ~maxima.infinite
             flushed = layout.spread(tiny) & (magnitude_bits(numbers) > 0) & (magnitude_bits(numbers) < INFINITE)
             numbers = signed_zeros(numbers, flushed)
             maxima = replace(maxima, amax=np.where(tiny, 0.0, maxima.amax))
-        tensor = self.tensor_of(maxima)
-        each = counted or self.call.flags == "each" or signals is not None or flushed is not None
+        special = flushed is not None or bool(maxima.nan.any())
         if self.over_six:
-            found = self.over_six_elements(numbers, maxima, tensor, layout)
+            codes, scale_codes, flags = self.over_six_elements(numbers, maxima, tensor, layout)
         else:
             scales = block_scales(maxima, self.fmt, self.rule, tensor, self.treatment)
-            codes, flags = self.elements(numbers, scales, layout, each)
-            found = codes, scales.codes, flags
-        codes, scale_codes, flags = found
-        if signals is not None:
-            flags = flags | np.where(signals, INVALID, 0).astype(np.uint8)
+            scale_codes = scales.codes
+            codes, flags = self.elements(numbers, scales, layout, each or special)
+        if maxima.nan.any():
+            flags = flags | np.where(signals(), INVALID, 0).astype(np.uint8)
         if flushed is not None:
             flushed &= ~layout.spread(np.asarray(engine.is_nan(scale_codes, self.fmt.scale)))
             flags = flags | np.where(flushed, INEXACT | UNDERFLOW, 0).astype(np.uint8)
-        kept = None if self.one_level else np.float32(tensor.decode)
-        return codes, scale_codes, kept, flags
+        return codes, scale_codes, flags
+
+    def quick(
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, layout: Layout, each: bool
+    ) -> tuple[Codes, Codes, Any, TensorScale] | None:
+        """The same and the tensor's scale, by compiled loops, which leave unusual blocks to the plain way; None where they do not serve."""
+        element, length = self.fmt.element, layout.elements
+        if not isinstance(element, Format) or self.over_six or self.flushes or self.call.random_bits is not None:
+            return None
+        if not numbers.size or not engine.serves_elements(element, self.call.settings, length):
+            return None
+        tensor = self.tensor if isinstance(self.tensor, TensorScale) else self.tensor_of_numbers(numbers)
+        known = compiled_scales(self.fmt, self.rule, tensor, self.treatment)
+        if known is None:
+            return None
+        rows = layout.rows(numbers)
+        made = engine.quantized(rows, length, element, self.call.settings, known, each)
+        left, flags = np.flatnonzero(made.left), made.flags.reshape(-1, length) if each else made.seen
+        if left.size:
+            few = Layout((left.size, length), (1, length))
+            some = np.ascontiguousarray(rows.reshape(-1, length)[left])
+            codes, scales, raised = self.plain(
+                some,
+                maxima_of(few.rows(some)),
+                lambda: layout.rows(signals()).reshape(-1, length)[left],
+                few,
+                tensor,
+                each,
+            )
+            made.codes.reshape(-1, length)[left], made.scales[left] = codes, scales[:, 0]
+            if each:
+                made.flags.reshape(-1, length)[left] = raised
+            else:
+                flags = made.seen | (raised if isinstance(raised, int) else every_flag(raised))
+        codes, scales = layout.array(made.codes.reshape(*layout.grid, length)), made.scales.reshape(layout.grid)
+        return codes, scales, layout.array(made.flags.reshape(*layout.grid, length)) if each else flags, tensor
+
+    def tensor_of_numbers(self, numbers: np.ndarray[Any, np.dtype[np.float32]]) -> TensorScale:
+        """The tensor's scale, from the numbers themselves."""
+        largest = np.array([0 if self.tensor_amax is not None else engine.largest_magnitude(numbers)], np.int32)
+        if largest[0] >= INFINITE:
+            return self.tensor_of(maxima_of(numbers.reshape(1, -1)))
+        nothing = np.zeros(1, bool)
+        return self.tensor_of(Maxima(exactly(largest), nothing, nothing))
 
     def tensor_of(self, maxima: Maxima) -> TensorScale:
         """The tensor's scale."""
@@ -553,25 +539,6 @@ class Plan:
         return np.asarray(sums[..., 0])
 
 
-def check_float32(argument: str, value: Any) -> float:
-    """A finite float32 number, not below zero."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{argument} must be a number, got {value!r}") from None
-    if not (np.isfinite(number) and number >= 0):
-        raise ValueError(f"{argument} must be finite and at least 0, got {number}")
-    if number > FLOAT32.max or float(np.float32(number)) != number:
-        raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
-    return number
-
-
-def signed_zeros(numbers: np.ndarray[Any, np.dtype[np.float32]], where: Masks) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Zeros of the same signs in some places."""
-    bits = numbers.view(np.int32)
-    return np.where(where, bits & np.int32(-(2**31)), bits).view(np.float32)
-
-
 def negative_zero(element: Format | Fixed) -> int:
     """The code of -0; of 0, where there is none."""
     return element.sign_bit if isinstance(element, Format) or element.coding == "sign_magnitude" else 0
@@ -650,6 +617,6 @@ def dequantize(blocks: BlockCodes) -> Reals:
         raise TypeError(f"blocks must be a softfloat.bits.BlockCodes, got {type(blocks).__name__}")
     scales = values_of(blocks.scales, blocks.format.scale)
     if blocks.tensor_scale is not None:
-        scales = scales * float(exactly(np.asarray(blocks.tensor_scale)[None].view(np.int32))[0])
+        scales = scales * exact_float(blocks.tensor_scale)
     with np.errstate(invalid="ignore"):
         return np.asarray(element_values(blocks.elements, blocks.format.element) * blocks.spread(scales))

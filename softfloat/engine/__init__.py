@@ -31,6 +31,14 @@ from softfloat.engine.parameters import (
 )
 from softfloat.engine.products import Problem
 from softfloat.engine.programs import program
+from softfloat.engine.quantization import (
+    PowerScales,
+    TableScales,
+    largest_magnitude,
+    quantized,
+    serves_elements,
+    serves_scale,
+)
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import Progress, get_num_threads, set_num_threads, share
 from softfloat.engine.ways import choose
@@ -42,8 +50,10 @@ __all__ = [
     "Job",
     "Numbers",
     "Options",
+    "PowerScales",
     "Problem",
     "Progress",
+    "TableScales",
     "Work",
     "available",
     "bits_at",
@@ -66,6 +76,7 @@ __all__ = [
     "is_nan",
     "is_signalling",
     "is_unusual",
+    "largest_magnitude",
     "loops",
     "magnitudes",
     "numbers",
@@ -74,10 +85,13 @@ __all__ = [
     "outputs",
     "poplar_state",
     "program",
+    "quantized",
     "refuse_mask",
     "refuse_random_bits",
     "rule_for",
     "run",
+    "serves_elements",
+    "serves_scale",
     "set_num_threads",
     "share",
     "way_of",

@@ -121,3 +121,24 @@ def test_same_bits(fmt: Format, rounding: str) -> None:
 )
 def test_same_sums(how: Accumulator, name: str) -> None:
     both(lambda: dot_results(how, ROSTER[name]))
+
+
+@pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "mxfp4_e2m1", "mxint8", "nvfp4"])
+def test_blocks(fmt: str) -> None:
+    """Scales and elements of numbers that are subnormal, of others whose scaled values are, and of both in one block."""
+    random = np.random.default_rng(4)
+    small = random.integers(0, 2**23, 640, dtype=np.uint32).view(np.float32)
+    anything = random.integers(0, 0x7F000000, 640, dtype=np.uint32).view(np.float32)
+    mixed = np.where(np.arange(640) % 32 < 3, anything, small)
+    rules = ("te", "torchao") if fmt == "nvfp4" else ("floor", "even", "rceil", "nearest_log2")
+
+    def found() -> list[np.ndarray]:
+        blocks = [bits.quantize(x, fmt, rule) for x in (small, anything, mixed) for rule in rules]
+        values = [bits.dequantize(made).view(np.uint64) for made, _ in blocks]
+        return [*values, *(x for made, flags in blocks for x in (made.elements, made.scales, flags))]
+
+    expected = found()
+    with flushing():
+        flushed = found()
+    for x, y in zip(flushed, expected, strict=True):
+        np.testing.assert_array_equal(x, y)

@@ -1,0 +1,125 @@
+"""The compiled loops of blocks against the plain way, element by element, and what they leave to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from faster import both
+
+import softfloat
+from softfloat import BLOCK_ROSTER, BlockFormat, bits
+from softfloat.blocks import SCALE_RULES, check_rule
+from softfloat.engine import quantization
+
+FORMATS = {
+    name: BLOCK_ROSTER[name] for name in ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp4_e2m1", "nvfp4")
+} | {
+    "odd": BlockFormat("odd", element="float8_e3m4", scale="float8_e5m2", block=64),
+    "ieee": BlockFormat("ieee", element="float8_e4m3", scale="float8_e8m0fnu", block=16),
+}
+CASES = [
+    (name, rule)
+    for name, fmt in FORMATS.items()
+    for rule, row in SCALE_RULES.items()
+    if (row.kind == "power of two") == fmt.power_of_two_scale
+]
+
+
+def numbers(length: int, seed: int) -> np.ndarray:
+    """Blocks of every kind: ordinary ones, all exponents, borders of rounding, zeros, and special numbers among others."""
+    random = np.random.default_rng(seed)
+    shape = 160, length
+    normal = random.normal(0, 1, shape) * 2.0 ** random.integers(-30, 30, (160, 1))
+    wide = random.integers(0, 0x7F800000, shape, dtype=np.uint32).view(np.float32)
+    narrow = np.ldexp(random.integers(0, 64, shape) / 8.0, random.integers(-140, 120, (160, 1)))
+    near = np.nextafter(narrow.astype(np.float32), np.float32(1))
+    fading = normal * 2.0 ** random.integers(-60, 1, shape)
+    special = normal.astype(np.float32)
+    special[::7, 3] = random.choice(np.array([np.nan, np.inf, -np.inf], np.float32), special[::7].shape[0])
+    special[3] = 0
+    special[4] = -0.0
+    special[5, 2:] = 0
+    special[9, 1:] = np.array([0x7F800001], np.uint32).view(np.float32)
+    whole = np.concatenate([x.astype(np.float32) for x in (normal, wide, narrow, near, fading, special)])
+    signs = random.integers(0, 2, whole.shape, dtype=np.uint32) << np.uint32(31)
+    return (whole.view(np.uint32) ^ signs).view(np.float32)
+
+
+def assert_same(pair: tuple[Any, Any]) -> None:
+    (quick, flags, counts), (plain, plain_flags, plain_counts) = pair
+    np.testing.assert_array_equal(quick.scales, plain.scales)
+    np.testing.assert_array_equal(quick.elements, plain.elements)
+    np.testing.assert_array_equal(flags, plain_flags)
+    for name in ("saturated", "underflowed", "zeroed"):
+        np.testing.assert_array_equal(getattr(counts, name), getattr(plain_counts, name))
+    assert quick.tensor_scale == plain.tensor_scale
+
+
+def is_served(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts of blocks that loops left, one for each call that they served."""
+    left: list[int] = []
+    inner = quantization.quantized
+
+    def watched(*arguments: Any) -> quantization.Quantized:
+        made = inner(*arguments)
+        left.append(int(made.left.sum()))
+        return made
+
+    monkeypatch.setattr(softfloat.engine, "quantized", watched)
+    return left
+
+
+@pytest.mark.parametrize(("name", "rule"), CASES)
+def test_the_plain_way(monkeypatch: pytest.MonkeyPatch, name: str, rule: str) -> None:
+    fmt = FORMATS[name]
+    x = numbers(fmt.elements, list(FORMATS).index(name))
+    left = is_served(monkeypatch)
+    given: list[dict[str, Any]] = [{}, {"overflow": "infinity", "nans": "element", "infinities": "element"}]
+    given += [{"tininess": "before", "zero_block": "one", "infinities": "saturate"}, {"zero_block": "nan"}]
+    if check_rule(rule, fmt).kind != "two levels":
+        given.append({"minimum": 0.5})
+    elif fmt.tensor_scale is not None:
+        given += [{"tensor_amax": 3.0}, {"tensor_scale": 2.0**-20}, {"tensor_scale": 2.0**60}]
+    for options in given:
+        if options.get("nans") == "element":
+            x = np.where(np.isnan(x), np.float32(1), x)
+        assert_same(both(monkeypatch, lambda x=x, options=options: bits.quantize(x, fmt, rule, count=True, **options)))
+        seen = both(monkeypatch, lambda x=x, options=options: bits.quantize(x, fmt, rule, flags="any", **options)[1])
+        assert seen[0] == seen[1]
+    if not softfloat.kernels.jit.DISABLED:
+        assert len(left) == 2 * len(given)
+        assert 0 < min(left) < 0.6 * x.shape[0]
+
+
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "nvfp4"])
+def test_axes_tiles_and_short_blocks(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    x = numbers(24, 5)[:600:2]
+    x = np.where(np.isfinite(x), x, np.float32(0))
+    cases: list[dict[str, Any]] = [{"axis": 0}, {"axis": 1}, {"block": (16, 16)}, {"block": 128, "axis": 0}]
+    for options in cases:
+        assert_same(both(monkeypatch, lambda options=options: bits.quantize(x, name, count=True, **options)))
+
+
+def test_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.concatenate([numbers(32, 6)] * 8)
+    found = []
+    before = softfloat.get_num_threads()
+    try:
+        for threads in (1, 3):
+            softfloat.set_num_threads(threads)
+            found.append(bits.quantize(x, "mxfp4", "rceil", count=True))
+    finally:
+        softfloat.set_num_threads(before)
+    assert_same((found[0], found[1]))
+
+
+def test_signalling_nans_are_told() -> None:
+    x = np.ones((2, 32), np.float32)
+    x[1, 5] = np.array([0x7F800001], np.uint32).view(np.float32)[0]
+    flags = bits.quantize(x, "mxfp8_e4m3", nans="element")[1]
+    assert np.flatnonzero(flags).tolist() == [37]
+    assert bits.quantize(x, "mxfp8_e4m3", nans="element", flags="any")[1] == 16
+    transposed = bits.quantize(np.ascontiguousarray(x.T), "mxfp8_e4m3", nans="element", axis=0)[1]
+    np.testing.assert_array_equal(transposed.T, flags)
