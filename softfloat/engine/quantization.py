@@ -105,7 +105,8 @@ def serves_elements(element: Format, settings: Settings, length: int) -> bool:
         return False
     if settings.overflow is Overflow.NAN or settings.ftz or settings.daz or element.bits > 8:
         return False
-    return fits_narrow_carrier(element.spec) and not is_unusual(element.spec)
+    restated = rule_for(settings, element, True).restated
+    return restated and fits_narrow_carrier(element.spec) and not is_unusual(element.spec)
 
 
 def serves_scale(scale: Format) -> bool:
