@@ -43,7 +43,7 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | options ways | tiling | "
     "entire lines stacks trees | calls products | small",
-    "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes",
+    "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes | scalars",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",
     "export": "functions targets | headers | scripts | library",

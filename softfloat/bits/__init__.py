@@ -34,13 +34,14 @@ range.
 ('0x3c00', <Flags.INEXACT: 1>)
 """
 
-from softfloat.bits import arithmetic, codes, comparisons, convolutions, functions, numbers, sums
+from softfloat.bits import arithmetic, codes, comparisons, convolutions, functions, numbers, scalars, sums
 from softfloat.bits.arithmetic import *
 from softfloat.bits.codes import *
 from softfloat.bits.comparisons import *
 from softfloat.bits.convolutions import *
 from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
+from softfloat.bits.scalars import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
@@ -50,4 +51,5 @@ __all__ += comparisons.__all__
 __all__ += convolutions.__all__
 __all__ += functions.__all__
 __all__ += numbers.__all__
+__all__ += scalars.__all__
 __all__ += sums.__all__
