@@ -178,7 +178,10 @@ class Direct(NamedTuple):
 def _plain(job: Job) -> Direct:
     """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
     narrow = fits_narrow_carrier(job.fmt) and job.operation not in WIDE_OPERATIONS
-    narrow = narrow and (fits_narrow_carrier(job.source) or job.source == FLOAT32)
+    exact = (
+        job.operation == "convert" and job.source == FLOAT32
+    )  # only read, a number of the carrier's own format stays exact
+    narrow = narrow and (fits_narrow_carrier(job.source) or exact)
     carrier = CARRIER32 if narrow else CARRIER64
     unusual = is_unusual(job.fmt)
     way = "nearest" if job.rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
