@@ -84,9 +84,7 @@ def lowered(kernel_name):
         body = rf"(?m)^(define [^\n@]*?(\S+) @[^\n(]*{name}[^\n]*\{{\n).*?^}}$"
         result = r"\1  ret \2 null\n}" if value == "NULL" else rf"\1  ret {value}\n}}"
         text = re.sub(body, result, text, flags=re.DOTALL)
-    text = re.sub(
-        r"(?m)^(@\.const\.pickledata\S* = internal constant (\[\d+ x i8\])) c\".*?\"", r"\1 zeroinitializer", text
-    )
+    text = re.sub(r"(?m)^(@\.const\.picklebuf\S* = \w+ constant (\{[^}]*\})) \{.*\}$", r"\1 zeroinitializer", text)
     module = llvm.parse_assembly(text)
     own = symbol(kernel_name)
     module.get_function(made.fndesc.llvm_func_name).name = own

@@ -46,7 +46,7 @@ INSIDE = {
     "entire lines stacks trees | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | "
-    "block_numbers | quantization",
+    "block_numbers scalars | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",

@@ -48,6 +48,7 @@ from softfloat.bits import (
     functions,
     numbers,
     quantization,
+    scalars,
     sums,
 )
 from softfloat.bits.arithmetic import *
@@ -58,6 +59,7 @@ from softfloat.bits.convolutions import *
 from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
 from softfloat.bits.quantization import *
+from softfloat.bits.scalars import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
@@ -69,4 +71,5 @@ __all__ += convolutions.__all__
 __all__ += functions.__all__
 __all__ += numbers.__all__
 __all__ += quantization.__all__
+__all__ += scalars.__all__
 __all__ += sums.__all__

@@ -79,7 +79,15 @@ def read(data: bytes, case: operations.Case = ADD, **options: object) -> list[np
 
 def test_every_elementwise_operation_of_bits_is_in_the_table() -> None:
     not_elementwise = {"matmul", "sum", "cumsum", "conv1d", "conv2d", "conv2d_input_gradient", "conv2d_weight_gradient"}
-    other = {"CLASSES", "Counts", "random_bits", "encode", "decode", "to_integer"}  # convert has the last three
+    other = {
+        "CLASSES",
+        "Counts",
+        "random_bits",
+        "scalar",
+        "encode",
+        "decode",
+        "to_integer",
+    }  # convert has the last three
     assert set(bits.__all__) - not_elementwise - other <= set(OPERATIONS)
 
 
