@@ -71,7 +71,7 @@ def assert_javascript_agrees(node: Node, state: dict, event: dict) -> None:
     assert not first_difference(json.loads(json.dumps(expected)), found)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(state=states(), event=events())
 def test_javascript_gives_python_s_states_views_and_refusals(node: Node, state: dict, event: dict) -> None:
     assert_javascript_agrees(node, state, event)
@@ -106,6 +106,36 @@ def test_javascript_rounds_as_bits_does_in_every_mode(node: Node, name: str) -> 
                 options |= {"sr_bits": 8, "random_bits": state["random_bits"]}
             expected, flags = bits.encode(number, fmt, **options)
             assert (int(row["code"], 16), row["flags"]) == (int(expected), exploration._flag_text(flags))
+
+
+@pytest.mark.parametrize("name", [*exploration.own(ROSTER["float16"]), *exploration.hardware()])
+def test_javascript_sums_as_every_accumulator_does(node: Node, name: str) -> None:
+    """Products of many sizes, so that alignments cut; zeros among them; a sum that may overflow."""
+    source, how = random.Random(name), exploration.hardware().get(name)
+    for _ in range(2):
+        fmt = source.choice(how.inputs if how and how.inputs else (ROSTER["float16"], ROSTER["float8_e5m2"]))
+        state = exploration.start(fmt, "1")
+        for place in range(8):
+            for column in ("a", "b"):
+                exponent = source.randint(max(fmt.emin, -12), min(fmt.emax, 12)) if source.random() < 0.8 else fmt.emin
+                value = source.choice([0.0, *[source.uniform(-2, 2) * 2.0**exponent] * 7])
+                if abs(value) < fmt.max / 2:
+                    event = {"do": "product", "column": column, "place": place, "value": repr(value)}
+                    state = exploration.act(state, event)
+        mode = {"do": "set", "name": "rounding", "value": source.choice(MODES[:-1])}
+        assert_javascript_agrees(node, exploration.act(state, mode), {"do": "accumulator", "place": 0, "value": name})
+
+
+def test_in_javascript_zeros_have_no_part_in_an_alignment(node: Node) -> None:
+    """0 * 2^15 beside a product of 21 bits from 2^-20 down, of which nothing is cut."""
+    name = "tensor_core('H100', input='float16', output='float32')"
+    state = exploration.start("float16", "1")
+    state["dot"] |= {"a": ["0", "0x1.004p-10"], "b": ["0x1p15", "0x1.004p-10"]}
+    assert_javascript_agrees(node, state, {"do": "accumulator", "place": 0, "value": name})
+    found = node.ask({"state": state, "event": {"do": "accumulator", "place": 0, "value": name}})["view"]["dot"][
+        "sums"
+    ][0]
+    assert (found["flags"], found["lost"]["text"]) == ("none", "0")
 
 
 # -- a real browser ----------------------------------------------------------------------------------------------------
