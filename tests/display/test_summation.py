@@ -26,7 +26,7 @@ def finite_codes(fmt: Format) -> st.SearchStrategy[int]:
 
 
 @pytest.mark.parametrize("name", ACCUMULATORS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.data())
 def test_the_result_is_that_of_a_dot_product(name: str, data: st.DataObject) -> None:
     how = ACCUMULATORS[name]

@@ -178,17 +178,24 @@ function dot(view) {
     h("div", { class: "sf-columns sf-sums" }, found.sums.map(sum)));
 }
 
-function codes(view) {
+// The table stays as it is while the format does; `settle` marks the current code. `standing` is the table that is there.
+function codes(view, standing) {
   if (!view.table.length) return section("codes", "All codes", h("p", { class: "sf-note" }, "Shown for formats of at most 8 bits."));
-  const columns = Math.min(16, view.table.length), current = view.number.code, rows = [];
-  const kind = (x) => x.class.replace(/^(positive|negative|quiet|signaling)/, "").toLowerCase();
-  for (let first = 0; first < view.table.length; first += columns)
-    rows.push(h("tr", {}, h("th", { scope: "row" }, `${view.table[first].code.slice(0, -1)}_`), view.table.slice(first, first + columns).map((x, i) =>
-      h("td", { class: `sf-kind-${kind(x)}` }, button(x.text, { do: "code", value: first + i, operand: 0 }, { "aria-current": x.code === current && "true", title: `${x.code} = ${x.exact}, ${x.class}`, "aria-label": `${x.code}, ${x.text}, ${x.class}` })))));
-  const head = h("tr", {}, h("td", {}), [...Array(columns).keys()].map((x) => h("th", { scope: "col" }, `_${x.toString(16)}`)));
+  const columns = Math.min(16, view.table.length), current = view.table.findIndex((x) => x.code === view.number.code);
+  const attributes = { class: "sf-grid", "data-keep": view.state.format };
+  const grid = standing && standing.dataset.keep === JSON.stringify(attributes["data-keep"]) ? h("table", attributes) : h("table", attributes, ...grown(view.table, columns));
   return section("codes", "All codes", h("p", {}, "Subnormal numbers are in italics, infinities and NaN are framed."),
-    h("div", { class: "sf-scroll", "data-roving": "codes", "data-columns": columns, "data-current": view.table.findIndex((x) => x.code === current) },
-      h("table", { class: "sf-grid" }, h("caption", {}, "Values by code"), h("thead", {}, head), h("tbody", {}, rows))));
+    h("div", { class: "sf-scroll", "data-roving": "codes", "data-columns": columns, "data-current": current }, grid));
+}
+
+function grown(rows, columns) {
+  const kind = (x) => x.class.replace(/^(positive|negative|quiet|signaling)/, "").toLowerCase(), lines = [];
+  const cell = (x, code) => h("td", { class: `sf-kind-${kind(x)}` },
+    button(x.text, { do: "code", value: code, operand: 0 }, { title: `${x.code} = ${x.exact}, ${x.class}`, "aria-label": `${x.code}, ${x.text}, ${x.class}` }));
+  for (let first = 0; first < rows.length; first += columns)
+    lines.push(h("tr", {}, h("th", { scope: "row" }, `${rows[first].code.slice(0, -1)}_`), rows.slice(first, first + columns).map((x, i) => cell(x, first + i))));
+  const head = h("tr", {}, h("td", {}), [...Array(columns).keys()].map((x) => h("th", { scope: "col" }, `_${x.toString(16)}`)));
+  return [h("caption", {}, "Values by code"), h("thead", {}, head), h("tbody", {}, lines)];
 }
 
 function saved(view) {
@@ -201,15 +208,25 @@ function saved(view) {
 // Draws into `root`; returns draw(view, message). `send` takes events.
 export function mount(root, send) {
   const body = h("div", { class: "sf" }), places = {};
+  let frame = 0;
   root.append(body);
 
   // Of each group of buttons one is in the order of Tab; arrow keys go to the others.
   function settle() {
     for (const group of body.querySelectorAll("[data-roving]")) {
-      const buttons = [...group.querySelectorAll("button")], name = group.dataset.roving;
-      const at = group.dataset.current >= 0 && places[name] === undefined ? Number(group.dataset.current) : places[name] || 0;
-      buttons.forEach((x, i) => x.setAttribute("tabindex", i === Math.min(at, buttons.length - 1) ? "0" : "-1"));
+      const buttons = [...group.querySelectorAll("button")], name = group.dataset.roving, current = Number(group.dataset.current ?? -1);
+      const at = Math.min(places[name] ?? Math.max(current, 0), buttons.length - 1);
+      for (const x of group.querySelectorAll('[tabindex="0"]')) if (x !== buttons[at]) x.setAttribute("tabindex", "-1");
+      for (const x of buttons) if (x !== buttons[at] && !x.hasAttribute("tabindex")) x.setAttribute("tabindex", "-1");
+      buttons[at]?.setAttribute("tabindex", "0");
+      if (group.dataset.current === undefined) continue;
+      group.querySelector("[aria-current]")?.removeAttribute("aria-current");
+      buttons[current]?.setAttribute("aria-current", "true");
     }
+  }
+
+  // What is wider than its place can be scrolled by keyboard.
+  function scrolling() {
     for (const region of body.querySelectorAll(".sf-scroll[role=region]")) {
       if (region.scrollWidth > region.clientWidth) region.setAttribute("tabindex", "0");
       else region.removeAttribute("tabindex");
@@ -268,8 +285,10 @@ export function mount(root, send) {
     const next = h("div", { class: "sf" },
       h("p", { class: "sf-message", role: "alert" }, message),
       h("p", { class: "sf-unseen", role: "status" }, `${view.number.code}, ${view.number.value}, ${view.number.class}`),
-      controls(view), numberSection(view), codes(view), arithmetic(view), dot(view), saved(view));
+      controls(view), numberSection(view), codes(view, body.querySelector(".sf-grid")), arithmetic(view), dot(view), saved(view));
     morph(body, next);
     settle();
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(scrolling);
   };
 }
