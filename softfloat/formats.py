@@ -140,6 +140,7 @@ def format_facts(fmt: Format) -> list[tuple[str, str]]:
         ("eps", f"{fmt.eps:.6g} = 2^{-fmt.mantissa_bits}"),
         ("special values", special_values(fmt)),
         *special,
+        *([("P3109, draft 4.0", f"{fmt.p3109_name}, {fmt.domain}")] if fmt.p3109_name else []),
     ]
 
 

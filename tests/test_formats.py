@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import ROSTER, Format, bits
+from softfloat.formats import format_facts
 
 WITH_DTYPE = [fmt for fmt in ROSTER.values() if fmt.name != "tfloat32"]
 FINFO_NAMES = [
@@ -441,3 +442,42 @@ def test_a_format_contains_another_if_it_has_all_its_numbers() -> None:
     for fmt, own in zip(SMALL, numbers, strict=True):
         for other, others in zip(SMALL, numbers, strict=True):
             assert fmt.contains(other) == (others <= own), (fmt, other)
+
+
+def test_formats_of_p3109() -> None:
+    fmt = Format.p3109(8, 3)
+    assert Format.from_name("Binary8P3SE") is Format.from_name("binary8p3se") is fmt is Format.p3109("binary8p3se")
+    assert (fmt.nan_code, fmt.inf_code, fmt.bias, fmt.domain) == (0x80, 0x7F, 16, "extended")
+    unsigned = Format.p3109(8, 1, signed=False, extended=False)
+    assert (unsigned.name, unsigned.nan_code, unsigned.bias, unsigned.domain) == ("binary8p1uf", 0xFF, 128, "finite")
+    assert ("P3109, draft 4.0", "binary8p3se, extended") in format_facts(fmt)
+
+
+def test_what_p3109_calls_others() -> None:
+    names = {name: fmt.p3109_name for name, fmt in ROSTER.items() if fmt.p3109_name}
+    assert names == {"float8_e4m3fnuz": "binary8p4sf", "float8_e5m2fnuz": "binary8p3sf"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((2, 1), "^k must be at least 3, got 2"),
+        ((8, 8), "^p must be 1 to 7 in a signed format of 8 bits, got 8"),
+        ((8, 0), "^p must be 1 to 7"),
+        ((16, 1), "^binary16p1se has 15 exponent bits and 1 bits of precision; accepted: at most 8 and 24"),
+        (("binary8",), "^k must be a number of bits or a name such as 'binary8p3se', got 'binary8'"),
+    ],
+)
+def test_p3109_formats_that_are_not(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Format.p3109(*arguments)
+    if arguments == (16, 1):
+        with pytest.raises(ValueError, match=message):
+            Format.from_name("Binary16p1se")
+
+
+def test_p3109_wants_whole_numbers() -> None:
+    with pytest.raises(TypeError, match=r"^p must be an integer, got None"):
+        Format.p3109(8)
+    with pytest.raises(TypeError, match=r"^p comes with the name"):
+        Format.p3109("binary8p3se", 3)

@@ -12,7 +12,7 @@ out : array, or pair of arrays
 flags : {"each", "any"}
     "each": the second result is a uint8 array, a byte per element. "any": it is one integer, all flags OR-ed together.
     Bit values: 1 inexact, 2 underflow, 4 overflow, 8 divide-by-zero, 16 invalid (`softfloat.Flags`).
-rounding, overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, generator, seed
+rounding, overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, sr_method, projection, generator, seed
     As in `softfloat.Environment`.
 environment : Environment
     All of those at once, and its `position`; nothing else of it is used, and nothing in it changes.
@@ -27,7 +27,8 @@ position : Position or int
 random_bits : array of integers
     The random numbers themselves: 0 to 2^sr_bits - 1, one for each element. `sr_bits` defaults to the width of the
     dtype. A magnitude goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits, f its distance from the candidate below
-    in units of the distance between the candidates, of the exact result. Not for sums of products, which round many times.
+    in units of the distance between the candidates, of the exact result (`sr_method` cuts f otherwise). Not for sums of products,
+    which round many times.
 
 Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
 range.

@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
-from softfloat.checks import check_choice
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.frozen import settle
@@ -96,8 +95,9 @@ class Options:
         if self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))}, got {self.nan!r}")
         settle(self, sr_method={"A": "truncate", "B": "half", "C": "nearest"}.get(self.sr_method, self.sr_method))
-        check_choice("sr_method", self.sr_method, SR_METHODS)
-        check_choice("projection", self.projection, PROJECTIONS)
+        for name, accepted in (("sr_method", SR_METHODS), ("projection", PROJECTIONS)):
+            if getattr(self, name) not in accepted:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {getattr(self, name)!r}")
         if self.sr_bits is not None and not 1 <= self.sr_bits <= MAXIMUM_RANDOM_BITS:
             raise ValueError(f"sr_bits must be 1 to {MAXIMUM_RANDOM_BITS}, got {self.sr_bits}")
         if self.random_bits is not None and not 0 <= self.random_bits < 2**self.random_width:
