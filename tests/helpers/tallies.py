@@ -58,6 +58,16 @@ def summary(counts: Counts) -> list[str]:
     return _table(("held against", "operations", "formats", "roundings", "cases", "mismatches"), rows)
 
 
+MOST_NAMED = 12
+
+
+def listed(names: list[str]) -> str:
+    """Names, or how many there are."""
+    if len(names) <= MOST_NAMED:
+        return ", ".join(names)
+    return f"{len(names)} from {names[0]} to {names[-1]}"
+
+
 def details(counts: Counts) -> list[str]:
     """A line for each source and operation: Markdown."""
     rows: dict[tuple[str, str], list[Key]] = defaultdict(list)
@@ -66,7 +76,7 @@ def details(counts: Counts) -> list[str]:
             rows[key[0], key[1]].append(key)
     table = []
     for (source, operation), keys in rows.items():
-        formats, modes = (", ".join(sorted({key[i] for key in keys})) for i in (2, 3))
+        formats, modes = (listed(sorted({key[i] for key in keys})) for i in (2, 3))
         cases, wrong = (grouped(sum(counts[key][i] for key in keys)) for i in (0, 1))
         table.append((source, operation, formats, modes, cases, wrong))
     return _table(("held against", "operation", "formats", "roundings", "cases", "mismatches"), table)
