@@ -28,6 +28,7 @@ accumulators reference
 engine
 bits
 arrays display
+dask
 experiments onnx testing torch
 commands
 examples
@@ -46,6 +47,7 @@ INSIDE = {
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
+    "dask": "blocks sweeps | collections | products storage",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
     "identification.identify",
@@ -70,6 +72,9 @@ HEAVY = {
     "ml_dtypes",
     "torch",
     "onnx",
+    "dask",
+    "distributed",
+    "zarr",
     "gmpy2",
     "hypothesis",
     "pytest",
