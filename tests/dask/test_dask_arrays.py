@@ -180,6 +180,15 @@ def test_traps_tell_the_index_in_the_whole(scheduler: str) -> None:
     assert caught.value.index[0] == 4 or caught.value.index[1] == 4
 
 
+@pytest.mark.parametrize("where", [0, 9, 20])
+def test_flags_of_every_segment_count(where: int) -> None:
+    codes = np.full((2, 24), 0x3C00, np.uint16)
+    codes[1, where] = 0x7D00  # a signalling NaN
+    x = soft.from_codes(codes, "float16", (1, 8))
+    assert soft.sum(x, 1, HOW).flags.compute(**SYNC) & softfloat.Flags.INVALID
+    assert not soft.sum(x[:1], 1, HOW).flags.compute(**SYNC)
+
+
 def test_persisted_arrays_keep_their_flags() -> None:
     x = soft.from_codes(np.full(6, 0x7BFF, np.uint16), "float16", 2)
     kept = (x + x).persist(**SYNC)
