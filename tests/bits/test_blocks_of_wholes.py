@@ -552,3 +552,12 @@ def test_numbers_of_more_bits_than_float64_keep_their_place() -> None:
     for start in (0, 1, 128, 290):
         found = bits.encode(values[start:], "float16", position=start, **DRAWN)
         np.testing.assert_array_equal(found[0], whole[0][start:])
+
+
+def test_bits_of_some_elements_are_those_of_their_places() -> None:
+    at, settings_ = Position((1, 256), (3, 4096)), softfloat.Environment(rounding="stochastic", seed=3).settings
+    drawn = engine.draw(settings_, None, 5, (2, 2048), at)
+    assert not drawn.handed.size
+    every = bits.random_bits((2, 2048), seed=3, stream=5, position=at).ravel()
+    places = np.array([0, 1, 127, 2047, 2048, 4000])
+    np.testing.assert_array_equal(engine.bits_at(drawn, places), every[places])
