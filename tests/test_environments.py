@@ -558,7 +558,7 @@ def test_status_refuses_what_is_no_flag() -> None:
 def test_settings_and_environments_have_the_same_names_and_defaults() -> None:
     settings, env = Settings(), Environment()
     own = {field.name for field in dataclasses.fields(Settings) if field.init}
-    assert own == set(SETTINGS) - {"traps", "accumulator"}
+    assert own == set(SETTINGS) - {"traps", "accumulator", "position"}
     assert own == {*OWN_SETTINGS, "overrides"}
     assert all(getattr(env, name) == getattr(settings, name) for name in own)
     assert env.settings == settings

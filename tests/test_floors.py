@@ -29,6 +29,7 @@ accumulators reference
 engine
 bits
 arrays display
+dask
 experiments onnx testing torch
 export
 commands
@@ -51,6 +52,7 @@ INSIDE = {
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
+    "dask": "blocks sweeps | collections | products storage",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
     "vectors.distributions | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
     "identification.probes verdicts.check | identification.structures | identification.identify",
@@ -76,6 +78,9 @@ HEAVY = {
     "ml_dtypes",
     "torch",
     "onnx",
+    "dask",
+    "distributed",
+    "zarr",
     "gmpy2",
     "hypothesis",
     "pytest",

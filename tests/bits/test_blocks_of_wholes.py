@@ -65,6 +65,8 @@ def assert_cut_alike(whole: Any, blocks: Callable[[Cut, Position], Any], order: 
     assert seen == int(np.bitwise_or.reduce(flags, axis=None))
 
 
+DRAWN: dict[str, Any] = {"rounding": "stochastic", "seed": 0xFEEDFACE12345678, "stream": 1 << 40}
+
 # -- elementwise -----------------------------------------------------------------------------------------------------
 
 Elementwise = Callable[..., Any]
@@ -139,6 +141,18 @@ def test_long_runs_take_their_loops(road: str, flags: str, fast: bool, monkeypat
         np.testing.assert_array_equal(raised, expected)
 
 
+@pytest.mark.parametrize("fmt", ["float16", "bfloat16"])
+@pytest.mark.parametrize("road", ["add", "mul"])
+def test_blocks_of_ordinary_operands_take_their_loops(road: str, fmt: str) -> None:
+    function, draw, shape = ROADS[road][1], np.random.default_rng(1), (3, 4096)
+    a, b = (bits.encode(draw.uniform(1, 2, shape), fmt)[0] for _ in range(2))
+    whole = function(a, b, fmt, **DRAWN)
+    for cut in ((slice(1, 3), slice(1024, 4096)), (slice(2, 3), slice(0, 2048))):
+        found = function(a[cut], b[cut], fmt, position=position(cut, shape), **DRAWN)
+        np.testing.assert_array_equal(found[0], whole[0][cut])
+        np.testing.assert_array_equal(found[1], whole[1][cut])
+
+
 @pytest.mark.parametrize("road", ["mul", "exp", "encode", "pow"])
 def test_a_number_is_enough_for_what_follows_in_order(road: str) -> None:
     number, function = ROADS[road]
@@ -211,7 +225,6 @@ SUMS: dict[str, tuple[str, Accumulator]] = {
     "tensor_core": ("float16", accumulators.tensor_core("A100")),
     "eight bits": ("float8_e4m3fn", chunked(16, fma("float16"), "float16")),
 }
-DRAWN: dict[str, Any] = {"rounding": "stochastic", "seed": 0xFEEDFACE12345678, "stream": 1 << 40}
 
 
 @settings(max_examples=50, deadline=None)
@@ -435,6 +448,30 @@ def test_sums_of_segments_join_to_the_whole(data: st.DataObject) -> None:
     np.testing.assert_array_equal(np.fmax.reduce([x[2].largest for x in every]), whole[2].largest[cut])
 
 
+@pytest.mark.parametrize("policy", ["canonical", "x86", "arm", "nvidia"])
+@pytest.mark.parametrize("daz", [None, True])
+@pytest.mark.parametrize("kind", ["fma", "blocks"])
+def test_sums_of_segments_join_to_what_is_no_number(kind: str, daz: bool | None, policy: str) -> None:
+    """Quiet and signalling NaNs and a negative zero where the sum starts, and infinities in it."""
+    how = fma("float16").replace(segment=4, reduction=(Reduction(Stage("float16", daz=daz)),))
+    if kind == "blocks":
+        how = fma("float32").replace(block=4, segment=4, reduction=(Reduction(Stage("float16", daz=daz)),))
+    c = np.array([0x7D01, 0xFD01, 0x7E54, 0xFE54, 0x8000, 0x7C00], np.uint16)
+    a, b = np.zeros((6, 8), np.uint16), np.full((6, 8), 0x8000, np.uint16)
+    a[5, 6], b[5, 6] = 0xFC00, 0x3C00
+    for out in (None, "float8_e4m3fn"):
+        whole = bits.vecdot(a, b, "float16", how, c, nan=policy, out_format=out)
+        sums, seen = [], np.zeros(6, np.uint8)
+        for number, (start, stop) in enumerate(bits.segments(how, 8)):
+            at = Position(segment=number, k=8)
+            codes, raised = bits.vecdot(a[:, start:stop], b[:, start:stop], "float16", how, nan=policy, position=at)
+            sums.append(codes)
+            seen |= raised
+        joined, raised = bits.join_segments(sums, "float16", how, c, k=8, nan=policy, out_format=out)
+        np.testing.assert_array_equal(joined, whole[0])
+        np.testing.assert_array_equal(seen | raised, whole[1])
+
+
 @pytest.mark.parametrize("length", [5, 8, 16, 64])
 @pytest.mark.parametrize("name", ["fma", "mul_add"])
 def test_segments_on_the_fast_ways(name: str, length: int) -> None:
@@ -515,3 +552,12 @@ def test_numbers_of_more_bits_than_float64_keep_their_place() -> None:
     for start in (0, 1, 128, 290):
         found = bits.encode(values[start:], "float16", position=start, **DRAWN)
         np.testing.assert_array_equal(found[0], whole[0][start:])
+
+
+def test_bits_of_some_elements_are_those_of_their_places() -> None:
+    at, settings_ = Position((1, 256), (3, 4096)), softfloat.Environment(rounding="stochastic", seed=3).settings
+    drawn = engine.draw(settings_, None, 5, (2, 2048), at)
+    assert not drawn.handed.size
+    every = bits.random_bits((2, 2048), seed=3, stream=5, position=at).ravel()
+    places = np.array([0, 1, 127, 2047, 2048, 4000])
+    np.testing.assert_array_equal(engine.bits_at(drawn, places), every[places])

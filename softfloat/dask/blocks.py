@@ -1,0 +1,125 @@
+"""What a task computes: one block of one operation, under settings that travel with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple, TypeAlias
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed, delayed
+
+from softfloat import bits
+from softfloat.bits.operations import ELEMENTWISE
+from softfloat.engine import Codes
+from softfloat.environments import Environment, current_environment
+from softfloat.positions import Position
+from softfloat.status import Flags, FloatingPointTrap, as_flags, first_trap
+
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+TOGETHER = 16  # flags OR-ed by one task
+
+
+class Step(NamedTuple):
+    """One operation as it was written: the function of `softfloat.bits`, its further arguments, the settings and the stream then in force."""
+
+    name: str
+    function: str
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    environment: Environment
+    stream: int
+
+
+def step(name: str, function: str, *arguments: Any, environment: Environment | None = None, **options: Any) -> Step:
+    """An operation under the environment in force; it takes the next stream, as any operation does."""
+    env = environment or current_environment()
+    if env.position is not None:
+        raise ValueError(
+            "position of the environment must be None: blocks of Dask's arrays have positions of their own"
+        )
+    if env.generator != "philox4x32":
+        raise ValueError(f"generator must be 'philox4x32' for arrays in blocks, got {env.generator!r}")
+    return Step(name, function, arguments, options, env.replace(accumulator=None), env.next_stream())
+
+
+def evaluated(operation: Step, position: Position, *operands: Codes) -> tuple[Codes, int]:
+    """(codes, flags OR-ed together) of a block; a trap tells the index in the whole."""
+    traps = as_flags(operation.environment.traps)
+    codes, flags = getattr(bits, operation.function)(
+        *operands, *operation.arguments, environment=operation.environment, stream=operation.stream, position=position,
+        flags="each" if traps else "any", **operation.options,
+    )  # fmt: skip
+    raised = int(np.bitwise_or.reduce(flags, axis=None)) if traps else int(flags)
+    if raised & traps:
+        alike = operands if operation.function in ELEMENTWISE or operation.function in ("encode", "convert") else ()
+        trap = first_trap(operation.name, alike, np.asarray(flags), traps)
+        assert isinstance(position.index, tuple)
+        index = tuple(start + at for start, at in zip(position.index, trap.index, strict=True))
+        raise FloatingPointTrap(trap.flags, trap.operation, index, trap.operands)
+    return np.asarray(codes), raised
+
+
+def check_chunks(chunks: Any, name: str) -> Chunks:
+    """Chunks of known lengths."""
+    if any(isinstance(size, float) for axis in chunks for size in axis):
+        raise ValueError(
+            f"{name} has chunks of unknown length, which have no place; accepted: after compute_chunk_sizes()"
+        )
+    return tuple(tuple(int(size) for size in axis) for axis in chunks)
+
+
+def starts(chunks: Chunks) -> list[list[int]]:
+    """Where the chunks of each axis begin."""
+    return [[0, *itertools.accumulate(axis)][:-1] for axis in chunks]
+
+
+def places(chunks: Chunks) -> Iterator[tuple[tuple[int, ...], Position]]:
+    """The number of each block, and its position in the whole."""
+    shape, begins = tuple(sum(axis) for axis in chunks), starts(chunks)
+    for block in np.ndindex(*(len(axis) for axis in chunks)):
+        yield block, Position(tuple(begin[i] for begin, i in zip(begins, block, strict=True)), shape)
+
+
+def parts(codes: da.Array) -> Any:
+    """The blocks of an array as an array of tasks, which are those of every other use of it."""
+    return codes.to_delayed(optimize_graph=False)
+
+
+def assembled(found: dict[tuple[int, ...], Delayed], chunks: Chunks, dtype: Any) -> tuple[da.Array, Delayed]:
+    """(the array of codes, the flags of all blocks) of tasks that give (codes, flags)."""
+    table = np.empty([len(axis) for axis in chunks], object)
+    for block, task in found.items():
+        shape = [axis[i] for axis, i in zip(chunks, block, strict=True)]
+        table[block] = da.from_delayed(task[0], shape, dtype)
+    codes = da.block(table.tolist()) if table.ndim else table[()]
+    return codes, gathered([task[1] for task in found.values()])
+
+
+def gathered(flags: Sequence[Any]) -> Delayed:
+    """Flags OR-ed together, some at a time."""
+    level = list(flags) or [delayed(0)]
+    while True:
+        level = [delayed(_any)(level[i : i + TOGETHER]) for i in range(0, len(level), TOGETHER)]
+        if len(level) == 1:
+            return level[0]
+
+
+def _any(flags: Sequence[int]) -> int:
+    return reduce(or_, flags, 0)
+
+
+def computed(codes: Any, flags: Sequence[Delayed], **options: Any) -> Any:
+    """The array computed; its flags go to the status of the environment in force."""
+    found, raised = dask.compute(codes, gathered(flags), **options)
+    current_environment().status.raise_flags(Flags(int(raised)))
+    return found
+
+
+def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
+    """A call in a task of its own; each is one, however alike."""
+    return delayed(function, pure=False)(*arguments)

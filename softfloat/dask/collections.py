@@ -1,0 +1,357 @@
+"""`DaskArray`: SoftArray's operators over blocks of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed
+
+from softfloat.arrays.softarray import SoftArray, coerced
+from softfloat.arrays.softarray import from_codes as soft_from_codes
+from softfloat.bits.operations import ELEMENTWISE
+from softfloat.dask.blocks import assembled, check_chunks, computed, evaluated, gathered, parts, places, step, task
+from softfloat.engine import check_codes
+from softfloat.formats import Format, check_format
+
+__all__ = ["DaskArray", "Truths", "from_array", "from_codes"]
+
+UFUNCS = {ufunc: row for row in ELEMENTWISE.values() for ufunc in row.numpy}
+"""The rows of operations by their names in NumPy."""
+
+SUMS: dict[str, Callable[..., DaskArray]] = {}
+"""Sums and products by name; `products` fills it."""
+
+COMPARED = {"not_equal": "eq", "greater": "lt", "greater_equal": "le"}
+"""Comparisons that are others, negated or with their operands in the other order."""
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
+    """An operator that is a function of NumPy."""
+
+    def forward(self: DaskArray, *others: Any) -> Any:
+        if any(not isinstance(x, (DaskArray, SoftArray, bool, int, float)) for x in others):
+            return NotImplemented
+        return elementwise(name, (*others, self) if reflected else (self, *others))
+
+    return forward
+
+
+class Truths:
+    """Truth values in blocks, what comparisons give, with the flags that they raised.
+
+    Attributes
+    ----------
+    values : dask.array.Array of bool
+    """
+
+    def __init__(self, values: da.Array, _flags: Sequence[Delayed] = ()) -> None:
+        self.values = values
+        self._flags = list(_flags)
+
+    @property
+    def flags(self) -> Delayed:
+        """Everything that the operations behind it raised: `flags.compute()` is an integer."""
+        return gathered(self._flags)
+
+    def compute(self, **options: Any) -> Any:
+        """An array of bool; flags go to the status of the environment in force."""
+        return computed(self.values, self._flags, **options)
+
+    def __invert__(self) -> Truths:
+        return Truths(~self.values, self._flags)
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of an array in blocks is not known before compute()")
+
+
+class DaskArray:
+    """Codes of a format in blocks, with SoftArray's operators; nothing is computed before `compute`.
+
+    An operation is written under the environment in force: its settings, traps and stream go with its tasks. What is not here is refused
+    by name; `codes` is the `dask.array` itself, for everything that only moves codes.
+
+    Parameters
+    ----------
+    codes : dask.array.Array
+        Codes of `format`, of its dtype, in chunks of known lengths.
+    format : Format or str
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+    """
+
+    __array_priority__ = 1000
+
+    def __init__(self, codes: da.Array, format: Format | str, _flags: Sequence[Delayed] = ()) -> None:
+        self.format = check_format(format, "format")
+        if not isinstance(codes, da.Array) or codes.dtype != self.format.dtype:
+            found = codes.dtype if isinstance(codes, da.Array) else type(codes).__name__
+            raise TypeError(f"codes must be a dask.array of dtype {self.format.dtype}, got {found}")
+        check_chunks(codes.chunks, "codes")
+        self.codes = codes
+        self._flags = {str(one.key): one for one in _flags}
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole array."""
+        return tuple(int(size) for size in self.codes.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return int(self.codes.ndim)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Lengths of the blocks along each axis."""
+        return check_chunks(self.codes.chunks, "codes")
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DaskArray({self.format}, shape={self.shape}, chunks={self.chunks})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of a DaskArray is not known before compute()")
+
+    # -- computing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def flags(self) -> Delayed:
+        """Everything that the operations behind this array raised, OR-ed together: `flags.compute()` is an integer."""
+        return gathered(list(self._flags.values()))
+
+    def compute(self, **options: Any) -> SoftArray:
+        """The array, computed; flags go to the status of the environment in force. `options` are those of `dask.compute`.
+
+        Raises
+        ------
+        FloatingPointTrap
+            With the index in the whole, for a flag whose trap was on where the operation was written.
+        """
+        return soft_from_codes(computed(self.codes, list(self._flags.values()), **options), self.format)
+
+    def persist(self, **options: Any) -> DaskArray:
+        """The same with its blocks, and its flags, computed and kept where they were computed."""
+        codes, flags = dask.persist(self.codes, self.flags, **options)
+        return DaskArray(codes, self.format, [flags])
+
+    # -- moving ------------------------------------------------------------------------------------------------------
+
+    def _moved(self, codes: da.Array) -> DaskArray:
+        return DaskArray(codes, self.format, list(self._flags.values()))
+
+    def rechunk(self, chunks: Any) -> DaskArray:
+        """The same in other blocks: no bit changes."""
+        return self._moved(self.codes.rechunk(chunks))
+
+    def reshape(self, *shape: Any) -> DaskArray:
+        """The same codes in another shape."""
+        return self._moved(self.codes.reshape(*shape))
+
+    def transpose(self, *axes: Any) -> DaskArray:
+        """The same with its axes in another order."""
+        return self._moved(self.codes.transpose(*axes))
+
+    @property
+    def T(self) -> DaskArray:
+        """The same with its axes reversed."""
+        return self.transpose()
+
+    def __getitem__(self, index: Any) -> DaskArray:
+        return self._moved(self.codes[index])
+
+    # -- rounding ----------------------------------------------------------------------------------------------------
+
+    def astype(self, format: Format | str) -> DaskArray:
+        """In another format, each element rounded once."""
+        return applied("astype", "convert", [self.codes], self.format, check_format(format, "format"), [self])
+
+    def sum(self, axis: int | None = None) -> DaskArray:
+        """Sums along an axis by the environment's accumulator; see `softfloat.dask.sum`."""
+        return SUMS["sum"](self, axis)
+
+    def __matmul__(self, other: Any) -> DaskArray:
+        return SUMS["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> DaskArray:
+        return SUMS["matmul"](other, self)
+
+    __add__, __radd__ = _operator("add"), _operator("add", True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", True)
+    __floordiv__, __rfloordiv__ = _operator("floor_divide"), _operator("floor_divide", True)
+    __mod__, __rmod__ = _operator("remainder"), _operator("remainder", True)
+    __pow__, __rpow__ = _operator("power"), _operator("power", True)
+    __neg__ = _operator("negative")
+    __abs__ = _operator("absolute")
+    __lt__ = _operator("less")
+    __le__ = _operator("less_equal")
+    __gt__ = _operator("greater")
+    __ge__ = _operator("greater_equal")
+    __eq__ = _operator("equal")
+    __ne__ = _operator("not_equal")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        name = ufunc.__name__
+        if method != "__call__" or options:
+            given = f"{name}.{method}" if method != "__call__" else f"{name} with {', '.join(options)}"
+            raise TypeError(f"numpy.{given} is not for DaskArrays; accepted: the function alone, or on computed arrays")
+        if name == "matmul":
+            return inputs[0] @ inputs[1] if isinstance(inputs[0], DaskArray) else inputs[1].__rmatmul__(inputs[0])
+        if name == "vecdot":
+            return SUMS["vecdot"](*inputs)
+        if name == "positive":
+            return self
+        return elementwise(name, inputs)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        if function is np.sum:
+            return _sum(*arguments, **options)
+        if function in MOVES and isinstance(arguments[0], DaskArray):
+            return getattr(arguments[0], function.__name__)(*arguments[1:], **options)
+        if function in JOINS:
+            return _joined(function, *arguments, **options)
+        raise TypeError(
+            f"numpy.{function.__name__} is not for DaskArrays; accepted: operators, rounding functions of one or two operands, "
+            "sum, reshape, transpose, concatenate, stack; or compute() first"
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("a DaskArray is no NumPy array; accepted: compute(), or codes.compute()")
+
+
+def _sum(a: DaskArray, axis: Any = None) -> DaskArray:
+    return a.sum(axis)
+
+
+MOVES = {np.reshape, np.transpose}
+JOINS = {np.concatenate, np.stack}
+
+
+def _joined(function: Any, arrays: Sequence[Any], axis: int = 0) -> DaskArray:
+    formats = {x.format for x in arrays if isinstance(x, DaskArray)}
+    if len(formats) != 1 or not all(isinstance(x, DaskArray) for x in arrays):
+        raise TypeError(f"numpy.{function.__name__} takes DaskArrays of one format")
+    flags = [one for x in arrays for one in x._flags.values()]
+    return DaskArray(getattr(da, function.__name__)([x.codes for x in arrays], axis), arrays[0].format, flags)
+
+
+def _operand(x: Any, fmt: Format, name: str, place: int) -> Any:
+    """An operand's codes: a dask.array, or a code for all."""
+    if isinstance(x, DaskArray):
+        if x.format != fmt:
+            raise TypeError(f"{name} takes operands of one format, got {fmt} and {x.format}; accepted: after astype")
+        return x.codes
+    if isinstance(x, (SoftArray, bool, int, float)):
+        return da.from_array(np.asarray(coerced(x, fmt, name, place)))
+    raise TypeError(f"{name} takes DaskArrays, SoftArrays and numbers, got {type(x).__name__}")
+
+
+def elementwise(name: str, inputs: Sequence[Any]) -> Any:
+    """A function of NumPy by its name, element by element."""
+    row = ELEMENTWISE[COMPARED[name]] if name in COMPARED else UFUNCS.get(name)
+    if row is None or len(row.operands) != len(inputs):
+        raise TypeError(f"numpy.{name} is not for DaskArrays; accepted: {', '.join(sorted([*UFUNCS, *COMPARED]))}")
+    fmt = next(x.format for x in inputs if isinstance(x, DaskArray))
+    operands = [_operand(x, fmt, name, place) for place, x in enumerate(inputs)]
+    if name in ("greater", "greater_equal"):
+        operands.reverse()
+    sources = [x for x in inputs if isinstance(x, DaskArray)]
+    if row.flags:
+        found = applied(name, row.name, operands, fmt, fmt if row.result == "float" else None, sources)
+    else:
+        found = _looked_at(row.name, operands, fmt, row.result == "float", sources)
+    return ~found if name == "not_equal" else found
+
+
+def _looked_at(function: str, operands: list[Any], fmt: Format, codes: bool, sources: list[DaskArray]) -> Any:
+    """What only looks at codes, and raises nothing."""
+    from softfloat import bits
+
+    kernel: Callable[..., Any] = getattr(bits, function)
+    result = da.map_blocks(kernel, *_aligned(operands)[0], fmt, dtype=fmt.dtype if codes else bool)
+    return sources[0]._moved(result) if codes else result
+
+
+def _aligned(operands: list[Any]) -> tuple[list[Any], Any]:
+    """Operands of one shape and with the same chunks."""
+    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    broadcast = [da.broadcast_to(x, shape) for x in operands]
+    axes = "abcdefghijklmnopqrstuvwxyz"[: len(shape)]
+    _, unified = da.core.unify_chunks(*(y for x in broadcast for y in (x, axes)))
+    return unified, check_chunks(unified[0].chunks, "operands")
+
+
+def applied(
+    name: str, function: str, operands: list[Any], fmt: Format, result: Format | None, sources: Sequence[DaskArray]
+) -> Any:
+    """A function of `softfloat.bits` block by block; to truth values if `result` is None."""
+    unified, chunks = _aligned(operands)
+    more = (fmt, result) if function == "convert" else (fmt,)
+    operation = step(name, function, *more)
+    blocks = [parts(x) for x in unified]
+    tasks = {block: task(evaluated, operation, at, *(x[block] for x in blocks)) for block, at in places(chunks)}
+    before = [one for x in sources for one in x._flags.values()]
+    codes, flags = assembled(tasks, chunks, np.dtype(bool) if result is None else result.dtype)
+    return Truths(codes, [flags, *before]) if result is None else DaskArray(codes, result, [flags, *before])
+
+
+def from_codes(codes: Any, format: Format | str, chunks: Any = "auto") -> DaskArray:
+    """Codes of a format in blocks: a dask.array as it is, anything else cut into `chunks`.
+
+    >>> import softfloat.dask
+    >>> softfloat.dask.from_codes([0x3C00, 0x4000, 0x4200], "float16", chunks=2)
+    DaskArray(float16, shape=(3,), chunks=((2, 1),))
+    """
+    fmt = check_format(format, "format")
+    if isinstance(codes, da.Array):
+        return DaskArray(codes, fmt)
+    return DaskArray(da.from_array(check_codes(codes, fmt, "codes"), chunks=chunks), fmt)
+
+
+def from_array(x: Any, format: Format | str | None = None, chunks: Any = "auto") -> DaskArray:
+    """Numbers in a format, each rounded once by the environment in force; a SoftArray in blocks as it is.
+
+    Parameters
+    ----------
+    x : SoftArray, dask.array or array_like of numbers
+        With NumPy's floats or integers in its blocks.
+    format : Format or str, optional
+        Not for a SoftArray, which has one.
+    chunks : int, tuple or "auto"
+        As `dask.array.from_array` takes them.
+    """
+    if isinstance(x, SoftArray):
+        if format is not None and check_format(format, "format") != x.format:
+            raise TypeError(
+                f"format must be {x.format} or None for a SoftArray of it; accepted: from_array(x).astype(...)"
+            )
+        return from_codes(x.codes, x.format, chunks)
+    if format is None:
+        raise TypeError("format must be given for numbers, got None")
+    fmt = check_format(format, "format")
+    numbers = x if isinstance(x, da.Array) else da.from_array(np.asarray(x), chunks=chunks)
+    chunks_ = check_chunks(numbers.chunks, "x")
+    operation, blocks = step("from_array", "encode", fmt), parts(numbers)
+    tasks = {block: task(evaluated, operation, at, blocks[block]) for block, at in places(chunks_)}
+    codes, flags = assembled(tasks, chunks_, fmt.dtype)
+    return DaskArray(codes, fmt, [flags])

@@ -1,0 +1,272 @@
+"""A function over whole operand spaces, in tasks: a digest of everything it gives, or what differs from another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dask
+import numpy as np
+from dask.delayed import delayed
+
+from softfloat.checks import check_count
+from softfloat.engine import Codes
+from softfloat.formats import Format, check_format
+
+__all__ = ["Mismatch", "Sweep", "sweep"]
+
+STEP = 1 << 22
+SHOWN = 10  # mismatches that are kept
+AT_ONCE = 32  # tasks between two entries of a manifest, without a cluster
+
+
+class Mismatch(NamedTuple):
+    """Operands for which two functions differ.
+
+    Attributes
+    ----------
+    operands : tuple of int
+    found, expected : tuple of int
+        What each gave: its result, and what came with it.
+    """
+
+    operands: tuple[int, ...]
+    found: tuple[int, ...]
+    expected: tuple[int, ...]
+
+
+class Sweep(NamedTuple):
+    """What a sweep found.
+
+    Attributes
+    ----------
+    elements : int
+        Operands, or pairs or triples of them, each tried once.
+    digest : str
+        SHA-256 over the digests of the tasks, in their order; it depends on `step`, and on nothing else of how the work was done.
+    mismatches : int
+        Where `expected` differs; 0 without one.
+    examples : tuple of Mismatch
+        The first of them.
+    """
+
+    elements: int
+    digest: str
+    mismatches: int
+    examples: tuple[Mismatch, ...]
+
+
+class Task(NamedTuple):
+    """Some operands of a space: those of numbers start to stop - 1, the last operand's codes fastest."""
+
+    number: int
+    start: int
+    stop: int
+
+
+def operands_of(formats: Sequence[Format], start: int, stop: int) -> list[Codes]:
+    """The operands of numbers start to stop - 1.
+
+    >>> from softfloat import float8_e5m2
+    >>> [x.tolist() for x in operands_of([float8_e5m2] * 2, 254, 258)]
+    [[0, 0, 1, 1], [254, 255, 0, 1]]
+    """
+    numbers = np.arange(start, stop, dtype=np.uint64)
+    found: list[Codes] = []
+    for fmt in reversed(formats):
+        found.append((numbers & np.uint64((1 << fmt.bits) - 1)).astype(fmt.dtype))
+        numbers >>= np.uint64(fmt.bits)
+    return found[::-1]
+
+
+def _results(function: Callable[..., Any], operands: list[Codes], addressed: bool, start: int) -> list[Codes]:
+    found = function(*operands, **({"position": start} if addressed else {}))
+    arrays = [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+    for x in arrays:
+        if x.shape != operands[0].shape or x.dtype.kind not in "biuf":
+            raise ValueError(
+                f"function must give arrays of numbers of its operands' shape, {operands[0].shape}, got {x.dtype} of shape {x.shape}"
+            )
+    return arrays
+
+
+def _done(
+    function: Callable[..., Any],
+    expected: Callable[..., Any] | None,
+    formats: tuple[Format, ...],
+    addressed: bool,
+    task: Task,
+) -> dict[str, Any]:
+    """The entry of one task."""
+    operands = operands_of(formats, task.start, task.stop)
+    found = _results(function, operands, addressed, task.start)
+    entry: dict[str, Any] = {"task": task.number, "mismatches": 0, "examples": []}
+    entry["digest"] = _digest(
+        f"{x.dtype.str} ".encode() + np.ascontiguousarray(x.astype(x.dtype.newbyteorder("<"))).tobytes() for x in found
+    )
+    if expected is None:
+        return entry
+    wanted = _results(expected, operands, addressed, task.start)
+    if len(wanted) != len(found):
+        raise ValueError(f"function and expected must give as many arrays, got {len(found)} and {len(wanted)}")
+    differs = np.zeros(found[0].shape, bool)
+    for x, y in zip(found, wanted, strict=True):
+        differs |= (x != y) & ~((x != x) & (y != y))
+    entry["mismatches"] = int(differs.sum())
+    for at in np.flatnonzero(differs)[:SHOWN].tolist():
+        entry["examples"].append([[x[at].item() for x in part] for part in (operands, found, wanted)])
+    return entry
+
+
+def _digest(parts: Iterator[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+class Manifest:
+    """The tasks that are done, a line each, under a line that says of what; a line that was cut off counts for nothing."""
+
+    def __init__(self, path: Path | None, heading: dict[str, Any]) -> None:
+        self.path, self.entries = path, dict[int, dict[str, Any]]()
+        if path is None:
+            return
+        if path.exists():
+            self._read(path, heading)
+        else:
+            path.write_text(json.dumps(heading) + "\n", encoding="utf-8")
+
+    def _read(self, path: Path, heading: dict[str, Any]) -> None:
+        text = path.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        lines = whole.decode("utf-8").splitlines()
+        if not lines or json.loads(lines[0]) != heading:
+            raise ValueError(
+                f"manifest {path} is that of another sweep: {lines[0] if lines else 'empty'}; accepted: a new path, or {json.dumps(heading)}"
+            )
+        if len(whole) < len(text):
+            os.truncate(path, len(whole))
+        for line in lines[1:]:
+            entry = json.loads(line)
+            self.entries[entry["task"]] = entry
+
+    def add(self, entries: Sequence[dict[str, Any]]) -> None:
+        """Enter tasks, each once however often it was done."""
+        new = [entry for entry in entries if entry["task"] not in self.entries]
+        if self.path is not None and new:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(entry) + "\n" for entry in new))
+                file.flush()
+                os.fsync(file.fileno())
+        self.entries.update((entry["task"], entry) for entry in new)
+
+
+def sweep(
+    function: Callable[..., Any],
+    operands: Sequence[Format | str],
+    *,
+    expected: Callable[..., Any] | None = None,
+    addressed: bool = False,
+    step: int = STEP,
+    manifest: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    client: Any = None,
+    retries: int = 3,
+    **options: Any,
+) -> Sweep:
+    """A function over all codes of its operands' formats, in tasks.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an array of codes for each operand; returns an array of their shape, or a tuple of them. On a cluster it is pickled.
+    operands : sequence of Format or str
+        What operands are codes of: two of 16 bits make 2^32 pairs.
+    expected : callable, optional
+        Another such function: what differs from it is counted. NaN equals NaN where results are floats.
+    addressed : bool
+        Give functions `position`, the number of their first operands in the space, for random numbers.
+    step : int
+        Operands of a task.
+    manifest : path, optional
+        Where tasks are entered that are done. A sweep that was interrupted goes on from there; one of another name, space or
+        step is refused.
+    name : str, optional
+        What the manifest calls the sweep; default the function's name.
+    client : distributed.Client, optional
+        The cluster. A task whose worker is lost is done again, `retries` times at most. Default: dask's scheduler in force, or the one
+        that `options`, those of `dask.compute`, name.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument.
+
+    >>> from functools import partial
+    >>> from softfloat import bits
+    >>> found = sweep(partial(bits.mul, fmt="float8_e5m2"), ["float8_e5m2"] * 2, scheduler="synchronous")
+    >>> found.elements, found.mismatches
+    (65536, 0)
+    """
+    formats = tuple(check_format(fmt, "operands") for fmt in operands)
+    if not formats:
+        raise ValueError("operands must be one format or more, got none")
+    if not callable(function) or not (expected is None or callable(expected)):
+        raise TypeError(f"function and expected must be callable, got {function!r} and {expected!r}")
+    step, elements = check_count("step", step), math.prod(1 << fmt.bits for fmt in formats)
+    if elements > 1 << 62:
+        raise ValueError(f"operands have {elements} combinations; accepted: at most 2^62")
+    heading = {
+        "name": name or _name(function), "expected": None if expected is None else _name(expected),
+        "operands": [fmt.name for fmt in formats], "step": step, "addressed": bool(addressed),
+    }  # fmt: skip
+    done = Manifest(None if manifest is None else Path(manifest), heading)
+    tasks = [
+        Task(number, start, min(start + step, elements))
+        for number, start in enumerate(range(0, elements, step))
+        if number not in done.entries
+    ]
+    known = function, expected, formats, bool(addressed)
+    if client is not None:
+        _on_cluster(client, known, tasks, done, check_count("retries", retries, 0))
+    else:
+        for first in range(0, len(tasks), AT_ONCE):
+            done.add(
+                dask.compute(
+                    *(delayed(_done, pure=False)(*known, x) for x in tasks[first : first + AT_ONCE]), **options
+                )
+            )
+    entries = [done.entries[number] for number in sorted(done.entries)]
+    examples = [Mismatch(*(tuple(x) for x in one)) for entry in entries for one in entry["examples"]]
+    digest = _digest(entry["digest"].encode() for entry in entries)
+    return Sweep(elements, digest, sum(entry["mismatches"] for entry in entries), tuple(examples[:SHOWN]))
+
+
+def _name(function: Callable[..., Any]) -> str:
+    inner = getattr(function, "func", function)
+    more = {key: str(value) for key, value in getattr(function, "keywords", {}).items()}
+    return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', inner)} {more or ''}".strip()
+
+
+def _on_cluster(client: Any, known: tuple[Any, ...], tasks: list[Task], done: Manifest, retries: int) -> None:
+    """All tasks on a cluster, entered as they come."""
+    from distributed import as_completed
+
+    remaining = iter(tasks)
+    workers = max(1, sum(client.nthreads().values()))
+
+    def submitted(count: int) -> list[Any]:
+        some = [task for _, task in zip(range(count), remaining, strict=False)]
+        return [client.submit(_done, *known, task, pure=False, retries=retries) for task in some]
+
+    running = as_completed(submitted(4 * workers))
+    for future in running:
+        done.add([future.result()])
+        for one in submitted(1):
+            running.add(one)

@@ -1,0 +1,259 @@
+"""Arrays in blocks: the bits, flags and traps of the same operations on whole arrays, by every scheduler and in any chunks."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softfloat
+from softfloat import Position, bits
+from softfloat.accumulators import chunked, fma, mul_add
+from softfloat.accumulators.accumulator import Reduction, Stage
+
+pytest.importorskip("dask", reason="needs the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="needs the extra 'dask'")
+
+from softfloat import dask as soft  # noqa: E402 -- after the check
+
+SR: dict[str, Any] = {"rounding": "stochastic", "seed": 77}
+HOW = chunked(8, fma("float16"), "float32")
+SYNC = {"scheduler": "synchronous"}
+
+
+def numbers(*shape: int, seed: int = 0) -> softfloat.SoftArray:
+    draw = np.random.default_rng(seed)
+    return softfloat.array(draw.normal(size=shape), softfloat.float16)
+
+
+def both(function: Callable[..., Any], *arrays: softfloat.SoftArray, chunks: list[Any], **compute: Any) -> None:
+    """A function of whole arrays and of arrays in blocks, under the same environment: codes and flags."""
+    with softfloat.environment(accumulator=HOW, **SR) as env:
+        whole, flags = function(*arrays), env.status.flags
+    with softfloat.environment(accumulator=HOW, **SR):
+        lazy = function(*(soft.from_array(x, chunks=c) for x, c in zip(arrays, chunks, strict=True)))
+    with softfloat.environment() as env:
+        found = lazy.compute(**(compute or SYNC))
+        assert env.status.flags == flags
+    if isinstance(whole, softfloat.SoftArray):
+        assert found.format == whole.format
+        found, whole = found.codes, whole.codes
+    np.testing.assert_array_equal(found, whole)
+
+
+CASES: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y: x + y,
+    "several": lambda x, y: (x * y - 0.3) / (abs(y) + 2) + x[::-1].T.T,
+    "functions": lambda x, y: np.exp(x) + np.hypot(x, y) % 1.5,
+    "left alone": lambda x, y: -np.copysign(x, y),
+    "selection": lambda x, y: np.maximum(x, y) ** 2.0,
+    "less": lambda x, y: x < y,
+    "not equal": lambda x, y: x != y,
+    "greater": lambda x, y: x >= 0.5,
+    "astype": lambda x, y: (x * y).astype("float8_e4m3fn"),
+    "row": lambda x, y: x + y[0],
+    "column": lambda x, y: y[:, 1:2] * x,
+    "joined": lambda x, y: np.concatenate([x, y * x], 1).reshape(-1) * 1.1,
+    "reflected": lambda x, y: 1.7 - x * y,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators_are_those_of_whole_arrays(name: str) -> None:
+    x, y = numbers(12, 17), numbers(12, 17, seed=1)
+    both(CASES[name], x, y, chunks=[(5, 6), (12, 4)])
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+def test_schedulers(scheduler: str) -> None:
+    x, y = numbers(9, 40), numbers(9, 40, seed=1)
+    both(lambda x, y: (x * y) @ y.T, x, y, chunks=[(3, 16), (9, 16)], scheduler=scheduler)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_chunks_change_no_bit(data: st.DataObject) -> None:
+    def cut(size: int, unit: int = 1) -> tuple[int, ...]:
+        inner = data.draw(st.lists(st.integers(1, max(1, (size - 1) // unit)), max_size=3, unique=True))
+        bounds = [0, *sorted(at * unit for at in inner if at * unit < size), size]
+        return tuple(np.diff(bounds).tolist())
+
+    x, y = numbers(7, 43), numbers(43, 11, seed=1)
+    chunks = [(cut(7), cut(43, 8)), (cut(43, 8), cut(11))]
+    case = data.draw(st.sampled_from(["matmul", "sum", "vecdot", "elementwise"]))
+    if case == "matmul":
+        both(lambda x, y: x @ y, x, y, chunks=chunks)
+    elif case == "sum":
+        both(lambda x, y: np.sum(x, axis=1), x, y, chunks=chunks)
+    elif case == "vecdot":
+        both(lambda x, y: np.vecdot(x, x * x), x, y, chunks=chunks)
+    else:
+        both(lambda x, y: x[:, :11] * y[:7] + 0.1, x, y, chunks=chunks)
+
+
+HALVES = (Reduction(Stage("float32"), sections=2, store=Stage("float16")), Reduction(Stage("float32")))
+
+
+@pytest.mark.parametrize(
+    ("how", "lengths"),
+    [
+        (HOW, (8, 24, 16)),
+        (chunked(16, mul_add("bfloat16"), "float16"), (16, 32)),
+        (fma("float16").replace(segments=4, reduction=HALVES), (12, 36)),
+        (fma("float16"), (48,)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("batch", [False, True])
+def test_products_cut_where_the_accumulator_cuts(how: Any, lengths: tuple[int, ...], batch: bool) -> None:
+    a, b = numbers(3, 5, 48), numbers(3, 48, 6, seed=1)
+    b = b if batch else b[0]
+    with softfloat.environment(**SR):
+        lazy = soft.matmul(
+            soft.from_array(a, chunks=(2, 3, lengths)), soft.from_array(b, chunks=(2, lengths, 4) if batch else (lengths, 4)),
+            how, "float32",
+        )  # fmt: skip
+    whole, flags = bits.matmul(a.codes, b.codes, "float16", how, out_format="float32", flags="any", **SR)
+    np.testing.assert_array_equal(lazy.compute(**SYNC).codes, whole)
+    assert lazy.flags.compute(**SYNC) == flags
+
+
+@pytest.mark.parametrize(
+    ("how", "lengths", "message"),
+    [
+        (fma("float16"), (24, 24), r"one chunk along k.*chunked\(24"),
+        (HOW, (20, 28), "accepted: chunks of 16 along k"),
+        (HOW, (4,) * 12, "accepted: chunks of 8 along k"),
+        (fma("float16").replace(segments=4, reduction=HALVES), (20, 28), r"\(12, 12, 12, 12\)"),
+    ],
+)
+def test_chunks_that_would_change_bits_are_refused(how: Any, lengths: tuple[int, ...], message: str) -> None:
+    x, y = soft.from_array(numbers(4, 48), chunks=(4, lengths)), soft.from_array(numbers(48, 4), chunks=(lengths, 4))
+    for call in (
+        lambda: soft.matmul(x, y, how), lambda: soft.sum(x, 1, how), lambda: soft.vecdot(x, x, how),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_numbers_are_rounded_where_they_lie() -> None:
+    values = np.random.default_rng(3).normal(size=(20, 30)).astype(np.float32)
+    whole, flags = bits.encode(values, "bfloat16", flags="any", **SR)
+    for chunks in ((20, 30), (7, 11), (1, 30)):
+        with softfloat.environment(**SR):
+            lazy = soft.from_array(values, "bfloat16", chunks)
+        np.testing.assert_array_equal(lazy.compute(**SYNC).codes, whole)
+        assert lazy.flags.compute(**SYNC) == flags
+
+
+def test_settings_travel_with_the_graph() -> None:
+    x = soft.from_codes(np.full(6, 0x7BFF, np.uint16), "float16", 2)
+    with softfloat.environment(overflow="saturate"):
+        saturated = x + x
+    plain = x + x
+    assert saturated.compute(scheduler="threads").codes.tolist() == [0x7BFF] * 6
+    assert plain.compute(scheduler="threads").codes.tolist() == [0x7C00] * 6
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_traps_tell_the_index_in_the_whole(scheduler: str) -> None:
+    codes = np.full((6, 8), 0x3C00, np.uint16)
+    codes[4, 5] = 0
+    x = soft.from_codes(codes, "float16", (2, 3))
+    with softfloat.environment(traps="DIVBYZERO"):
+        lazy = 1.0 / x
+    with pytest.raises(softfloat.FloatingPointTrap) as caught:
+        lazy.compute(scheduler=scheduler)
+    assert caught.value.index == (4, 5)
+    assert caught.value.operands == (0x3C00, 0)
+    codes[4, 5], codes[3, 3] = 0x7D00, 0x3C00
+    y = soft.from_codes(codes, "float16", (2, 8))
+    with softfloat.environment(traps="INVALID", accumulator=fma("float16")):
+        product = y @ y.T
+    with pytest.raises(softfloat.FloatingPointTrap) as caught:
+        product.compute(scheduler="synchronous")
+    assert caught.value.index[0] == 4 or caught.value.index[1] == 4
+
+
+@pytest.mark.parametrize("where", [0, 9, 20])
+def test_flags_of_every_segment_count(where: int) -> None:
+    codes = np.full((2, 24), 0x3C00, np.uint16)
+    codes[1, where] = 0x7D00  # a signalling NaN
+    x = soft.from_codes(codes, "float16", (1, 8))
+    assert soft.sum(x, 1, HOW).flags.compute(**SYNC) & softfloat.Flags.INVALID
+    assert not soft.sum(x[:1], 1, HOW).flags.compute(**SYNC)
+
+
+def test_persisted_arrays_keep_their_flags() -> None:
+    x = soft.from_codes(np.full(6, 0x7BFF, np.uint16), "float16", 2)
+    kept = (x + x).persist(**SYNC)
+    with softfloat.environment() as env:
+        assert (kept[:3] - kept[3:]).compute(**SYNC).codes.tolist() == [0x7E00] * 3
+        assert softfloat.Flags.OVERFLOW in env.status
+        assert softfloat.Flags.INVALID in env.status
+
+
+def refusals() -> dict[str, Callable[[Any], Any]]:
+    return {
+        "numpy.sort": np.sort,
+        "numpy.mean": np.mean,
+        "numpy.gcd": lambda x: np.gcd(x, x),
+        "numpy.add.reduce": np.add.reduce,
+        "numpy.add with": lambda x: np.add(x, x, out=x),
+        "one format": lambda x: x + x.astype("bfloat16"),
+        "is no NumPy array": np.asarray,
+        "axis must be an integer": lambda x: x.sum(),
+        "shapes do not fit": lambda x: x @ x,
+        "truth of a DaskArray": bool,
+        "truth of an array": lambda x: bool(x < x),
+        "codes must be a dask.array": lambda x: soft.DaskArray(x.codes.astype("uint8"), "float16"),
+        "unknown length": lambda x: soft.DaskArray(x.codes[x.codes > 3], "float16"),
+        "format must be given": lambda x: soft.from_array([1.0]),
+        "format must be float16": lambda x: soft.from_array(numbers(2), "bfloat16"),
+        "takes DaskArrays, SoftArrays and numbers": lambda x: np.add(x, np.ones((3, 4))),
+    }
+
+
+@pytest.mark.parametrize("message", refusals())
+def test_what_is_not_mapped_is_refused_by_name(message: str) -> None:
+    x = soft.from_array(numbers(3, 4), chunks=2)
+    with pytest.raises((TypeError, ValueError), match=message):
+        refusals()[message](x)
+
+
+def test_environments_that_blocks_cannot_have_are_refused() -> None:
+    x = soft.from_array(numbers(3, 4), chunks=2)
+    with softfloat.environment(position=Position(3)), pytest.raises(ValueError, match="position of the environment"):
+        operator.add(x, x)
+    with (
+        softfloat.environment(generator="xoroshiro128aox", **SR),
+        pytest.raises(ValueError, match="generator must be 'philox4x32'"),
+    ):
+        operator.add(x, x)
+
+
+def test_zarr_keeps_format_and_environment(tmp_path: Any) -> None:
+    pytest.importorskip("zarr", reason="needs the extra 'dask'")
+    whole = numbers(6, 10)
+    x = soft.from_array(whole, chunks=(3, 4))
+    env = softfloat.Environment(
+        overflow="saturate", seed=2**64 - 1, rounding="stochastic", traps="INVALID", sr_bits=9,
+        overrides={"float32": softfloat.Environment(daz=True)},
+    )  # fmt: skip
+    soft.to_zarr(x, tmp_path / "x.zarr", env, **SYNC)
+    found = soft.from_zarr(tmp_path / "x.zarr")
+    assert found.format == softfloat.float16
+    assert found.chunks == x.chunks
+    np.testing.assert_array_equal(found.compute(**SYNC).codes, whole.codes)
+    assert soft.stored_environment(tmp_path / "x.zarr") == env
+    with pytest.raises(ValueError, match="accumulator of the environment"):
+        soft.to_zarr(x, tmp_path / "y.zarr", env.replace(accumulator=HOW), **SYNC)
+    assert not (tmp_path / "y.zarr").exists()
+    da.to_zarr(x.codes, str(tmp_path / "z.zarr"))
+    with pytest.raises(ValueError, match="has no attribute 'softfloat'"):
+        soft.from_zarr(tmp_path / "z.zarr")

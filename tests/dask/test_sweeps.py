@@ -1,0 +1,111 @@
+"""Sweeps over operand spaces: everything once, however often it is interrupted."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softfloat import bits
+
+pytest.importorskip("dask.array", reason="needs the extra 'dask'")
+
+from softfloat import dask as soft
+
+SPACE = ["float8_e5m2"] * 2
+MUL = partial(bits.mul, fmt="float8_e5m2")
+SYNC = {"scheduler": "synchronous"}
+
+
+def broken(a: Any, b: Any) -> Any:
+    codes, flags = MUL(a, b)
+    return np.where((a == 0x3D) & (b >= 0xFE), 7, codes).astype(codes.dtype), flags
+
+
+def test_every_pair_is_tried_once() -> None:
+    tried = np.zeros((256, 256), int)
+
+    def noted(a: Any, b: Any) -> Any:
+        np.add.at(tried, (a, b), 1)
+        return a
+
+    found = soft.sweep(noted, SPACE, step=1000, **SYNC)
+    assert found.elements == 65536
+    assert (tried == 1).all()
+
+
+def test_digests_depend_on_results_alone() -> None:
+    found = soft.sweep(MUL, SPACE, step=5000, **SYNC)
+    assert soft.sweep(MUL, SPACE, step=5000, scheduler="threads") == found
+    assert soft.sweep(broken, SPACE, step=5000, **SYNC).digest != found.digest
+
+
+def test_a_comparison_shows_what_differs() -> None:
+    found = soft.sweep(broken, SPACE, expected=MUL, step=7777, **SYNC)
+    expected = [MUL(np.uint8(0x3D), np.uint8(b)) for b in (0xFE, 0xFF)]
+    assert found.mismatches == 2
+    assert [x.operands for x in found.examples] == [(0x3D, 0xFE), (0x3D, 0xFF)]
+    assert [x.expected for x in found.examples] == [(int(code), int(flags)) for code, flags in expected]
+    assert all(x.found[0] == 7 for x in found.examples)
+    assert soft.sweep(MUL, SPACE, expected=MUL, step=1 << 14, **SYNC).mismatches == 0
+
+
+def test_random_numbers_are_those_of_the_space() -> None:
+    draws: dict[str, Any] = {"rounding": "stochastic", "seed": 4}
+    every = np.arange(65536)
+    whole = MUL((every >> 8).astype(np.uint8), (every & 255).astype(np.uint8), **draws)
+
+    def expected(a: Any, b: Any, position: int = 0) -> Any:
+        part = slice(position, position + a.size)
+        return tuple(x[part] for x in whole)
+
+    found = soft.sweep(partial(MUL, **draws), SPACE, expected=expected, addressed=True, step=4099, **SYNC)
+    assert found.mismatches == 0
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path: Path) -> None:
+    path, calls = tmp_path / "sweep.jsonl", [0]
+
+    def interrupted(a: Any, b: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 40:
+            raise KeyboardInterrupt
+        return MUL(a, b)
+
+    whole = soft.sweep(MUL, SPACE, step=1024, **SYNC)
+    with pytest.raises(KeyboardInterrupt):
+        soft.sweep(interrupted, SPACE, step=1024, manifest=path, name="mul", **SYNC)
+    done = len(path.read_text().splitlines()) - 1
+    assert done == 32
+    with path.open("a") as file:
+        file.write('{"task": 33, "dig')  # what a crash leaves
+    calls[0] = 100
+    assert soft.sweep(interrupted, SPACE, step=1024, manifest=path, name="mul", **SYNC) == whole
+    assert calls[0] == 100 + 64 - done
+    entries = [json.loads(line)["task"] for line in path.read_text().splitlines()[1:]]
+    assert sorted(entries) == list(range(64))
+    assert soft.sweep(interrupted, SPACE, step=1024, manifest=path, name="mul", **SYNC) == whole
+    assert calls[0] == 100 + 64 - done
+    for other in ({"name": "add"}, {"step": 512}, {"addressed": True}):
+        with pytest.raises(ValueError, match="is that of another sweep"):
+            soft.sweep(MUL, SPACE, manifest=path, **{"step": 1024, "name": "mul", **other}, **SYNC)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"operands": []}, "operands must be one format or more"),
+        ({"operands": ["float32"] * 2}, "at most 2\\^62"),
+        ({"function": 3}, "must be callable"),
+        ({"step": 0}, "step must be a positive integer"),
+        ({"function": lambda a, b: a[:3]}, "function must give arrays of numbers"),
+    ],
+)
+def test_refused(arguments: dict[str, Any], message: str) -> None:
+    given = {"function": MUL, "operands": SPACE, **arguments}
+    with pytest.raises((TypeError, ValueError), match=message):
+        soft.sweep(**given, **SYNC)
