@@ -36,8 +36,8 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dots tiles | paired",
-    "accumulators": "accumulator | presets tensor_cores ipu",
+    "loops dot_steps tiles | dots paired",
+    "accumulators": "accumulator | presets tensor_cores ipu units",
     "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "

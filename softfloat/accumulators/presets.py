@@ -71,8 +71,8 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
     length : int
         Products of a chunk.
     inner : Format, str or Accumulator
-        A format means fused multiply-adds rounded to it. An accumulator adds products in order, singly or in blocks:
-        without a tree, chains, or segments of its own.
+        A format means fused multiply-adds rounded to it. An accumulator adds products in any way, but without segments of
+        its own.
     outer : Format or str
         The format that sums of chunks are added in; c starts there.
 
@@ -102,16 +102,11 @@ def _check_inner(inner: Accumulator, length: int) -> None:
             f"inner must add products singly or in blocks of a given length, got {inner!r}, which adds all at once; "
             f"for one rounding a chunk pass {inner!r}.replace(block={length})"
         )
-    for applies, how in (
-        (inner.tree, "adds in a tree"),
-        (inner.chains > 1, "has chains"),
-        (bool(inner.reduction), "has segments of its own"),
-    ):
-        if applies:
-            raise ValueError(
-                f"inner must add the products of a chunk one after the other or in blocks, got {inner!r}, which {how}; "
-                "accepted: a format, or accumulators such as fma(fmt) and mul_add(fmt)"
-            )
+    if inner.reduction:
+        raise ValueError(
+            f"inner must add the products of a chunk without segments, got {inner!r}, which has segments of its own; "
+            "accepted: a format, or accumulators such as fma(fmt) and mul_add(fmt)"
+        )
 
 
 @preset(

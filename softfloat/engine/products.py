@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from softfloat.accumulators import Accumulator, Alignment
 from softfloat.engine import arguments, elementwise, entire, lines, parameters, stacks, threads, tiling, trees, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
@@ -22,11 +23,14 @@ from softfloat.engine.programs import Program, program, segment_bounds
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.spec import CARRIER64, Rounding, Rule
 
 # -- running ---------------------------------------------------------------------------------------------------------
 
 MOST_APART = 1 / 8  # of the outputs
+DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
+"""In the order of `kernels.accumulate`."""
+UNLIMITED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +320,18 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
     return quiet
 
 
+def _leads(values: Codes, fmt: Format, accumulator: Accumulator) -> Codes:
+    """2^exponent of each factor, a subnormal's that of its format; 0 for what has no part in the largest exponent."""
+    aligned = accumulator.aligned
+    assert aligned is not None
+    if aligned.group > 1:
+        return np.ones(values.shape)
+    powers = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
+    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+    leads = np.where(values == 0.0, of_zeros, np.maximum(powers, fmt.tiny))
+    return np.where(np.isfinite(values), leads, 0.0)
+
+
 def _plain(
     problem: Problem,
     planned: Program,
@@ -330,7 +346,11 @@ def _plain(
     floor = dots()
     first, second = planned.formats
     a, b = _arranged(entered.a, 0 if problem.paired else 1, planned), _arranged(entered.b, 0, planned)
-    values, entry = entered.c, entered.codes_of_c
+    values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
+    if accumulator.unsigned_zeros and planned.entry.daz and planned.length:
+        flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
+        values = np.where(flushed, 0.0, values)
+    magics = _magics(planned, a, b, values)
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
@@ -345,13 +365,21 @@ def _plain(
     unpacked = planned.accumulator.unpacked
     factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
     tiny = np.array([*factors, running.tiny])
+    aligned = accumulator.aligned or Alignment(1)
+    nothing = np.zeros((0, 0))
+    leads = nothing, nothing
+    if planned.kind == floor.ALIGNED and product is None:
+        leads = _leads(a, unpacked or first, accumulator), _leads(b, unpacked or second, accumulator)
+    if accumulator.scale_exponent:
+        scale = 2.0**accumulator.scale_exponent
+        a, leads = a * scale, (leads[0] * scale, leads[1])
     how = floor.Choices(
         kind=planned.kind,
         block=planned.block,
-        chains=planned.accumulator.chains,
-        tree=int(planned.accumulator.tree),
+        chains=accumulator.chains,
+        tree=int(accumulator.tree),
         levels=len(levels),
-        fraction_bits=planned.accumulator.fraction_bits or 0,
+        fraction_bits=aligned.terms,
         has_addend=int(problem.c is not None),
         has_result=int(planned.converts),
         paired=int(problem.paired),
@@ -364,18 +392,32 @@ def _plain(
         entered=planned.entered,
         products_rounded=int(product is not None),
         lone_converted=int(product is not None and product.format != running),
+        sums_blocks=int(accumulator.block_sum is not None),
+        signed_zeros=int(accumulator.keeps_zero_sign),
+        unsigned_products=int(accumulator.unsigned_zeros),
+        direction=DIRECTIONS.index(aligned.cut),
+        group=aligned.group,
+        halves=int(aligned.halves),
+        limit=UNLIMITED if aligned.limit is None else aligned.limit,
+        zero=floor.NO_EXPONENT if aligned.zeros is None else aligned.zeros,
+        addend_inside=int(aligned.includes_addend),
+        sum_bits=aligned.sum or 0,
+        addend_bits=aligned.addend or 0,
+        sum_direction=DIRECTIONS.index(aligned.sum_cut),
+        drop=-1 if aligned.drop_addend_below is None else aligned.drop_addend_below,
+        scaling=0,
     )
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
         how = how._replace(payloads=1)
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
-    magics = _magics(planned, a, b, values)
     loop = floor.contraction()
 
     def work(start: int, stop: int) -> int:
         loop(
-            start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
+            start, stop, a, b, values, entry, *leads, nothing, nothing, codes_a, codes_b,
+            results.codes, results.flags, results.counts, results.extremes,
             planned.stores, planned.closes, stored, np.array(how), draws, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(stream),
         )  # fmt: skip
@@ -439,7 +481,9 @@ def _joined(planned: Program, c: Codes | None, shape: tuple[int, ...], call: Cal
     drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
     if len(accumulator.reduction) > 1 or drawn or site.rule.daz:
         return None
-    if accumulator.reduction and accumulator.reduction[0].store:
+    if accumulator.reduction and (accumulator.reduction[0].store or chains or accumulator.tree):
+        return None
+    if chains and accumulator.block > 1:
         return None
     if chains and not planned.length:  # c itself, which may be -0
         return None
@@ -533,8 +577,8 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
     x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
     lows, highs = [], []
     if not (x.empty or y.empty):
-        lows.append(x.low + y.low)
-        highs.append(x.high + y.high)
+        lows.append(x.low + y.low + planned.accumulator.scale_exponent)
+        highs.append(x.high + y.high + planned.accumulator.scale_exponent)
     if not start.empty:
         lows.append(start.low)
         highs.append(start.high)
