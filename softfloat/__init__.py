@@ -28,6 +28,23 @@ from softfloat.arrays import (
     zeros,
     zeros_like,
 )
+from softfloat.blocks import (
+    BLOCK_ROSTER,
+    BlockFormat,
+    Fixed,
+    msfp12,
+    msfp13,
+    msfp14,
+    msfp15,
+    msfp16,
+    mxfp4_e2m1,
+    mxfp6_e2m3,
+    mxfp6_e3m2,
+    mxfp8_e4m3,
+    mxfp8_e5m2,
+    mxint8,
+    nvfp4,
+)
 from softfloat.engine import get_num_threads, set_num_threads
 from softfloat.environments import (
     Environment,
@@ -63,9 +80,12 @@ from softfloat.status import Flags, FloatingPointTrap, Status
 __version__ = "0.1.0"
 
 __all__ = [
+    "BLOCK_ROSTER",
     "ROSTER",
     "Accumulator",
+    "BlockFormat",
     "Environment",
+    "Fixed",
     "Flags",
     "FloatingPointTrap",
     "Format",
@@ -104,6 +124,18 @@ __all__ = [
     "full_like",
     "get_num_threads",
     "linspace",
+    "msfp12",
+    "msfp13",
+    "msfp14",
+    "msfp15",
+    "msfp16",
+    "mxfp4_e2m1",
+    "mxfp6_e2m3",
+    "mxfp6_e3m2",
+    "mxfp8_e4m3",
+    "mxfp8_e5m2",
+    "mxint8",
+    "nvfp4",
     "ones",
     "ones_like",
     "set_num_threads",

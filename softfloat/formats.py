@@ -509,7 +509,8 @@ class Format:
         if isinstance(name, Format):
             return name
         if not isinstance(name, str):
-            raise TypeError(f"format must be a softfloat.Format or a name, got {type(name).__name__}")
+            advice = getattr(name, "in_place_of_a_format", "")
+            raise TypeError(f"format must be a softfloat.Format or a name, got {type(name).__name__}{advice}")
         key = name.lower().replace("-", "_")
         found = ALIASES.get(key)
         if found:
@@ -615,7 +616,8 @@ def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
         return fmt
     if isinstance(fmt, str):
         return ROSTER.get(fmt) or Format.from_name(fmt)
-    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}")
+    advice = getattr(fmt, "in_place_of_a_format", "")
+    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}{advice}")
 
 
 ROSTER: dict[str, Format] = {

@@ -23,6 +23,7 @@ kernels
 checks progress frozen
 status markup files
 formats
+blocks
 environments recipes
 accumulators reference
 engine
@@ -38,13 +39,14 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dot_steps tiles | dots paired",
     "accumulators": "accumulator | presets tensor_cores ipu units",
-    "reference": "values | rounding | arithmetic comparisons conversions | functions dots",
+    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
     "entire lines stacks trees | calls products | small",
-    "bits": "arithmetic functions operations sums windows | comparisons convolutions numbers | codes",
+    "blocks": "fixed | formats | rules",
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers | figures graphs inspection | tables",
+    "display": "drawing measures numbers | figures graphs inspection | blocks tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.distributions verdicts.causes | "
     "hardware.model strategies vectors.files | identification.probes verdicts.check | identification.structures | "
@@ -184,7 +186,7 @@ def test_only_the_engine_runs_kernels() -> None:
 
 
 def test_the_oracle_knows_descriptions_alone() -> None:
-    known = {"reference", "formats", "environments", "status", "frozen", "kernels"}
+    known = {"reference", "formats", "blocks", "environments", "status", "frozen", "kernels"}
     for name in MODULES:
         if folder(name) == "reference":
             assert {folder(x) for x in INNER[name]} <= known

@@ -34,20 +34,34 @@ range.
 ('0x3c00', <Flags.INEXACT: 1>)
 """
 
-from softfloat.bits import arithmetic, codes, comparisons, convolutions, functions, numbers, sums
+from softfloat.bits import (
+    arithmetic,
+    block_codes,
+    codes,
+    comparisons,
+    convolutions,
+    functions,
+    numbers,
+    quantization,
+    sums,
+)
 from softfloat.bits.arithmetic import *
+from softfloat.bits.block_codes import *
 from softfloat.bits.codes import *
 from softfloat.bits.comparisons import *
 from softfloat.bits.convolutions import *
 from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
+from softfloat.bits.quantization import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
 __all__ += arithmetic.__all__
+__all__ += block_codes.__all__
 __all__ += codes.__all__
 __all__ += comparisons.__all__
 __all__ += convolutions.__all__
 __all__ += functions.__all__
 __all__ += numbers.__all__
+__all__ += quantization.__all__
 __all__ += sums.__all__

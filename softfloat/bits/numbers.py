@@ -52,7 +52,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     if found is not None:
         return found
     call = Call(options, fmt)
-    array, source, more = _source_codes(x)
+    array, source, more = source_codes(x)
     work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else engine.drawn_more(more)
     return call.run("convert", [array], ["x"], source, fmt, work=work)
 
@@ -99,7 +99,7 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
 SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtypes' own
 
 
-def _source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec, np.ndarray[Any, Any] | None]:
+def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec, np.ndarray[Any, Any] | None]:
     """Numbers as codes of the format they come in, and what those of more than 53 bits have beside these; None if nothing."""
     engine.refuse_mask(x, "x")
     if isinstance(getattr(x, "format", None), Format):

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import argparse
 
+from softfloat.blocks import SCALE_RULES, BlockFormat
 from softfloat.checks import SEEDS
 from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format
 
-__all__ = ["SEED_HELP", "format_name", "non_negative", "positive", "preset", "rounding_mode", "seed"]
+__all__ = [
+    "SEED_HELP",
+    "any_format_name",
+    "format_name",
+    "non_negative",
+    "positive",
+    "preset",
+    "rounding_mode",
+    "scale_rule",
+    "seed",
+]
 
 SEED_HELP = "of stochastic rounding, 0 to 2^64 - 1 (default: 0)"
 
@@ -44,6 +55,21 @@ def format_name(name: str) -> Format:
         return Format.from_name(name)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def any_format_name(name: str) -> Format | BlockFormat:
+    """A format or a block format by one of its names."""
+    try:
+        return BlockFormat.from_name(name)
+    except ValueError:
+        return format_name(name)
+
+
+def scale_rule(name: str) -> str:
+    """The name of a scale rule."""
+    if name not in SCALE_RULES:
+        raise argparse.ArgumentTypeError(f"unknown scale rule {name.strip()!r}; accepted: {', '.join(SCALE_RULES)}")
+    return name
 
 
 def rounding_mode(name: str) -> Rounding:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat.commands.arguments import format_name
+from softfloat.blocks import BLOCK_ROSTER, BlockFormat, Fixed
+from softfloat.blocks.formats import block_text
+from softfloat.commands.arguments import any_format_name
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import grid
 from softfloat.commands.output import print_json as _print_json
@@ -24,21 +26,29 @@ def add_parsers(commands: Any) -> None:
         "formats",
         help="compare formats: layout, range, precision, special values",
         description="Compares formats: fields, precision, exponents, largest and smallest numbers, how infinities and "
-        "NaN are coded.",
-        epilog=f"formats: {', '.join(ROSTER)}",
+        "NaN are coded; and block formats: element, scale, elements to a scale.",
+        epilog=f"formats: {', '.join(ROSTER)}; block formats: {', '.join(BLOCK_ROSTER)}",
     )
     names = "these alone (default: all named formats)"
-    formats.add_argument("--format", "-f", type=format_name, nargs="+", action="extend", metavar="NAME", help=names)
+    formats.add_argument("--format", "-f", type=any_format_name, nargs="+", action="extend", metavar="NAME", help=names)
     formats.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     formats.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    formats = list(dict.fromkeys(options.format or ROSTER.values()))
+    chosen = list(dict.fromkeys(options.format or [*ROSTER.values(), *BLOCK_ROSTER.values()]))
+    formats = [fmt for fmt in chosen if isinstance(fmt, Format)]
+    block_formats = [fmt for fmt in chosen if isinstance(fmt, BlockFormat)]
     if options.json:
-        _print_json({"version": softfloat.__version__, "formats": [_format_document(fmt) for fmt in formats]})
-    else:
+        document = {"version": softfloat.__version__, "formats": [_format_document(fmt) for fmt in formats]}
+        _print_json(document | {"block_formats": [_block_format_document(fmt) for fmt in block_formats]})
+        return 0
+    if formats:
         _print_formats(formats)
+    if block_formats:
+        if formats:
+            _console().print()
+        _print_block_formats(block_formats)
     return 0
 
 
@@ -51,6 +61,46 @@ DOCUMENTED = (
 
 def _format_document(fmt: Format) -> dict[str, Any]:
     return {"name": fmt.name} | {name: getattr(fmt, name) for name in DOCUMENTED}
+
+
+def _block_format_document(fmt: BlockFormat) -> dict[str, Any]:
+    element = fmt.element
+    if isinstance(element, Fixed):
+        shown = {
+            name: getattr(element, name) for name in ("bits", "fraction_bits", "coding", "symmetric", "max", "min")
+        }
+    else:
+        shown = _format_document(element)
+    tensor = None if fmt.tensor_scale is None else fmt.tensor_scale.name
+    return {
+        "name": fmt.name,
+        "element": {"name": element.name} | shown,
+        "scale": fmt.scale.name,
+        "block": fmt.block,
+        "tensor_scale": tensor,
+        "bits_per_element": fmt.bits_per_element,
+    }
+
+
+def _print_block_formats(formats: Sequence[BlockFormat]) -> None:
+    """A table; below 80 columns a block for each format."""
+    from rich.text import Text
+
+    console = _console()
+    if console.width < 80:
+        for index, fmt in enumerate(formats):
+            if index:
+                console.print()
+            console.print(fmt)
+        return
+    rows: list[list[str | Text]] = []
+    for fmt in formats:
+        numbers = [block_text(fmt.block), f"{fmt.bits_per_element:.6g}", f"{fmt.element.max:.6g}"]
+        tensor = "" if fmt.tensor_scale is None else f", {fmt.tensor_scale} of the tensor"
+        rows.append([Text(fmt.name, "bold"), *numbers, str(fmt.element), f"{fmt.scale}{tensor}"])
+    console.print(grid(["block format", "block", "bits", "max", "element", "scale"], rows, whole=range(4), gap=1))
+    console.print()
+    console.print(Text("bits: of an element and its share of the scale. max: the largest element, scale aside.", "dim"))
 
 
 def _print_formats(formats: Sequence[Format]) -> None:

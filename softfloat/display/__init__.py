@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from softfloat.display.blocks import BlockInspection, inspect_block
 from softfloat.display.figures import (
     PLOT_SUFFIXES,
     check_plot_folder,
@@ -32,6 +33,7 @@ from softfloat.display.tables import ValueRow, ValueTable, value_table
 
 __all__ = [
     "PLOT_SUFFIXES",
+    "BlockInspection",
     "ExponentShares",
     "FunctionError",
     "Inspection",
@@ -48,6 +50,7 @@ __all__ = [
     "exponent_shares",
     "function_error",
     "function_errors",
+    "inspect_block",
     "inspect_code",
     "inspect_number",
     "number_line",

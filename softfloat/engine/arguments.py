@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softfloat.blocks import Fixed
 from softfloat.checks import is_integer
 from softfloat.formats import Format
 
@@ -22,7 +23,7 @@ def refuse_mask(x: Any, argument: str) -> None:
         raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
 
 
-def _as_integers(codes: Any, fmt: Format, argument: str) -> Codes:
+def _as_integers(codes: Any, fmt: Format | Fixed, argument: str) -> Codes:
     """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
 
     def wanted() -> str:
@@ -43,7 +44,7 @@ def _as_integers(codes: Any, fmt: Format, argument: str) -> Codes:
     return array
 
 
-def check_codes(codes: Any, fmt: Format, argument: str) -> Codes:
+def check_codes(codes: Any, fmt: Format | Fixed, argument: str) -> Codes:
     """Codes of a format as an array of its dtype; never a copy of one that already is.
 
     Raises

@@ -14,8 +14,9 @@ invalid. Every function takes the settings of `Options` as keywords.
 ['0xfc00', '0x8']
 """
 
-from softfloat.reference import arithmetic, comparisons, conversions, functions, rounding, values
+from softfloat.reference import arithmetic, blocks, comparisons, conversions, functions, rounding, values
 from softfloat.reference.arithmetic import *
+from softfloat.reference.blocks import *
 from softfloat.reference.comparisons import *
 from softfloat.reference.conversions import *
 from softfloat.reference.functions import *
@@ -24,6 +25,7 @@ from softfloat.reference.values import *
 
 __all__: list[str] = []
 __all__ += arithmetic.__all__
+__all__ += blocks.__all__
 __all__ += comparisons.__all__
 __all__ += conversions.__all__
 __all__ += functions.__all__
@@ -31,5 +33,9 @@ __all__ += rounding.__all__
 __all__ += values.__all__
 
 globals().update(
-    {name: values.by_name(globals()[name]) for name in __all__ if name not in ("Kind", "Options", "Value")}
+    {
+        name: values.by_name(globals()[name])
+        for name in __all__
+        if name not in ("Kind", "Options", "QuantizedBlock", "Value")
+    }
 )

@@ -337,14 +337,10 @@ def _calls(
             yield tensor_core, (arch, pair[0], memory, way), {}
     for n in (1 << i for i in range(1, 9) if 1 << i <= length):
         yield rvbna, (n, pair[0]), {}
-    for preset in (zvfbfwma, amx):
-        yield preset, (pair[0],), {}
-    for preset in (vdpphps, arm_bfmlal):
-        yield preset, (), {}
-    for preset in (arm_bfdot, arm_bfmmla):
-        yield preset, (), {}
-        for word in RMODES:
-            yield preset, (True, word), {}
+    yield from ((zvfbfwma, (pair[0],), {}), (amx, (pair[0],), {}), (vdpphps, (), {}), (arm_bfmlal, (), {}))
+    yield from ((arm_bfdot, (), {}), (arm_bfmmla, (), {}))
+    for word in RMODES:
+        yield from ((arm_bfdot, (True, word), {}), (arm_bfmmla, (True, word), {}))
     for ways, saturate in itertools.product(WAYS.get(memory.name, ()), (False, True)):
         yield arm_fp8dot, (ways, memory), {"saturate": saturate}
     for row in MFMA:

@@ -1,0 +1,220 @@
+"""Codes of blocks: elements, the scales they share, and how blocks lie in the array."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softfloat.blocks import BlockFormat
+from softfloat.blocks.formats import block_text, check_block_format
+from softfloat.engine import Codes, check_codes, refuse_mask
+
+__all__ = ["BlockCodes"]
+
+PACKED_BITS = 4
+"""Elements as wide are packed, two in a byte."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BlockCodes:
+    """An array in a block format: the codes of its elements and of their scales.
+
+    `softfloat.bits.quantize` makes them from numbers, `dequantize` numbers from them. The value of an element is
+    tensor scale * scale of its block * element, exactly.
+
+    Parameters
+    ----------
+    elements : array_like of int
+        Codes of `format.element`, of any shape.
+    scales : array_like of int
+        Codes of `format.scale`, one for each block: along every axis as many as blocks begin there, a short last one too.
+        The shape is `elements.shape` divided by `block_shape`, rounded up.
+    format : BlockFormat or its name
+    axis : int
+        The axis along which blocks lie; in a product of matrices, the one that is summed over. Kept as 0, 1 ...
+    block : int or tuple of int, optional
+        The block's size, or its shape in the last axes, in place of `format.block`.
+    tensor_scale : float, optional
+        The scale of the whole tensor, a number of `format.tensor_scale`; None: there is none.
+
+    Attributes
+    ----------
+    elements, scales : array
+        Of `format.element.dtype` and `format.scale.dtype`.
+    block_shape : tuple of int
+        The shape of a block: 1 along every axis that it does not reach over.
+    tensor_scale : numpy.float32 or None
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument: codes that the format does not have, scales of another shape.
+
+    >>> BlockCodes([0x2, 0x7, 0xF, 0x0], [0x80], "mxfp4")
+    BlockCodes(mxfp4_e2m1, shape (4,), blocks of 32 along axis 0, scales of shape (1,))
+    """
+
+    elements: Codes
+    scales: Codes
+    format: BlockFormat
+    axis: int
+    block_shape: tuple[int, ...]
+    tensor_scale: np.float32 | None
+
+    def __init__(
+        self,
+        elements: Any,
+        scales: Any,
+        format: BlockFormat | str,
+        *,
+        axis: int = -1,
+        block: int | tuple[int, ...] | None = None,
+        tensor_scale: Any = None,
+    ) -> None:
+        fmt = check_block_format(format, "format")
+        codes = check_codes(elements, fmt.element, "elements")
+        shape = fmt.block_shape(codes.ndim, axis, block)
+        found = check_codes(scales, fmt.scale, "scales")
+        wanted = tuple(-(-n // b) for n, b in zip(codes.shape, shape, strict=True))
+        if found.shape != wanted:
+            raise ValueError(
+                f"scales must be of shape {wanted}, one for each block of {block_text(shape)} of elements of shape {codes.shape}, "
+                f"got {found.shape}"
+            )
+        values: dict[str, Any] = {
+            "elements": codes,
+            "scales": found,
+            "format": fmt,
+            "axis": axis % codes.ndim,
+            "block_shape": shape,
+            "tensor_scale": check_tensor_scale(tensor_scale, fmt),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    # -- shapes
+    # ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of `elements`."""
+        return self.elements.shape
+
+    @property
+    def ndim(self) -> int:
+        """Axes of `elements`."""
+        return self.elements.ndim
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self.elements.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of elements and scales as hardware stores them: elements of 4 bits two to a byte, others one to as many as it takes."""
+        bits = self.format.element.bits
+        each = (
+            -(-self.elements.size // 2)
+            if bits == PACKED_BITS
+            else self.elements.size * self.format.element.dtype.itemsize
+        )
+        return each + self.scales.nbytes
+
+    def spread(self, of_blocks: Any) -> np.ndarray[Any, Any]:
+        """An array of one entry for each block as one of an entry for each element.
+
+        >>> BlockCodes([1, 2, 3], [0x7F, 0x80], "mxfp4", block=2).spread(np.array([10, 20]))
+        array([10, 10, 20])
+        """
+        array = np.asarray(of_blocks)
+        if array.shape != self.scales.shape:
+            raise ValueError(f"of_blocks must be of the scales' shape {self.scales.shape}, got {array.shape}")
+        return spread(array, self.block_shape, self.shape)
+
+    # -- packing
+    # --------------------------------------------------------------------------------------------------------------
+
+    def packed(self) -> Codes:
+        """Elements as bytes: those of 4 bits two to a byte along the last axis, the first in the low nibble; others as they are.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has an odd number of elements of 4 bits.
+
+        Source
+        ------
+        The layout of torch.float4_e2m1fn_x2 and of NVIDIA's and torchao's tensors.
+        """
+        if self.format.element.bits != PACKED_BITS:
+            return self.elements.copy()
+        if self.shape[-1] % 2:
+            raise ValueError(
+                f"two elements of 4 bits go in a byte: the last axis must have an even number of them, got {self.shape[-1]}"
+            )
+        return np.asarray(self.elements[..., 0::2] | self.elements[..., 1::2] << 4)
+
+    @classmethod
+    def from_packed(
+        cls,
+        packed: Any,
+        scales: Any,
+        format: BlockFormat | str,
+        *,
+        axis: int = -1,
+        block: int | tuple[int, ...] | None = None,
+        tensor_scale: Any = None,
+    ) -> BlockCodes:
+        """The blocks whose elements are packed as `packed` does; the other arguments are those of the class.
+
+        >>> BlockCodes.from_packed(np.array([0x72], np.uint8), [0x80], "mxfp4").elements
+        array([2, 7], dtype=uint8)
+        """
+        fmt = check_block_format(format, "format")
+        elements = packed
+        if fmt.element.bits == PACKED_BITS:
+            refuse_mask(packed, "packed")
+            array = np.asarray(packed)
+            if array.dtype != np.uint8 or not array.ndim:
+                raise TypeError(
+                    f"packed must be an array of uint8 with two elements in each, got {array.dtype} of shape {array.shape}"
+                )
+            elements = np.stack([array & 0xF, array >> 4], axis=-1).reshape(*array.shape[:-1], 2 * array.shape[-1])
+        return cls(elements, scales, fmt, axis=axis, block=block, tensor_scale=tensor_scale)
+
+    def __repr__(self) -> str:
+        lengths = [n for n in self.block_shape if n > 1]
+        blocks = (
+            f"{block_text(tuple(lengths))} along axis {self.axis}" if len(lengths) < 2 else block_text(self.block_shape)
+        )
+        tensor = "" if self.tensor_scale is None else f", tensor scale {self.tensor_scale:.9g}"
+        return f"BlockCodes({self.format}, shape {self.shape}, blocks of {blocks}, scales of shape {self.scales.shape}{tensor})"
+
+
+def spread(array: np.ndarray[Any, Any], block: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """One entry for each block as one for each element."""
+    for axis, length in enumerate(block):
+        if length > 1:
+            array = np.repeat(array, length, axis=axis)
+    return array[tuple(slice(n) for n in shape)]
+
+
+def check_tensor_scale(value: Any, fmt: BlockFormat) -> np.float32 | None:
+    """A positive finite number of the format's tensor scale; None where there is none."""
+    if value is None:
+        return None
+    if fmt.tensor_scale is None:
+        raise ValueError(f"tensor_scale is for formats that have one, and {fmt} has none; accepted: None")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"tensor_scale must be a number, got {value!r}") from None
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"tensor_scale must be positive and finite, got {number}")
+    if abs(number) > np.finfo(np.float32).max or float(np.float32(number)) != number:
+        raise ValueError(f"tensor_scale must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
+    return np.float32(number)

@@ -1,0 +1,649 @@
+"""Numbers to codes of blocks and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Unpack, overload
+
+import numpy as np
+
+from softfloat import engine
+from softfloat.bits.block_codes import BlockCodes, check_tensor_scale, spread
+from softfloat.bits.block_scales import (
+    FLOAT32,
+    NO_TENSOR_SCALE,
+    OVER_SIX_BOUND,
+    Masks,
+    Maxima,
+    Reals,
+    Scales,
+    TensorScale,
+    Treatment,
+    block_scales,
+    given_tensor_scale,
+    over_six_scales,
+    single,
+    te_tensor_scale,
+    torchao_tensor_scale,
+    values_of,
+)
+from softfloat.bits.codes import issnan
+from softfloat.bits.numbers import encode, source_codes, to_integer
+from softfloat.blocks import BlockFormat, Fixed, ScaleRule, check_rule
+from softfloat.blocks.formats import block_text, check_block_format
+from softfloat.blocks.rules import TWO_LEVELS
+from softfloat.checks import check_choice
+from softfloat.engine import Call, Codes, Options, check_boolean
+from softfloat.environments import Overflow
+from softfloat.formats import Format
+from softfloat.kernels.spec import FLOAT64
+from softfloat.status import Flags
+
+__all__ = ["BlockCounts", "dequantize", "quantize"]
+
+COMPUTED = "computed"
+INEXACT, UNDERFLOW, OVERFLOW, INVALID = (
+    int(x) for x in (Flags.INEXACT, Flags.UNDERFLOW, Flags.OVERFLOW, Flags.INVALID)
+)
+SMALLEST_NORMAL, INFINITE = np.int32(0x00800000), np.int32(0x7F800000)  # bits of float32
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCounts:
+    """What quantising did to the elements of each block; arrays of the scales' shape.
+
+    Attributes
+    ----------
+    saturated : array of int64
+        Elements that raised OVERFLOW: their rounded value exceeded the largest element.
+    underflowed : array of int64
+        Elements that raised UNDERFLOW.
+    zeroed : array of int64
+        Elements that became zero and were not.
+    """
+
+    saturated: np.ndarray[Any, Any]
+    underflowed: np.ndarray[Any, Any]
+    zeroed: np.ndarray[Any, Any]
+
+
+@overload
+def quantize(
+    x: Any,
+    block_format: BlockFormat | str,
+    rule: str | None = ...,
+    *,
+    recipe: str | None = ...,
+    axis: int = ...,
+    block: int | tuple[int, ...] | None = ...,
+    partial: str = ...,
+    nans: str = ...,
+    infinities: str | None = ...,
+    nan_to: str = ...,
+    zero_block: str | None = ...,
+    subnormal_blocks: str = ...,
+    minimum: float | None = ...,
+    tensor_scale: Any = ...,
+    tensor_amax: float | None = ...,
+    four_over_six: str | None = ...,
+    count: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> tuple[BlockCodes, Any]: ...
+
+
+@overload
+def quantize(
+    x: Any,
+    block_format: BlockFormat | str,
+    rule: str | None = ...,
+    *,
+    recipe: str | None = ...,
+    axis: int = ...,
+    block: int | tuple[int, ...] | None = ...,
+    partial: str = ...,
+    nans: str = ...,
+    infinities: str | None = ...,
+    nan_to: str = ...,
+    zero_block: str | None = ...,
+    subnormal_blocks: str = ...,
+    minimum: float | None = ...,
+    tensor_scale: Any = ...,
+    tensor_amax: float | None = ...,
+    four_over_six: str | None = ...,
+    count: Literal[True],
+    **options: Unpack[Options],
+) -> tuple[BlockCodes, Any, BlockCounts]: ...
+
+
+def quantize(
+    x: Any,
+    block_format: BlockFormat | str,
+    rule: str | None = None,
+    *,
+    recipe: str | None = None,
+    axis: int = -1,
+    block: int | tuple[int, ...] | None = None,
+    partial: str = "pad",
+    nans: str = "block",
+    infinities: str | None = None,
+    nan_to: str = "max",
+    zero_block: str | None = None,
+    subnormal_blocks: str = "keep",
+    minimum: float | None = None,
+    tensor_scale: Any = COMPUTED,
+    tensor_amax: float | None = None,
+    four_over_six: str | None = None,
+    count: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """Numbers to codes of blocks: a scale for each block by a rule, then each element divided by it and rounded once.
+
+    Where the scale is a power of two, element / scale is exact before that rounding. Where it is not, the recipes compute
+    in float32 and say in which steps (`softfloat.blocks.SCALE_RULES`); the last float32 number is rounded.
+
+    Parameters
+    ----------
+    x : array_like
+        Numbers that float32 holds, in any type that `encode` takes. Others are refused: nobody's rule says how they are rounded.
+    block_format : BlockFormat or its name
+    rule : str, optional
+        A name of `softfloat.blocks.SCALE_RULES`. Default: "floor" for scales of E8M0 (OCP MX 1.0, 6.3), "te" for formats
+        whose tensor has a scale, "amax" for other scales.
+    recipe : {"te", "torchao"}, optional
+        The same for formats whose tensor has a scale, such as nvfp4.
+    axis : int
+        The axis along which blocks lie: in a product of matrices the one that is summed over. A matrix and its transpose
+        are two arrays, each quantised from the numbers.
+    block : int or tuple of int, optional
+        The block's size, or its shape in the last axes such as (16, 16), in place of the format's.
+    partial : {"pad", "refuse"}
+        A short last block: as if zeros followed (microxcaling), or ValueError (torchao).
+    nans : {"block", "element"}
+        What a NaN does: makes the scale NaN, and so the whole block; or nothing to the scale, and the element is encoded.
+    infinities : {"block", "saturate", "element"}, optional
+        The same of an infinity; "saturate": the scale is the largest. A scale that finite numbers bring beyond the largest is
+        the largest under "saturate", else NaN. Default: "saturate" by the rules rceil_saturate, deepgemm_ue8m0 and te, else "block".
+    nan_to : {"max", "zero", "negative_zero"}
+        What an encoded NaN becomes in an element format without NaN, with INVALID: the largest element (PTX, satfinite), 0, or -0
+        (ONNX, ml_dtypes).
+    zero_block : {"smallest", "one", "nan", "rule"}, optional
+        The scale of a block of zeros: the smallest positive one (2^-127 in E8M0, which has no zero), 1, NaN, or what the rule
+        gives. Default: "smallest"; "rule" by the recipes "te", which gives 0, and "torchao", which gives 2^-6.
+    subnormal_blocks : {"keep", "zero"}
+        "zero" counts all elements of a block as zeros whose amax is subnormal in float32 (microxcaling's
+        mx_flush_fp32_subnorms), with INEXACT and UNDERFLOW.
+    minimum : float, optional
+        What a block's amax is at least, in the rules of powers of two and in "amax". Default: the rule's, 1e-4 in DeepGEMM's and 0.
+    tensor_scale : float or None, optional
+        The tensor's scale; None: there is none, blocks have the only scale. Default: the recipe computes it.
+    tensor_amax : float, optional
+        The largest magnitude that the recipe computes it from. Default: that of `x`, NaNs and infinities aside; under
+        infinities="saturate" an infinity counts, and the tensor's scale is 1, as it is for zeros only.
+    four_over_six : {"mae", "mse"}, optional
+        With "te": each block is quantised with its largest element at 6 and at 4, and the one with the smaller sum of
+        absolute or squared errors is taken; tensor scales aim at 256 in place of 448. For blocks of one row and of 16x16.
+    count : bool
+        Count what was saturated, underflowed and zeroed in each block.
+    **options
+        As everywhere in `softfloat.bits`, for the rounding of elements; without `overflow` and `environment` elements
+        saturate. Random bits are addressed by the place in `x`. `daz` counts subnormal float32 numbers as zeros. There is no `out`.
+
+    Returns
+    -------
+    blocks : BlockCodes
+    flags : array of uint8, or int
+        Of each element, in the shape of `x`, or OR-ed together: what the conversion of the scaled number raised; INVALID for
+        what is not NaN in a block whose scale is NaN, for signalling NaNs, and for NaN where elements have none. What
+        happens to scales raises nothing.
+    counts : BlockCounts
+        If `count`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and what is accepted.
+
+    Source
+    ------
+    OCP Microscaling Formats 1.0, 5 and 6.3, which leaves open zeros, NaNs, infinities and subnormal numbers; each rule's is in
+    `softfloat.blocks.SCALE_RULES`.
+
+    >>> blocks, flags = quantize([0.5, -1.75, 3.0, 44.0], "mxfp4", flags="any")
+    >>> blocks.elements, blocks.scales, flags
+    (array([0, 8, 1, 7], dtype=uint8), array([130], dtype=uint8), 3)
+    >>> dequantize(blocks)
+    array([ 0., -0.,  4., 48.])
+    """
+    fmt = check_block_format(block_format)
+    plan = Plan(fmt, checked_rule(fmt, rule, recipe), options)
+    plan.treat(nans, infinities, nan_to, zero_block, subnormal_blocks, minimum)
+    plan.scale_tensor(tensor_scale, tensor_amax, four_over_six)
+    counted = check_boolean("count", count)
+    check_choice("partial", partial, ("pad", "refuse"))
+    numbers, signals = float32_numbers(x)
+    shape = fmt.block_shape(numbers.ndim, axis, block)
+    layout = Layout(numbers.shape, shape)
+    if partial == "refuse" and layout.padded != numbers.shape:
+        raise ValueError(
+            f"x of shape {numbers.shape} is no whole number of blocks of {block_text(shape)}; accepted: partial='pad', which adds zeros"
+        )
+    plan.check_over_six(shape)
+    elements, scales, tensor, flags = plan.run(numbers, signals, layout, counted)
+    blocks = BlockCodes(elements, scales, fmt, axis=axis, block=shape, tensor_scale=tensor)
+    if not counted:
+        return blocks, flags if isinstance(flags, int) or plan.call.flags == "each" else every_flag(flags)
+    counts = counts_of(numbers, blocks, flags, layout)
+    return blocks, flags if plan.call.flags == "each" else every_flag(flags), counts
+
+
+def every_flag(flags: Codes) -> int:
+    """Flags OR-ed together."""
+    return int(np.bitwise_or.reduce(flags, axis=None)) if flags.size else 0
+
+
+def checked_rule(fmt: BlockFormat, rule: str | None, recipe: str | None) -> ScaleRule:
+    """The rule, by either name for it."""
+    if recipe is None:
+        return check_rule(rule, fmt)
+    if rule is not None:
+        raise TypeError(f"recipe={recipe!r} comes with rule={rule!r}; accepted: one or the other")
+    found = check_rule(recipe, fmt, "recipe")
+    check_choice("recipe", recipe, ("te", "torchao"))
+    return found
+
+
+# -- numbers and their places ----------------------------------------------------------------------------------------
+
+
+def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Masks | None]:
+    """(numbers as float32, where they are signalling NaNs if anywhere)."""
+    codes, source, more = source_codes(x)
+    if source is FLOAT64:
+        values = codes.view(np.float64)
+        signals = np.asarray((codes & np.uint64(0x7FF8 << 48)) == np.uint64(0x7FF0 << 48)) & np.isnan(values)
+    else:
+        fmt = x.format if isinstance(getattr(x, "format", None), Format) else Format.from_dtype(np.asarray(x).dtype)
+        signals = np.asarray(issnan(codes, fmt)) if fmt.nan == "ieee" else np.zeros(codes.shape, bool)
+        if fmt == FLOAT32:
+            return codes.view(np.float32), signals if signals.any() else None
+        values = np.asarray(engine.decoded(codes, fmt))
+    nearest = np.asarray(encode(values, FLOAT32, flags="any")[0])
+    lost = (engine.decoded(nearest, FLOAT32) != values) & ~np.isnan(values)
+    if more is not None:
+        lost = lost | (more != 0)
+    if lost.any():
+        raise ValueError(
+            f"x must hold float32 numbers, got {np.asarray(values[lost]).flat[0]!r}; bits.encode(x, 'float32') rounds them, "
+            "and numpy.asarray(x, numpy.float32) to nearest"
+        )
+    return nearest.view(np.float32), signals if signals.any() else None
+
+
+class Layout:
+    """How blocks lie in an array: `rows` has the blocks of the grid first and their elements last."""
+
+    def __init__(self, shape: tuple[int, ...], block: tuple[int, ...]) -> None:
+        self.shape, self.block = shape, block
+        self.grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))
+        self.padded = tuple(n * b for n, b in zip(self.grid, block, strict=True))
+        self.elements = int(np.prod(block, dtype=np.int64))
+        self.plain = self.padded == shape and all(b == 1 for b in block[:-1])
+
+    def rows(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The elements of each block, in the order that they have in the array, zeros where there are none; (*grid, elements)."""
+        if self.padded != self.shape:
+            array = np.pad(array, [(0, n - m) for n, m in zip(self.padded, self.shape, strict=True)])
+        if not self.plain:
+            pairs = tuple(x for pair in zip(self.grid, self.block, strict=True) for x in pair)
+            even, odd = range(0, len(pairs), 2), range(1, len(pairs), 2)
+            array = array.reshape(pairs).transpose(*even, *odd)
+        return np.ascontiguousarray(array).reshape(*self.grid, self.elements)
+
+    def array(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """`rows` back in the array's shape."""
+        if self.plain:
+            return rows.reshape(self.shape)
+        order = [x for i in range(len(self.grid)) for x in (i, len(self.grid) + i)]
+        array = rows.reshape(*self.grid, *self.block).transpose(order).reshape(self.padded)
+        return np.ascontiguousarray(array[tuple(slice(n) for n in self.shape)])
+
+    def spread(self, of_blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """One entry for each block as one for each element of the array."""
+        return spread(of_blocks, self.block, self.shape)
+
+
+def magnitude_bits(numbers: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Bits of float32 numbers without their signs: integers that are ordered as the magnitudes are."""
+    return numbers.view(np.int32) & np.int32(0x7FFFFFFF)
+
+
+def exactly(bits: np.ndarray[Any, Any]) -> Reals:
+    """float32 bits as float64; the host's treatment of subnormals has no say."""
+    return np.asarray(engine.decoded(np.ascontiguousarray(bits).view(np.uint32), FLOAT32))
+
+
+def maxima_of(rows: np.ndarray[Any, np.dtype[np.float32]]) -> Maxima:
+    """What scales are made of."""
+    magnitudes = magnitude_bits(rows)
+    finite = np.where(magnitudes < INFINITE, magnitudes, np.int32(0))
+    amax = exactly(finite.max(axis=-1))
+    nan, infinite = (np.asarray(found.any(axis=-1)) for found in (magnitudes > INFINITE, magnitudes == INFINITE))
+    return Maxima(amax, nan, infinite)
+
+
+# -- one call --------------------------------------------------------------------------------------------------------
+
+
+class Plan:
+    """The options of one call, checked, and the steps that they ask for."""
+
+    treatment: Treatment
+    nan_to: str
+    flushes: bool
+    tensor: TensorScale | Callable[[float], TensorScale]
+    tensor_amax: float | None
+    over_six: str | None
+
+    def __init__(self, fmt: BlockFormat, rule: ScaleRule, options: Options) -> None:
+        if options.get("out") is not None:
+            raise ValueError("out is for functions that return one array of codes; quantize makes blocks anew")
+        if "overflow" not in options and options.get("environment") is None:
+            options = {**options, "overflow": Overflow.SATURATE}
+        self.fmt, self.rule, self.options = fmt, rule, options
+        self.rounds_in = fmt.element if isinstance(fmt.element, Format) else FLOAT32
+        self.call = Call(options, self.rounds_in)
+        if isinstance(fmt.element, Fixed) and self.call.settings.overflow is Overflow.NAN:
+            raise ValueError(
+                f"overflow='nan' needs elements with a NaN, and {fmt.element} has none; accepted: 'saturate'"
+            )
+        if self.call.flags not in ("each", "any"):
+            raise ValueError(
+                f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {self.call.flags!r}"
+            )
+
+    def treat(
+        self,
+        nans: str,
+        infinities: str | None,
+        nan_to: str,
+        zero_block: str | None,
+        subnormal_blocks: str,
+        minimum: float | None,
+    ) -> None:
+        """What becomes of special blocks."""
+        check_choice("nans", nans, ("block", "element"))
+        check_choice("infinities", infinities, (None, "block", "saturate", "element"))
+        check_choice("nan_to", nan_to, ("max", "zero", "negative_zero"))
+        check_choice("zero_block", zero_block, (None, "smallest", "one", "nan", "rule"))
+        check_choice("subnormal_blocks", subnormal_blocks, ("keep", "zero"))
+        least = self.rule.minimum
+        if minimum is not None:
+            if self.rule.kind == TWO_LEVELS:
+                raise ValueError(f"minimum is not for rule {self.rule.name!r}, which has none; accepted: None")
+            least = check_float32("minimum", minimum)
+        self.treatment = Treatment(nans, infinities or self.rule.infinities, zero_block or self.rule.zero_block, least)
+        self.nan_to, self.flushes = nan_to, subnormal_blocks == "zero"
+
+    def scale_tensor(self, tensor_scale: Any, tensor_amax: float | None, four_over_six: str | None) -> None:
+        """Where the tensor's scale comes from."""
+        check_choice("four_over_six", four_over_six, (None, "mae", "mse"))
+        self.over_six = four_over_six
+        if four_over_six and self.rule.name != "te":
+            raise ValueError(f"four_over_six is for rule 'te', got {self.rule.name!r}")
+        computed = isinstance(tensor_scale, str) and tensor_scale == COMPUTED
+        self.tensor_amax = None
+        if tensor_amax is not None:
+            if self.fmt.tensor_scale is None or not computed:
+                raise ValueError(
+                    "tensor_amax is what a tensor's scale is computed from; accepted: None for formats without one, or beside tensor_scale"
+                )
+            self.tensor_amax = check_float32("tensor_amax", tensor_amax)
+        if self.fmt.tensor_scale is None:
+            if not computed and tensor_scale is not None:
+                check_tensor_scale(tensor_scale, self.fmt)
+            self.tensor = NO_TENSOR_SCALE
+        elif not computed:
+            given = check_tensor_scale(tensor_scale, self.fmt)
+            self.tensor = NO_TENSOR_SCALE if given is None else given_tensor_scale(float(given))
+        elif self.rule.name == "torchao":
+            self.tensor = lambda amax: torchao_tensor_scale(amax, self.fmt)
+        elif self.rule.name == "te":
+            bound = OVER_SIX_BOUND if four_over_six else self.fmt.scale.max
+            self.tensor = lambda amax: te_tensor_scale(amax, self.fmt, bound)
+        else:
+            self.tensor = NO_TENSOR_SCALE
+        self.one_level = self.tensor is NO_TENSOR_SCALE
+        if four_over_six and not callable(self.tensor):
+            raise ValueError(
+                "four_over_six needs the tensor's amax: its errors are those of numbers read with it; give tensor_amax, or nothing"
+            )
+
+    def check_over_six(self, shape: tuple[int, ...]) -> None:
+        """Errors are summed in a documented order for two shapes of blocks only."""
+        lengths = [n for n in shape if n > 1]
+        if self.over_six and len(lengths) > 1 and shape[-2:] != (16, 16):
+            raise ValueError(f"four_over_six is for blocks of one row and of 16x16, got {block_text(shape)}")
+
+    # -- steps
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def run(
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Masks | None, layout: Layout, counted: bool
+    ) -> tuple[Codes, Codes, np.float32 | None, Any]:
+        """(codes of elements, codes of scales, the tensor's scale, flags of each element or of all)."""
+        flushed = None
+        if self.call.settings.daz:
+            numbers = signed_zeros(numbers, magnitude_bits(numbers) < SMALLEST_NORMAL)
+        rows = layout.rows(numbers)
+        maxima = maxima_of(rows)
+        if self.flushes:
+            tiny = (maxima.amax < 2.0**-126) & ~maxima.infinite
+            flushed = layout.spread(tiny) & (magnitude_bits(numbers) > 0) & (magnitude_bits(numbers) < INFINITE)
+            numbers = signed_zeros(numbers, flushed)
+            maxima = replace(maxima, amax=np.where(tiny, 0.0, maxima.amax))
+        tensor = self.tensor_of(maxima)
+        each = counted or self.call.flags == "each" or signals is not None or flushed is not None
+        if self.over_six:
+            found = self.over_six_elements(numbers, maxima, tensor, layout)
+        else:
+            scales = block_scales(maxima, self.fmt, self.rule, tensor, self.treatment)
+            codes, flags = self.elements(numbers, scales, layout, each)
+            found = codes, scales.codes, flags
+        codes, scale_codes, flags = found
+        if signals is not None:
+            flags = flags | np.where(signals, INVALID, 0).astype(np.uint8)
+        if flushed is not None:
+            flushed &= ~layout.spread(np.asarray(engine.is_nan(scale_codes, self.fmt.scale)))
+            flags = flags | np.where(flushed, INEXACT | UNDERFLOW, 0).astype(np.uint8)
+        kept = None if self.one_level else np.float32(tensor.decode)
+        return codes, scale_codes, kept, flags
+
+    def tensor_of(self, maxima: Maxima) -> TensorScale:
+        """The tensor's scale."""
+        if not callable(self.tensor):
+            return self.tensor
+        if self.tensor_amax is not None:
+            return self.tensor(self.tensor_amax)
+        if self.treatment.infinities == "saturate" and maxima.infinite.any():
+            return self.tensor(np.inf)
+        return self.tensor(float(maxima.amax.max(initial=0.0)))
+
+    def elements(
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], scales: Scales, layout: Layout, each: bool
+    ) -> tuple[Codes, Any]:
+        """Codes of numbers under their blocks' scales, and flags."""
+        values = exactly(numbers)
+        void = layout.spread(scales.void) if scales.void.any() else None
+        if void is not None:
+            values = np.where(void, 0.0, values)
+        with np.errstate(invalid="ignore"):
+            scaled = values * layout.spread(scales.multiplier)
+        scaled = np.where(values == 0, values, scaled)  # zero times an infinite multiplier is zero
+        if not self.fmt.power_of_two_scale:
+            scaled = single(scaled)
+        special = void is not None or np.isnan(values).any()
+        flags_wanted = "each" if each or special else "any"
+        codes, flags = self.encoded(np.asarray(scaled), flags_wanted)
+        if not special:
+            return codes, flags
+        if void is not None:
+            flags = flags | np.where(void & ~np.isnan(exactly(numbers)), INVALID, 0).astype(np.uint8)
+        if not self.fmt.element.has_nan and self.nan_to != "max":
+            code = 0 if self.nan_to == "zero" else negative_zero(self.fmt.element)
+            codes = np.where(np.isnan(values), self.fmt.element.dtype.type(code), codes)
+        return codes, flags
+
+    def encoded(self, scaled: Reals, flags: str) -> tuple[Codes, Any]:
+        """Codes of scaled numbers."""
+        options: Options = {**self.options, "flags": flags}
+        element = self.fmt.element
+        if isinstance(element, Fixed):
+            return fixed_codes(scaled, element, options)
+        options.pop("daz", None)
+        codes, raised = encode(scaled, element, **options)
+        return np.asarray(codes), raised
+
+    # -- 4 over 6
+    # ------------------------------------------------------------------------------------------------------------
+
+    def over_six_elements(
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], maxima: Maxima, tensor: TensorScale, layout: Layout
+    ) -> tuple[Codes, Codes, Any]:
+        """The better of two quantisations of each block: (codes, scales, flags of each element)."""
+        found = []
+        for stretch in (1.0, 1.5):
+            scales = over_six_scales(maxima, self.fmt, tensor, self.treatment, stretch)
+            codes, flags = self.elements(numbers, scales, layout, True)
+            found.append((codes, flags, scales.codes, self.error(numbers, codes, scales, tensor, layout)))
+        six, four = found
+        picks = four[3] < six[3]
+        each = layout.spread(picks)
+        return np.where(each, four[0], six[0]), np.where(picks, four[2], six[2]), np.where(each, four[1], six[1])
+
+    def error(
+        self,
+        numbers: np.ndarray[Any, np.dtype[np.float32]],
+        codes: Codes,
+        scales: Scales,
+        tensor: TensorScale,
+        layout: Layout,
+    ) -> Reals:
+        """The error of each block, summed in float32 as TransformerEngine's reference does: along a row in order, rows in a tree."""
+        assert tensor.amax is not None
+        read = element_values(codes, self.fmt.element) * layout.spread(values_of(scales.codes, self.fmt.scale))
+        read = single(single(read * tensor.amax) / (self.fmt.element.max * OVER_SIX_BOUND))
+        with np.errstate(invalid="ignore"):
+            difference = layout.rows(single(read - exactly(numbers)))
+        row = layout.block[-1] if layout.block[-1] > 1 else layout.elements
+        difference = difference.reshape(*layout.grid, -1, row)
+        sums: Any = np.zeros(difference.shape[:-1])
+        for i in range(row):
+            one = difference[..., i]
+            sums = single(sums + (single(one * one) if self.over_six == "mse" else np.abs(one)))
+        while sums.shape[-1] > 1:
+            half = sums.shape[-1] // 2
+            sums = single(sums[..., :half] + sums[..., half:])
+        return np.asarray(sums[..., 0])
+
+
+def check_float32(argument: str, value: Any) -> float:
+    """A finite float32 number, not below zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{argument} must be a number, got {value!r}") from None
+    if not (np.isfinite(number) and number >= 0):
+        raise ValueError(f"{argument} must be finite and at least 0, got {number}")
+    if number > FLOAT32.max or float(np.float32(number)) != number:
+        raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
+    return number
+
+
+def signed_zeros(numbers: np.ndarray[Any, np.dtype[np.float32]], where: Masks) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Zeros of the same signs in some places."""
+    bits = numbers.view(np.int32)
+    return np.where(where, bits & np.int32(-(2**31)), bits).view(np.float32)
+
+
+def negative_zero(element: Format | Fixed) -> int:
+    """The code of -0; of 0, where there is none."""
+    return element.sign_bit if isinstance(element, Format) or element.coding == "sign_magnitude" else 0
+
+
+# -- elements of fixed point -----------------------------------------------------------------------------------------
+
+TINY = 2.0**-100
+"""As good as any smaller number: every rounding sees that it is not zero, and no more."""
+
+
+def fixed_codes(scaled: Reals, element: Fixed, options: Options) -> tuple[Codes, Any]:
+    """Codes of scaled numbers in fixed point: rounded to integers as `to_integer` rounds, then clamped with OVERFLOW and INEXACT."""
+    counted = scaled * 2.0**element.fraction_bits
+    limit = float(4 * element.sign_bit)
+    with np.errstate(invalid="ignore"):
+        size = np.where(counted == 0, 0.0, np.clip(np.abs(counted), TINY, limit))
+    size = np.where(np.isnan(counted), limit, size)  # NaN to the largest, as in formats without one
+    signs = np.signbit(counted) & ~np.isnan(counted)
+    given = {name: value for name, value in options.items() if name not in ("flags", "overflow", "daz", "ftz")}
+    numbers = np.asarray(encode(np.where(signs, -size, size), FLOAT32, flags="any")[0])
+    integers, flags = to_integer(numbers, FLOAT32, np.int64, flags="each", **given)  # type: ignore[arg-type]
+    integers, flags = np.asarray(integers), np.asarray(flags)
+    kept = np.clip(integers, element.least, element.largest)
+    infinite = np.isinf(counted)
+    flags = np.where(kept != integers, INEXACT | OVERFLOW, flags).astype(np.uint8)
+    flags = np.where(np.isnan(counted), INVALID, np.where(infinite, 0, flags)).astype(np.uint8)
+    codes = element.codes_of(kept, signs)
+    return codes, flags if options.get("flags") == "each" else every_flag(flags)
+
+
+# -- what happened, and the way back ---------------------------------------------------------------------------------
+
+
+def counts_of(numbers: np.ndarray[Any, Any], blocks: BlockCodes, flags: Codes, layout: Layout) -> BlockCounts:
+    """What was done to the elements of each block."""
+    became_zero = (
+        (element_values(blocks.elements, blocks.format.element) == 0)
+        & (magnitude_bits(numbers) > 0)
+        & ~layout.spread(void_of(blocks))
+    )
+
+    def of_blocks(mask: Masks) -> np.ndarray[Any, Any]:
+        return np.asarray(layout.rows(mask).sum(axis=-1, dtype=np.int64))
+
+    return BlockCounts(of_blocks((flags & OVERFLOW) != 0), of_blocks((flags & UNDERFLOW) != 0), of_blocks(became_zero))
+
+
+def void_of(blocks: BlockCodes) -> Masks:
+    """Blocks whose scale is NaN."""
+    return np.asarray(engine.is_nan(blocks.scales, blocks.format.scale))
+
+
+def element_values(codes: Codes, element: Format | Fixed) -> Reals:
+    """What elements stand for without their scales."""
+    return np.asarray(element.values[codes] if isinstance(element, Fixed) else engine.decoded(codes, element))
+
+
+def dequantize(blocks: BlockCodes) -> Reals:
+    """The values of blocks, exactly: tensor scale * scale * element.
+
+    Parameters
+    ----------
+    blocks : BlockCodes
+
+    Returns
+    -------
+    array of float64
+        Of the shape of the elements. NaN throughout a block whose scale is NaN, whatever its elements are (OCP MX 1.0, 5.1);
+        a scale's sign is ignored. No flags: nothing is rounded. Products may lie outside float32's range.
+
+    >>> dequantize(BlockCodes([0x2, 0xF], [0x80], "mxfp4"))
+    array([  2., -12.])
+    """
+    if not isinstance(blocks, BlockCodes):
+        raise TypeError(f"blocks must be a softfloat.bits.BlockCodes, got {type(blocks).__name__}")
+    scales = values_of(blocks.scales, blocks.format.scale)
+    if blocks.tensor_scale is not None:
+        scales = scales * float(exactly(np.asarray(blocks.tensor_scale)[None].view(np.int32))[0])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(element_values(blocks.elements, blocks.format.element) * blocks.spread(scales))
