@@ -44,7 +44,8 @@ INSIDE = {
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise | options ways | tiling | "
     "entire lines stacks trees | calls products | small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | quantization",
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
+    "block_scales codes scaled_sums | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers | figures graphs inspection | blocks tables",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",

@@ -2,6 +2,9 @@
 
 Products a[k]*b[k] enter in the order of k. The words:
 
+scale
+    What a block format's elements share. It multiplies products, exactly, and its exponent counts in an alignment; or
+    with `scaling` the sums of segments.
 block
     That many products meet the running sum at once. A block and the running sum are added exactly and rounded once; or,
     with `fraction_bits`, each term is first cut to that many fraction bits below the largest exponent among them.
@@ -48,7 +51,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
-from softfloat.checks import check_kind, check_switch, check_whole
+from softfloat.checks import check_choice, check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.frozen import hash_kept, settle
@@ -59,6 +62,7 @@ __all__ = ["PRESETS", "Accumulator", "Alignment", "Preset", "Reduction", "Stage"
 
 MAXIMUM_REDUCTIONS = 3
 MAXIMUM_BITS = 40
+SCALINGS = ("scales_fused", "first_fused", "second_fused", "scales_added")
 CUTS = (Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
 ALL = 0
 """As a block: every product there is."""
@@ -227,15 +231,23 @@ class Reduction:
     store : Stage, optional
         Rounds the sum of a section on its way to the next level, and the sum of the last level on its way out. Partials,
         and c, are then in its format.
+    scaling : str, optional
+        Of operands with scales, those of a segment meet its sum s here, x and y those of a and b, t the sum so far, each
+        operation rounded as `running` says: "scales_fused": (x*y)*s + t, the last two fused; "first_fused" (s*x)*y + t and
+        "second_fused" (s*y)*x + t likewise; "scales_added": (x*y)*s, then + t. None: scales multiply products, exactly.
+        Only of the first level. Without scales it changes nothing.
     """
 
     running: Stage
     sections: int | None = None
     store: Stage | None = None
+    scaling: str | None = None
 
     def __post_init__(self) -> None:
         check_kind("running", self.running, Stage)
         check_kind("store", self.store, Stage, optional=True)
+        if self.scaling is not None:
+            check_choice("scaling", self.scaling, SCALINGS)
         if self.sections is not None:
             check_whole("sections", self.sections, 1)
 
@@ -426,6 +438,8 @@ class Accumulator:
             yield f"reduction has at most {MAXIMUM_REDUCTIONS} levels"
         if not all(x.sections for x in self.reduction[:-1]) or any(x.sections for x in self.reduction[-1:]):
             yield "all levels of a reduction but the last have sections"
+        if any(x.scaling for x in self.reduction[1:]):
+            yield "scaling is that of the first level of a reduction"
         if levels > 1 and (self.segment or self.segments is None):
             yield "a reduction of several levels needs segments: their number must be known"
 
@@ -514,7 +528,8 @@ class Accumulator:
         for level in self.reduction:
             sections = f", {level.sections} sections" if level.sections else ""
             stored = f", each stored as {level.store}" if level.store else ""
-            parts.append(f"their sums added to {level.running}{sections}{stored}")
+            scaled = f" times scales ({level.scaling})" if level.scaling else ""
+            parts.append(f"their sums{scaled} added to {level.running}{sections}{stored}")
         parts.append(f"c and partials {self.partials}")
         return f"{self.name}: {'; '.join(parts)}"
 

@@ -43,6 +43,7 @@ from softfloat.bits import (
     functions,
     numbers,
     quantization,
+    scaled_sums,
     sums,
 )
 from softfloat.bits.arithmetic import *
@@ -53,6 +54,7 @@ from softfloat.bits.convolutions import *
 from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
 from softfloat.bits.quantization import *
+from softfloat.bits.scaled_sums import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
@@ -64,4 +66,5 @@ __all__ += convolutions.__all__
 __all__ += functions.__all__
 __all__ += numbers.__all__
 __all__ += quantization.__all__
+__all__ += scaled_sums.__all__
 __all__ += sums.__all__

@@ -155,6 +155,9 @@ def _check_groups(accumulator: Accumulator, formats: tuple[Format, Format]) -> N
             f"fmt must be formats whose products, {how.group} of them, add up in {EXACT_BITS} bits for {accumulator!r}, "
             f"such as 'float4_e2m1fn', got {names}"
         )
+    largest = math.log2(how.group * formats[0].max * formats[1].max * 4 * (accumulator.block // how.group + 1))
+    if largest + how.terms > EXACT_BITS:
+        raise ValueError(f"fmt must be formats whose aligned sums take {EXACT_BITS} bits or fewer for {accumulator!r}")
 
 
 @lru_cache(maxsize=512)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tallies import Tally
 
-from softfloat import bits
-from softfloat.accumulators import amd_mfma, amx, arm_bfdot, arm_bfmmla, arm_fp8dot, rvbna
+from softfloat import BlockFormat, bits
+from softfloat.accumulators import amd_mfma, amx, arm_bfdot, arm_bfmmla, arm_fp8dot, rvbna, tensor_core
 
 SPIKE = "RISC-V bulk normalisation, rows by Spike"
 MODEL = "matrix units, rows by the published model MMA-Sim"
@@ -118,3 +118,33 @@ def test_amd_mfma(vectors: Path, tally: Tally, arch: str) -> None:
             a, b, pair, name = a >> 13, b >> 13, ("tfloat32", "tfloat32"), "tfloat32"
         codes, _ = bits.matmul(a, b, pair, amd_mfma(arch, name), c)
         held(codes, d, tally, f"MFMA, {arch}", f"{' x '.join(dict.fromkeys(pair))} to float32", "as built")
+
+
+BLOCK_SCALED = (
+    *(f"mxf8f6f4_{x}_{y}" for x in FP8 for y in FP8),
+    "mxf4nvf4_block16_ue4m3",
+    "mxf4nvf4_block16_ue8m0",
+    "mxf4nvf4_block32_ue8m0",
+)
+
+
+@pytest.mark.conformance(MODEL)
+@pytest.mark.parametrize("key", BLOCK_SCALED)
+def test_block_scaled(vectors: Path, tally: Tally, key: str) -> None:
+    rows = load(vectors / "units_nv_block_scaled.npz")
+    a, b, of_a, of_b, c, d = (rows[f"{x}__{key}"] for x in ("a", "b", "scale_a", "scale_b", "c", "d"))
+    instruction, first, second = key.split("_")
+    pair, scale, size = ("float4_e2m1fn",) * 2, "float8_e8m0fnu", 32
+    if instruction == "mxf8f6f4":
+        pair = FP8[first], FP8[second]
+    else:
+        scale = FP8["e4m3"] if second == "ue4m3" else scale
+        size = int(first.removeprefix("block"))
+    operands = [
+        bits.BlockCodes(codes, scales, BlockFormat("rows", element=fmt, scale=scale, block=size), axis=axis)
+        for codes, scales, fmt, axis in ((a, of_a, pair[0], -1), (b, of_b, pair[1], -2))
+    ]
+    codes, _ = bits.matmul_blocks(*operands, tensor_core("B200", pair[0], instruction=instruction), c)
+    held(
+        codes, d, tally, f"tcgen05 {instruction}", f"{' x '.join(dict.fromkeys(pair))}, {scale} to float32", "as built"
+    )
