@@ -25,6 +25,8 @@ from .sticky import settled_parts
 
 WIDTH = 40
 TERMS = 1 << 12  # a bin of 53 bits takes 2^(54-WIDTH) terms of WIDTH bits before carries must be settled
+TRUNCATE, FLOOR, ODD = 0, 1, 2
+"""Directions in which bits are cut off: toward zero, toward negative, to odd."""
 PRODUCT, RUNNING, STORE, RESULT, LEVEL = 0, 1, 2, 3, 4
 """Numbers of the stages. Level l of a reduction adds at LEVEL + 2l and stores at LEVEL + 2l + 1."""
 
@@ -223,6 +225,22 @@ def leading_row(scales, a, b, tiny_a, tiny_b):
 
 
 @row
+def led_row(scales, a, b):
+    """scales: at least the products of these powers of two."""
+    stand_alone()
+    for j in range(scales.size):
+        scales[j] = max(scales[j], a[j] * b[j])
+
+
+@row
+def higher_row(scales, others):
+    """scales: at least the others."""
+    stand_alone()
+    for j in range(scales.size):
+        scales[j] = max(scales[j], others[j])
+
+
+@row
 def leading(x, tiny):
     """2^exponent of a finite number, at least `tiny`; 0 for zero, infinities and NaN."""
     power = bits_float(float_bits(x) & np.int64(0x7FF0000000000000), 1.0)
@@ -231,38 +249,83 @@ def leading(x, tiny):
 
 
 @row
-def cut_row(total, cut, terms, scales, fraction_bits):
-    """Terms, cut to the grid that the scales set, added to `total`, which counts in grids; cut: 1 where bits were lost."""
-    stand_alone()
-    for j in range(total.size):
-        scale = scales[j] if scales[j] > 0.0 else 1.0
-        exponent = float_bits(scale) >> 52
-        per_grid = bits_float((2046 - exponent + fraction_bits) << 52, 1.0)
-        grid = bits_float((exponent - fraction_bits) << 52, 1.0)
-        kept = np.trunc(terms[j] * per_grid)
-        cut[j] = 1.0 if kept * grid != terms[j] else cut[j]
-        total[j] += kept
+def kept(x, scale, fraction_bits, direction):
+    """x, cut to so many fraction bits below `scale`, a power of two, or below 1 where that is 0."""
+    exponent = float_bits(scale if scale > 0.0 else 1.0) >> 52
+    y = x * bits_float((2046 - exponent + fraction_bits) << 52, 1.0)
+    n = np.floor(y) if direction == FLOOR else np.trunc(y)
+    even = np.floor(n * 0.5) * 2.0 == n
+    n = n + (1.0 if y > 0.0 else -1.0) if (direction == ODD) & (n != y) & even else n
+    return n * bits_float((exponent - fraction_bits) << 52, 1.0)
 
 
 @row
-def align_row(running, terms, alone, total, cut, scales, numbers, flags, fraction_bits, integers, floats):
+def cut_row(total, cut, terms, scales, fraction_bits, direction):
+    """Terms, cut to the grid that the scales set, added to `total`; cut: 1 where bits were lost."""
+    stand_alone()
+    for j in range(total.size):
+        part = kept(terms[j], scales[j], fraction_bits, direction)
+        cut[j] = 1.0 if part != terms[j] else cut[j]
+        total[j] += part
+
+
+@row
+def parted_row(terms, over, limit):
+    """Finite terms of `limit` and beyond go to `over` as infinities, and are zero among the terms."""
+    stand_alone()
+    for j in range(terms.size):
+        beyond = (abs(terms[j]) >= limit) & (abs(terms[j]) < np.inf)
+        over[j] += (np.inf if terms[j] > 0.0 else -np.inf) if beyond else 0.0
+        terms[j] = 0.0 if beyond else terms[j]
+
+
+@row
+def dropped_row(addends, cut, leads, scales, distance):
+    """Addends whose power of two is more than 2^distance below the scale are zero."""
+    stand_alone()
+    for j in range(addends.size):
+        far = leads[j] * bits_float((1023 + distance) << 52, 1.0) < scales[j]
+        cut[j] = 1.0 if far & (addends[j] != 0.0) else cut[j]
+        addends[j] = 0.0 if far & (abs(addends[j]) < np.inf) else addends[j]
+
+
+@row
+def align_row(running, terms, alone, total, over, cut, numbers, flags, integers, floats):
     """The block's sum, to be rounded. Where `alone`, its one term and the running sum are operands of IEEE 754-2019 6.3."""
     stand_alone()
     target = target_of(integers, floats)
     for j in range(running.size):
-        scale = scales[j] if scales[j] > 0.0 else 1.0
-        grid = bits_float(((float_bits(scale) >> 52) - fraction_bits) << 52, 1.0)
-        s = total[j] * grid
+        s = total[j]
         keeps = alone & ((float_bits(running[j]) ^ float_bits(terms[j])) >= 0)
         zero = -target.zero if target.downward != target.none else target.zero
         zero = running[j] * target.zero if keeps else zero
         s = zero if s == target.zero else s
+        s = s + over[j] if (over[j] != 0.0) & (abs(s) < np.inf) else s
         cut[j] = cut[j] if abs(s) < np.inf else 0.0
         number = numbers[j] != 0.0
         raised = target.invalid if (s != s) & number else target.none
         raised |= target.inexact if cut[j] != 0.0 else target.none
         flags[j] |= raised | (target.none if number else target.any_nan_signals)
         running[j] = s
+
+
+@row
+def sign_row(negative, positive, terms):
+    """0 in `negative` once a term has no sign bit, in `positive` once one has."""
+    stand_alone()
+    for j in range(terms.size):
+        below = float_bits(terms[j]) < 0
+        negative[j] = negative[j] if below else 0.0
+        positive[j] = 0.0 if below else positive[j]
+
+
+@row
+def zero_row(sums, negative, positive):
+    """Zero sums whose terms have all the same sign keep it."""
+    stand_alone()
+    for j in range(sums.size):
+        signed = -0.0 if negative[j] != 0.0 else 0.0
+        sums[j] = signed if (sums[j] == 0.0) & ((negative[j] != 0.0) | (positive[j] != 0.0)) else sums[j]
 
 
 # -- NaN payloads ----------------------------------------------------------------------------------------------------

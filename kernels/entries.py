@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from . import dots, loops
 from .carrier import decode, is_signalling
-from .jit import float_bits, kernel, row
+from .jit import bits_float, float_bits, kernel, row
 from .prng import LANES, LOW_WORD, TILE, low_bits, philox, unit_fraction
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
 from .spec import NAN_POLICIES, Overflow, Rounding, Source, Target, count_fields
@@ -361,6 +361,19 @@ def load_operands(data, size, limits, source, values, codes, index, given, fille
     return found
 
 
+@kernel
+def lead(value, tiny):
+    """2^exponent of a factor, a subnormal's that of its format; 0 for a zero, an infinity and a NaN, which set no grid."""
+    power = bits_float(float_bits(value) & 0x7FF0000000000000, value)
+    return max(power, tiny) if (value != 0.0) & (abs(value) < np.inf) else 0.0
+
+
+PLAIN_CHOICES = np.zeros(dots.CHOICES, np.int64)
+"""Those of an accumulator without the fields that exports refuse."""
+for _name, _choice in {"group": 1, "limit": 1000, "zero": dots.NO_EXPONENT, "addend_inside": 1, "drop": -1}.items():
+    PLAIN_CHOICES[dots.Choices._fields.index(_name)] = _choice
+
+
 def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, floats, data):
     """One dot product of k products, numbered `position` among outputs; its plan is `start` integers into the table."""
     plan = numba.carray(_moved(integers, start), (PLAN,))
@@ -404,7 +417,7 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
         source_c = stage_source(stage_rule(rule, entered), entered, integers, floats)
         value[0, 0], entry[0, 0] = decode(c, source_c), c
         found |= 1 if is_signalling(c, source_c) else 0
-    choices = np.zeros(dots.CHOICES, np.int64)
+    choices = PLAIN_CHOICES.copy()
     for i, chosen in enumerate((length[KIND], length[BLOCK], plan[CHAINS], plan[TREE], levels, plan[FRACTION_BITS])):
         choices[i] = chosen
     choices[6], choices[7], choices[11] = has_c, plan[HAS_RESULT], position
@@ -420,9 +433,13 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     stored = numba.carray(_moved(data, plan[STORED]), (levels,))
     magics = numba.carray(_moved(floats, plan[MAGICS]), (plan[BINS],))
     tiny = numba.carray(_moved(floats, plan[MAGICS] + plan[BINS]), (3,))
+    leads_x, leads_y, scales = np.zeros((1, filled)), np.zeros((filled, 1)), np.zeros((0, 0))
+    for i in range(filled):
+        leads_x[0, i], leads_y[i, 0] = lead(x[0, i], tiny[0]), lead(y[i, 0], tiny[1])
     contraction(
-        0, 1, x, y, value, entry, codes_x, codes_y, codes, flags, counts, extremes, stores, closes, stored,
-        choices, draws, ints, reals, tiny, magics, np.uint64(key), np.uint64(stream),
+        0, 1, x, y, value, entry, leads_x, leads_y, scales, scales, codes_x, codes_y, codes, flags, counts, extremes,
+        stores, closes, stored, choices, draws, np.zeros(sites, np.int64), ints, reals, tiny, magics,
+        np.uint64(key), np.uint64(stream),
     )  # fmt: skip
     return packed(codes[0, 0], flags[0, 0])
 

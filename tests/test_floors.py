@@ -39,15 +39,15 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dots quantization tiles | paired rules | entries | exported",
-    "accumulators": "accumulator | presets tensor_cores ipu",
+    "loops dot_steps quantization tiles | dots paired rules | entries | exported",
+    "accumulators": "accumulator | presets tensor_cores ipu units",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
     "entire lines stacks trees | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | block_scales codes | "
-    "block_numbers scalars | quantization",
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
+    "block_scales codes scaled_sums | block_numbers scalars | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",

@@ -2,6 +2,9 @@
 
 Products a[k]*b[k] enter in the order of k. The words:
 
+scale
+    What a block format's elements share. It multiplies products, exactly, and its exponent counts in an alignment; or
+    with `scaling` the sums of segments.
 block
     That many products meet the running sum at once. A block and the running sum are added exactly and rounded once; or,
     with `fraction_bits`, each term is first cut to that many fraction bits below the largest exponent among them.
@@ -13,8 +16,9 @@ store
 segment
     A stretch of k with a running sum of its own, which starts at +0. Sums of segments are added by `reduction`.
 chains, tree
-    Product k belongs to running sum k mod `chains`, and these are added in order at the end; or products are added in
-    pairs, pairs of products in pairs, and so on, an odd one out going up as it is.
+    Block k belongs to running sum k mod `chains`, and these are added in order at the end; or products are added in
+    pairs, pairs of products in pairs, and so on, an odd one out going up as it is: those of a block of several, whose sum
+    then meets the running sum, or else all there are. A segment has chains and a tree of its own.
 
 Rules that hold for all of them:
 
@@ -24,14 +28,14 @@ Rules that hold for all of them:
 * The order within a group permutes the products of each group. A group and a block that k, or a segment, leaves
   incomplete are filled with products +0; a shorter last segment is not.
 * A product is exact unless there is a `product` stage. The exact sum of a block is +0 where it is zero, or -0 toward
-  negative, if more than one product meets the running sum; a single product follows IEEE 754-2019 6.3. A single product
-  that a tree has nothing to add to is converted to the running format.
+  negative, if more than one product meets the running sum; a single product follows IEEE 754-2019 6.3, and so do blocks
+  with `keeps_zero_sign`. A single product that a tree has nothing to add to is converted to the running format.
 * A subnormal counts as zero where the stage that rounded it says so. c is read as the stage that makes partials reads.
 * Flags of an output are those of all its roundings, OR-ed, and INVALID for signalling operands, 0 * inf and inf - inf.
   Bits lost in alignment raise INEXACT.
 
 * NaN payloads pass on, under policies that propagate them, where products are added one at a time, without chains, a
-  tree or `fraction_bits`; any other NaN result is the policy's default one.
+  tree, `fraction_bits` or `alignment`; any other NaN result is the policy's default one.
 
 >>> from softfloat.accumulators import amp, fma
 >>> fma("float16")
@@ -47,16 +51,19 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
-from softfloat.checks import check_kind, check_switch, check_whole
+from softfloat.checks import check_choice, check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
-__all__ = ["PRESETS", "Accumulator", "Preset", "Reduction", "Stage"]
+__all__ = ["PRESETS", "Accumulator", "Alignment", "Preset", "Reduction", "Stage"]
 
 
 MAXIMUM_REDUCTIONS = 3
+MAXIMUM_BITS = 40
+SCALINGS = ("scales_fused", "first_fused", "second_fused", "scales_added")
+CUTS = (Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
 ALL = 0
 """As a block: every product there is."""
 
@@ -108,6 +115,109 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """How the terms of a block are cut to a common grid before they are added.
+
+    A term's exponent is the sum of its factors', a subnormal's being the least of its format. The largest one, M, sets
+    the grid: bits below 2^(M - `terms`) are cut off.
+
+    Parameters
+    ----------
+    terms : int
+        Fraction bits of a term, 1 to 40.
+    cut : Rounding or str
+        How terms are cut: "toward_zero", "toward_negative" (floor) or "to_odd" (a last bit is set where bits were lost).
+    group : int
+        Products whose exact sum is one term. Its exponent is that of the group's scales, 0 without scales.
+    zeros : int, optional
+        Exponent of a factor, and of a running sum, that is zero; None: zeros have no part in the largest exponent.
+    limit : int, optional
+        Terms of 2^limit and more count as infinite, unless an operand is infinite itself.
+    halves : bool
+        Even and odd terms are aligned and added apart, each half to its own M; both sums are then cut to `terms` bits
+        below the larger M, as `sum_cut` says.
+    includes_addend : bool
+        Whether the running sum is one of the terms.
+    sum, addend : int, optional
+        Where it is not: with M the larger of the terms' exponent and the running sum's, the terms' sum is cut to `sum`
+        bits below it, and the running sum to `addend`; both are None otherwise, and with `block_sum`.
+    sum_cut : Rounding or str
+        How sums and the running sum are cut.
+    drop_addend_below : int, optional
+        A running sum whose exponent is more than that below M is left out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+    """
+
+    terms: int
+    cut: Rounding = Rounding.TOWARD_ZERO
+    group: int = 1
+    zeros: int | None = None
+    limit: int | None = None
+    halves: bool = False
+    includes_addend: bool = True
+    sum: int | None = None
+    addend: int | None = None
+    sum_cut: Rounding = Rounding.TOWARD_ZERO
+    drop_addend_below: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("terms", "sum", "addend", "drop_addend_below"):
+            bits = getattr(self, name)
+            if bits is not None or name == "terms":
+                check_whole(name, bits, 1)
+                if bits > MAXIMUM_BITS:
+                    raise ValueError(f"{name} must be 1 to {MAXIMUM_BITS}, got {bits}")
+        check_whole("group", self.group, 1)
+        for name, least, most in (("zeros", -200, 200), ("limit", 1, 500)):
+            exponent = getattr(self, name)
+            if exponent is not None:
+                check_kind(name, exponent, int)
+                if not least <= exponent <= most:
+                    raise ValueError(f"{name} must be {least} to {most} or None, got {exponent}")
+        for name in ("cut", "sum_cut"):
+            rounding = as_rounding(getattr(self, name))
+            if rounding not in CUTS:
+                accepted = ", ".join(repr(x.name.lower()) for x in CUTS)
+                raise ValueError(f"{name} must be one of {accepted}, got {rounding.name.lower()!r}")
+            settle(self, **{name: rounding})
+        check_kind("halves", self.halves, bool)
+        check_kind("includes_addend", self.includes_addend, bool)
+        if (self.sum is None) != (self.addend is None):
+            raise ValueError("sum and addend come together, or both are None")
+        if self.includes_addend and self.sum is not None:
+            raise ValueError("sum and addend must be None with includes_addend: the running sum is cut as a term")
+        if self.drop_addend_below is not None and self.sum is None:
+            raise ValueError("drop_addend_below needs sum and addend: it drops a running sum that is no term")
+        if self.halves and self.includes_addend:
+            raise ValueError("halves need includes_addend=False: the running sum belongs to neither half")
+        if self.sum_cut is not Rounding.TOWARD_ZERO and self.sum is None and not self.halves:
+            raise ValueError("sum_cut needs sum and addend, or halves")
+
+    def __str__(self) -> str:
+        cuts = {Rounding.TOWARD_ZERO: "cut", Rounding.TOWARD_NEGATIVE: "floored", Rounding.TO_ODD: "cut to odd"}
+        text = f"{cuts[self.cut]} to {self.terms} fraction bits below the largest exponent"
+        if self.group > 1:
+            text = f"terms of {self.group} exact products {text} of scales"
+        if self.halves:
+            text += f" of even and odd ones apart, their sums {cuts[self.sum_cut]} to as many"
+        if self.zeros is not None:
+            text += f" (zeros: {self.zeros})"
+        if self.limit is not None:
+            text += f", infinite from 2^{self.limit} on"
+        if self.sum is not None:
+            text += (
+                f", their sum {cuts[self.sum_cut]} to {self.sum} and the running sum to {self.addend} below the larger"
+            )
+        if self.drop_addend_below is not None:
+            text += f", dropped if {self.drop_addend_below} below"
+        return text
+
+
+@dataclass(frozen=True)
 class Reduction:
     """Sums of segments, or of sections of segments, added in order.
 
@@ -121,15 +231,23 @@ class Reduction:
     store : Stage, optional
         Rounds the sum of a section on its way to the next level, and the sum of the last level on its way out. Partials,
         and c, are then in its format.
+    scaling : str, optional
+        Of operands with scales, those of a segment meet its sum s here, x and y those of a and b, t the sum so far, each
+        operation rounded as `running` says: "scales_fused": (x*y)*s + t, the last two fused; "first_fused" (s*x)*y + t and
+        "second_fused" (s*y)*x + t likewise; "scales_added": (x*y)*s, then + t. None: scales multiply products, exactly.
+        Only of the first level. Without scales it changes nothing.
     """
 
     running: Stage
     sections: int | None = None
     store: Stage | None = None
+    scaling: str | None = None
 
     def __post_init__(self) -> None:
         check_kind("running", self.running, Stage)
         check_kind("store", self.store, Stage, optional=True)
+        if self.scaling is not None:
+            check_choice("scaling", self.scaling, SCALINGS)
         if self.sections is not None:
             check_whole("sections", self.sections, 1)
 
@@ -148,9 +266,13 @@ class Accumulator:
     inputs : tuple of Format
         What operands may be; empty: anything.
     product : Stage, optional
-        Rounds each product first; only one product at a time.
+        Rounds each product first; only one product at a time, or in a tree.
     block : int
         Products that meet the running sum at once; 0: all of them.
+    alignment : Alignment, optional
+        How the terms of a block are cut before they are added; `fraction_bits=n` is short for `Alignment(n)`.
+    block_sum : Stage, optional
+        Rounds the sum of a block's products, which then meets the running sum in an addition of its own.
     fraction_bits : int, optional
         Fraction bits kept below the largest exponent of a block's terms; None keeps everything. A product's exponent is
         the sum of its factors', or after a `product` stage its own; the running sum's is that in the running format. A
@@ -164,7 +286,13 @@ class Accumulator:
     chains : int
         Interleaved running sums.
     tree : bool
-        Add in pairs.
+        Add in pairs: the products of a block, or with block=1 all products.
+    scale_exponent : int
+        Products are multiplied by 2 to that power, exactly, -127 to 127.
+    keeps_zero_sign : bool
+        A zero sum of terms that all have the same sign keeps it; only in blocks that are added exactly.
+    unsigned_zeros : bool
+        A zero product is +0, and so is a subnormal of c that counts as zero; only with a `product` stage.
     segment : int, optional
         Products of a segment.
     segments : int or tuple of int, optional
@@ -210,6 +338,11 @@ class Accumulator:
     channel_group: int | None = None
     daz: bool | None = None
     unpacked: Format | None = None
+    alignment: Alignment | None = None
+    block_sum: Stage | None = None
+    scale_exponent: int = 0
+    keeps_zero_sign: bool = False
+    unsigned_zeros: bool = False
     result: str | Format = "partials"
     nan: str | None = None
     note: str = field(default="", compare=False)
@@ -218,7 +351,13 @@ class Accumulator:
     def __post_init__(self) -> None:
         check_kind("name", self.name, str)
         check_kind("running", self.running, Stage)
-        for name in ("product", "store"):
+        check_kind("alignment", self.alignment, Alignment, optional=True)
+        for name in ("keeps_zero_sign", "unsigned_zeros"):
+            check_kind(name, getattr(self, name), bool)
+        check_kind("scale_exponent", self.scale_exponent, int)
+        if not -127 <= self.scale_exponent <= 127:
+            raise ValueError(f"scale_exponent must be -127 to 127, got {self.scale_exponent}")
+        for name in ("product", "store", "block_sum"):
             check_kind(name, getattr(self, name), Stage, optional=True)
         for name in ("inputs", "order", "reduction"):
             check_kind(name, getattr(self, name), (tuple, list))
@@ -238,8 +377,8 @@ class Accumulator:
         for name in ("fraction_bits", "segment", "channel_group"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), 1)
-        if self.fraction_bits is not None and not self.fraction_bits <= 40:
-            raise ValueError(f"fraction_bits must be 1 to 40 or None, got {self.fraction_bits}")
+        if self.fraction_bits is not None and not self.fraction_bits <= MAXIMUM_BITS:
+            raise ValueError(f"fraction_bits must be 1 to {MAXIMUM_BITS} or None, got {self.fraction_bits}")
         if sorted(self.order) != list(range(len(self.order))) or not self.order:
             raise ValueError(f"order must be a permutation of 0 ... n-1, got {self.order!r}")
         if isinstance(self.segments, tuple):
@@ -256,7 +395,7 @@ class Accumulator:
 
     def _contradictions(self) -> Iterator[str]:
         """The rules that these fields break."""
-        aligned, segmented = self.fraction_bits is not None, self.segment is not None or self.segments is not None
+        aligned, segmented = self.aligned is not None, self.segment is not None or self.segments is not None
         interleaved, levels = self.tree or self.chains > 1, len(self.reduction)
         if self.store is not None and self.store_every % (self.block or 1):
             yield "store_every must be a multiple of block"
@@ -266,26 +405,31 @@ class Accumulator:
             yield "store must be None with block=0"
         if self.block == ALL and len(self.order) != 1:
             yield "order must be (0,) with block=0"
-        if self.block != 1 and self.product is not None:
-            yield "product must be None unless block=1: a block's products are exact"
-        if interleaved and self.block > 1:
-            yield "tree and chains need block=1"
-        if interleaved and (self.store is not None or segmented):
-            yield "tree and chains have neither store nor segments"
-        if self.tree and self.chains != 1:
-            yield "tree and chains exclude each other"
+        if self.block != 1 and self.product is not None and not self.tree:
+            yield "product must be None unless block=1, or in a tree: a block's products are exact"
+        if interleaved and self.block == ALL:
+            yield "tree and chains need blocks of a given length"
+        if (self.chains > 1 or (self.tree and self.block == 1)) and self.store is not None:
+            yield "chains, and a tree over all products, have no store"
+        if self.tree and self.block == 1 and self.chains != 1:
+            yield "tree and chains exclude each other with block=1"
         if self.tree and self.product is None:
             yield "tree needs a product stage: a leaf is a rounded product"
         if self.tree and aligned:
-            yield "tree has no fraction_bits: nothing is aligned in it"
+            yield "tree has neither fraction_bits nor alignment: nothing is aligned in it"
         if self.unpacked is not None and (not aligned or self.product is not None):
-            yield "unpacked needs fraction_bits and no product stage: it says which exponents are compared"
+            yield "unpacked needs fraction_bits or alignment, and no product stage: it says which exponents are compared"
         if self.block == ALL and segmented:
             yield "segments need a block of a given length"
         if self.block == ALL and aligned:
-            yield "fraction_bits need a block of a given length"
-        if self.fraction_bits is not None and (self.block + 1) << (self.fraction_bits + 2) > 1 << 53:
-            yield "block and fraction_bits must leave the sum of a block 53 bits or fewer"
+            yield "fraction_bits and alignment need a block of a given length"
+        yield from self._alignment_contradictions()
+        if self.block_sum is not None and (self.block in (ALL, 1) or self.tree):
+            yield "block_sum needs blocks of several products, and no tree"
+        if self.keeps_zero_sign and (aligned or self.block == 1 or self.tree):
+            yield "keeps_zero_sign needs blocks that are added exactly"
+        if self.unsigned_zeros and self.product is None:
+            yield "unsigned_zeros needs a product stage"
         if segmented != bool(self.reduction):
             yield "segment or segments come with a reduction, and it with them"
         if self.segment is not None and self.segments is not None:
@@ -294,8 +438,37 @@ class Accumulator:
             yield f"reduction has at most {MAXIMUM_REDUCTIONS} levels"
         if not all(x.sections for x in self.reduction[:-1]) or any(x.sections for x in self.reduction[-1:]):
             yield "all levels of a reduction but the last have sections"
+        if any(x.scaling for x in self.reduction[1:]):
+            yield "scaling is that of the first level of a reduction"
         if levels > 1 and (self.segment or self.segments is None):
             yield "a reduction of several levels needs segments: their number must be known"
+
+    def _alignment_contradictions(self) -> Iterator[str]:
+        """The rules that `fraction_bits` and `alignment` break."""
+        how = self.aligned
+        if how is None or self.block == ALL:
+            return
+        if self.fraction_bits is not None and self.alignment is not None:
+            yield "fraction_bits and alignment exclude each other"
+        if (self.block + 1) << (max(how.terms, how.sum or 0) + 2) > 1 << 53:
+            yield "block and fraction_bits or alignment must leave the sum of a block 53 bits or fewer"
+        if self.block % (how.group * (2 if how.halves else 1)):
+            yield "block must be a multiple of alignment's group, and of two with halves"
+        if self.product is not None and (how.group > 1 or how.halves or how.zeros is not None):
+            yield "alignment of rounded products has neither group, halves nor zeros"
+        if how.group > 1 and self.unpacked is not None:
+            yield "unpacked has no part in groups, whose exponents are those of scales"
+        if self.block_sum is not None and (how.includes_addend or how.sum is not None):
+            yield "block_sum needs includes_addend=False, and neither sum nor addend, in alignment: it adds on its own"
+        if self.block_sum is None and not how.includes_addend and how.sum is None:
+            yield "alignment without the addend needs sum and addend, or a block_sum"
+
+    @property
+    def aligned(self) -> Alignment | None:
+        """How terms are cut: `alignment`, or what `fraction_bits` is short for."""
+        if self.alignment is None and self.fraction_bits is not None:
+            return Alignment(self.fraction_bits)
+        return self.alignment
 
     @property
     def partials(self) -> Format:
@@ -326,13 +499,21 @@ class Accumulator:
         if self.product:
             parts.append(f"products to {self.product}")
         size = {ALL: "all products at once", 1: "one product at a time"}.get(self.block, f"blocks of {self.block}")
-        if self.tree:
+        if self.scale_exponent:
+            parts.append(f"products times 2^{self.scale_exponent}")
+        cut = f", {self.aligned}" if self.aligned is not None else ""
+        if self.tree and self.block == 1:
             parts.append(f"added in pairs, each sum to {self.running}")
+        elif self.tree:
+            parts.append(f"{size} added in pairs, then to the running sum, each sum to {self.running}")
+        elif self.block_sum is not None:
+            parts.append(f"{size}{cut}, their sums to {self.block_sum}, added to {self.running}")
         else:
-            cut = (
-                f", cut to {self.fraction_bits} fraction bits below the largest exponent" if self.fraction_bits else ""
-            )
             parts.append(f"{size}{cut}, {'once' if self.block == ALL else 'each'} to {self.running}")
+        if self.keeps_zero_sign:
+            parts.append("zeros of one sign keep it")
+        if self.unsigned_zeros:
+            parts.append("zero products are +0")
         if self.chains > 1:
             parts.append(f"{self.chains} interleaved chains added in order")
         if self.order != tuple(range(len(self.order))):
@@ -347,7 +528,8 @@ class Accumulator:
         for level in self.reduction:
             sections = f", {level.sections} sections" if level.sections else ""
             stored = f", each stored as {level.store}" if level.store else ""
-            parts.append(f"their sums added to {level.running}{sections}{stored}")
+            scaled = f" times scales ({level.scaling})" if level.scaling else ""
+            parts.append(f"their sums{scaled} added to {level.running}{sections}{stored}")
         parts.append(f"c and partials {self.partials}")
         return f"{self.name}: {'; '.join(parts)}"
 

@@ -63,7 +63,9 @@ def pairwise(fmt: Format | str) -> Accumulator:
     "chunks with sums of their own, added up in another format",
     "Wang et al., Training Deep Neural Networks with 8-bit Floating Point Numbers, NeurIPS 2018",
 )
-def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str) -> Accumulator:
+def chunked(
+    length: int, inner: Format | str | Accumulator, outer: Format | str, scaling: str | None = None
+) -> Accumulator:
     """Chunks of `length` products, each summed by `inner` from +0; their sums are added up in `outer`.
 
     Parameters
@@ -71,10 +73,14 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
     length : int
         Products of a chunk.
     inner : Format, str or Accumulator
-        A format means fused multiply-adds rounded to it. An accumulator adds products in order, singly or in blocks:
-        without a tree, chains, or segments of its own.
+        A format means fused multiply-adds rounded to it. An accumulator adds products in any way, but without segments of
+        its own.
     outer : Format or str
         The format that sums of chunks are added in; c starts there.
+    scaling : str, optional
+        How the scales of block formats multiply a chunk's sum: see `Reduction`. DeepSeek-V3's fp8 products with promotion
+        every 128 (DeepGEMM, where the compiler fuses) are "scales_fused"; cuBLAS, by TransformerEngine's reference, is
+        "first_fused" where b's blocks or neither operand's are larger than one row, else "second_fused".
 
     Raises
     ------
@@ -87,9 +93,9 @@ def chunked(length: int, inner: Format | str | Accumulator, outer: Format | str)
     _check_inner(inner, length)
     outer = check_format(outer, "outer")
     return inner.replace(
-        name=f"chunked({length}, {inner.name}, {outer.name!r})",
+        name=f"chunked({length}, {inner.name}, {outer.name!r}{f', scaling={scaling!r}' if scaling else ''})",
         segment=length,
-        reduction=(Reduction(Stage(outer)),),
+        reduction=(Reduction(Stage(outer), scaling=scaling),),
         result="partials",
         source=PRESETS["chunked"].source,
     )
@@ -102,16 +108,11 @@ def _check_inner(inner: Accumulator, length: int) -> None:
             f"inner must add products singly or in blocks of a given length, got {inner!r}, which adds all at once; "
             f"for one rounding a chunk pass {inner!r}.replace(block={length})"
         )
-    for applies, how in (
-        (inner.tree, "adds in a tree"),
-        (inner.chains > 1, "has chains"),
-        (bool(inner.reduction), "has segments of its own"),
-    ):
-        if applies:
-            raise ValueError(
-                f"inner must add the products of a chunk one after the other or in blocks, got {inner!r}, which {how}; "
-                "accepted: a format, or accumulators such as fma(fmt) and mul_add(fmt)"
-            )
+    if inner.reduction:
+        raise ValueError(
+            f"inner must add the products of a chunk without segments, got {inner!r}, which has segments of its own; "
+            "accepted: a format, or accumulators such as fma(fmt) and mul_add(fmt)"
+        )
 
 
 @preset(

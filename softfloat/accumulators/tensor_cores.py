@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Reduction, Stage, preset
 from softfloat.checks import check_choice
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding
@@ -54,6 +54,15 @@ UNPACKING = ("H100", "H200", "B200")
 UNPACKED_ORDER = tuple(k for low in (0, 2) for k in range(32) if k % 4 in (low, low + 1))
 
 
+BLOCK_SCALING = ("B200",)
+"""Where operands may have scales."""
+BLOCK_SCALED = {
+    "mxf8f6f4": ((E4M3, E5M2), 32, Alignment(25, zeros=-126)),
+    "mxf4nvf4": ((ROSTER["float4_e2m1fn"],), 64, Alignment(35, group=16, zeros=-126)),
+}
+"""Inputs, products of an instruction, and how they are aligned, as MMA-Sim models it."""
+
+
 @preset(
     "tensor_core('H100')",
     "NVIDIA: blocks aligned to the largest exponent, cut, added, cut",
@@ -76,7 +85,8 @@ def tensor_core(
     instruction : str, optional
         "mma.sync", or what the architecture has beside it: "wgmma" (H100, H200), "tcgen05" (B200), their default. On
         these, fp8 through "mma.sync" is unpacked to half: two halves of each 32 products, a chain from +0, then one
-        ordinary addition to c, in the output's format.
+        ordinary addition to c, in the output's format. On B200, "mxf8f6f4" (fp8, 32 products to a scale) and "mxf4nvf4"
+        ("float4_e2m1fn", 16 or 32 to a scale; groups of 16 are summed exactly) take operands with scales.
 
     Raises
     ------
@@ -92,6 +102,8 @@ def tensor_core(
 
     Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
     """
+    if instruction in BLOCK_SCALED and arch in BLOCK_SCALING:
+        return _block_scaled(arch, input, output, instruction)
     row, fmt, out, unpacked = _asked_for(arch, input, output, instruction)
     shown = f", instruction={instruction!r}" if instruction else ""
     common: dict[str, Any] = {
@@ -140,6 +152,27 @@ def tensor_core(
     )
 
 
+def _block_scaled(arch: str, input: Format | str, output: Format | str, instruction: str) -> Accumulator:
+    """Products of operands with scales, whose exponents count in the alignment; zeros count as -126."""
+    inputs, block, alignment = BLOCK_SCALED[instruction]
+    fmt, out = check_format(input, "input"), check_format(output, "output")
+    if fmt not in inputs:
+        raise ValueError(f"input must be {', '.join(repr(x.name) for x in inputs)} for {instruction}, got {fmt.name!r}")
+    if out != float32:
+        raise ValueError(f"output must be 'float32' for {instruction}, got {out.name!r}")
+    return Accumulator(
+        name=f"tensor_core({arch!r}, input={fmt.name!r}, output='float32', instruction={instruction!r})",
+        inputs=inputs,
+        running=Stage(float32, Rounding.TOWARD_ZERO, Overflow.INFINITY, daz=False, ftz=False, always_infinite=True),
+        block=block,
+        alignment=alignment,
+        daz=False,
+        nan="nvidia",
+        note="from a published model, not from measured rows",
+        source=PRESETS["tensor_core"].source,
+    )
+
+
 def _asked_for(
     arch: str, input: Format | str, output: Format | str, instruction: str | None
 ) -> tuple[TensorCore, Format, Format, bool]:
@@ -154,6 +187,8 @@ def _asked_for(
     if row is None or fmt not in offered:
         raise ValueError(f"input must be one of {', '.join(repr(x.name) for x in offered)} on {arch}, got {fmt.name!r}")
     instructions = dict.fromkeys((row.instruction, "mma.sync"))
+    if arch in BLOCK_SCALING:
+        instructions |= dict.fromkeys(BLOCK_SCALED)
     if instruction is not None and instruction not in instructions:
         raise ValueError(
             f"instruction must be {' or '.join(map(repr, instructions))} on {arch}, or None, got {instruction!r}"

@@ -50,6 +50,7 @@ from softfloat.bits import (
     numbers,
     quantization,
     scalars,
+    scaled_sums,
     sums,
 )
 from softfloat.bits.arithmetic import *
@@ -61,6 +62,7 @@ from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
 from softfloat.bits.quantization import *
 from softfloat.bits.scalars import *
+from softfloat.bits.scaled_sums import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
@@ -73,4 +75,5 @@ __all__ += functions.__all__
 __all__ += numbers.__all__
 __all__ += quantization.__all__
 __all__ += scalars.__all__
+__all__ += scaled_sums.__all__
 __all__ += sums.__all__

@@ -29,6 +29,8 @@ def serves(planned: Program) -> bool:
         or planned.kind != dots().EXACT
         or planned.stores.size != 1
         or planned.accumulator.reduction
+        or planned.accumulator.chains > 1
+        or not planned.is_plain
     ):
         return False
     running = planned.sites[dots().RUNNING]

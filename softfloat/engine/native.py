@@ -293,7 +293,7 @@ class _Planner:
             chains=accumulator.chains,
             tree=int(accumulator.tree),
             levels=len(levels),
-            fraction_bits=accumulator.fraction_bits or 0,
+            fraction_bits=accumulator.aligned.terms if accumulator.aligned else 0,
             has_result=int(planned.converts),
             entered=planned.entered,
             products_rounded=int(product is not None),

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from softfloat.accumulators import Accumulator, Alignment
+from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
     arguments,
     elementwise,
@@ -34,11 +36,14 @@ from softfloat.engine.programs import Program, program, segment_bounds
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.spec import CARRIER64, Rounding, Rule
 
 # -- running ---------------------------------------------------------------------------------------------------------
 
 MOST_APART = 1 / 8  # of the outputs
+DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
+"""In the order of `kernels.accumulate`."""
+UNLIMITED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +61,18 @@ class Problem:
     index: int
     row_stride: int
     column_stride: int
+    scales: Scales | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
+
+    a: Codes
+    b: Codes
+    leads_a: Codes
+    leads_b: Codes
+    bits: tuple[int, int]  # of precision
 
 
 class Results(NamedTuple):
@@ -76,14 +93,14 @@ def grid_view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[
     return as_strided(rest, (*whole.shape[:-1], *grid), (*whole.strides[:-1], distances[0] * step, distances[1] * step))
 
 
-def _arranged(values: Codes, axis: int, planned: Program) -> Codes:
-    """Operands along k in the order of the sum, filled up with zeros."""
+def _arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
+    """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
     if planned.index is None:
         return np.ascontiguousarray(values)
     taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
     filled = planned.index < 0
     if filled.any():
-        np.moveaxis(taken, axis, 0)[filled] = 0.0
+        np.moveaxis(taken, axis, 0)[filled] = fill
     return np.ascontiguousarray(taken)
 
 
@@ -98,6 +115,9 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
+    if problem.scales is not None:
+        _grid(problem, planned, call, results, cumulative, counting)
+        return
     if problem.a.ndim == 3:
         _stack(problem, planned, call, results, counting)
         return
@@ -253,7 +273,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     results.flags[...] = signals
     key = key_of(call)
     tally = ways.Tally(results.counts, results.extremes) if counting else None
-    if not (problem.paired or cumulative):
+    if not (problem.paired or cumulative or problem.scales):
         done = _quick(problem, planned, a, b, values, call, key, tally)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
@@ -338,6 +358,21 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
     return quiet
 
 
+def _leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | None) -> Codes:
+    """2^exponent of each factor, its scale's included, a subnormal's that of its format; 0 for what has no part in the largest exponent."""
+    aligned = accumulator.aligned
+    assert aligned is not None
+    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+    if scales is not None:
+        scales = np.where(scales == 0.0, of_zeros, scales)
+    if aligned.group > 1:
+        return np.ones(values.shape) if scales is None else scales
+    powers = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
+    leads = np.where(values == 0.0, of_zeros, np.maximum(powers, fmt.tiny))
+    leads = leads if scales is None else leads * scales
+    return np.where(np.isfinite(values), leads, 0.0)
+
+
 def _plain(
     problem: Problem,
     planned: Program,
@@ -352,7 +387,25 @@ def _plain(
     floor = dots()
     first, second = planned.formats
     a, b = _arranged(entered.a, 0 if problem.paired else 1, planned), _arranged(entered.b, 0, planned)
-    values, entry = entered.c, entered.codes_of_c
+    values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
+    if accumulator.unsigned_zeros and planned.entry.daz and planned.length:
+        flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
+        values = np.where(flushed, 0.0, values)
+    unscaled = a, b
+    scales, extra, scaling = problem.scales, (0, 0), 0
+    scales_a = scales_b = nothing = np.zeros((0, 0))
+    if scales is not None:
+        if accumulator.reduction and accumulator.reduction[0].scaling:
+            scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
+            firsts = segment_bounds(accumulator, planned.products)[:-1]
+            scales_a = np.ascontiguousarray(scales.a[firsts] if problem.paired else scales.a[:, firsts])
+            scales_b = np.ascontiguousarray(scales.b[firsts])
+        else:
+            with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
+                a = a * _arranged(scales.a, 0 if problem.paired else 1, planned, fill=1.0)
+                b = b * _arranged(scales.b, 0, planned, fill=1.0)
+            extra = scales.bits
+    magics = _magics(planned, a, b, values, extra)
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
     count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
     any_site = planned.sites[floor.RUNNING]
@@ -368,13 +421,27 @@ def _plain(
     unpacked = planned.accumulator.unpacked
     factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
     tiny = np.array([*factors, running.tiny])
+    aligned = accumulator.aligned or Alignment(1)
+    leads = nothing, nothing
+    if planned.kind == floor.ALIGNED and product is None:
+        shared: tuple[Any, Any] = (None, None)
+        if scales is not None and not scaling:
+            of_a = _arranged(scales.leads_a, 0 if problem.paired else 1, planned)
+            shared = of_a, _arranged(scales.leads_b, 0, planned)
+        leads = (
+            _leads(unscaled[0], unpacked or first, accumulator, shared[0]),
+            _leads(unscaled[1], unpacked or second, accumulator, shared[1]),
+        )
+    if accumulator.scale_exponent:
+        scale = 2.0**accumulator.scale_exponent
+        a, leads = a * scale, (leads[0] * scale, leads[1])
     how = floor.Choices(
         kind=planned.kind,
         block=planned.block,
-        chains=planned.accumulator.chains,
-        tree=int(planned.accumulator.tree),
+        chains=accumulator.chains,
+        tree=int(accumulator.tree),
         levels=len(levels),
-        fraction_bits=planned.accumulator.fraction_bits or 0,
+        fraction_bits=aligned.terms,
         has_addend=int(problem.c is not None),
         has_result=int(planned.converts),
         paired=int(problem.paired),
@@ -387,18 +454,32 @@ def _plain(
         entered=planned.entered,
         products_rounded=int(product is not None),
         lone_converted=int(product is not None and product.format != running),
+        sums_blocks=int(accumulator.block_sum is not None),
+        signed_zeros=int(accumulator.keeps_zero_sign),
+        unsigned_products=int(accumulator.unsigned_zeros),
+        direction=DIRECTIONS.index(aligned.cut),
+        group=aligned.group,
+        halves=int(aligned.halves),
+        limit=UNLIMITED if aligned.limit is None else aligned.limit,
+        zero=floor.NO_EXPONENT if aligned.zeros is None else aligned.zeros,
+        addend_inside=int(aligned.includes_addend),
+        sum_bits=aligned.sum or 0,
+        addend_bits=aligned.addend or 0,
+        sum_direction=DIRECTIONS.index(aligned.sum_cut),
+        drop=-1 if aligned.drop_addend_below is None else aligned.drop_addend_below,
+        scaling=scaling,
     )
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
         how = how._replace(payloads=1)
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
-    magics = _magics(planned, a, b, values)
     loop = floor.contraction()
 
     def work(start: int, stop: int) -> int:
         loop(
-            start, stop, a, b, values, entry, codes_a, codes_b, results.codes, results.flags, results.counts, results.extremes,
+            start, stop, a, b, values, entry, *leads, scales_a, scales_b, codes_a, codes_b,
+            results.codes, results.flags, results.counts, results.extremes,
             planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(stream),
         )  # fmt: skip
@@ -489,7 +570,9 @@ def _joined(
     drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
     if len(accumulator.reduction) > 1 or drawn or site.rule.daz:
         return None
-    if accumulator.reduction and accumulator.reduction[0].store:
+    if accumulator.reduction and (accumulator.reduction[0].store or chains or accumulator.tree):
+        return None
+    if chains and accumulator.block > 1:
         return None
     if chains and not planned.length:  # c itself, which may be -0
         return None
@@ -575,17 +658,26 @@ def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int,
     return bits
 
 
-def _magics(planned: Program, a: Codes, b: Codes, c: Codes) -> Codes:
-    """The grids of the bins that hold every term and sum of these operands."""
+def _scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
+    """The span of numbers of a format times scales of so many bits."""
+    least, greatest, finite = dots().extent()(np.ascontiguousarray(values).reshape(-1))
+    low = math.frexp(least)[1] - fmt.p - bits if greatest else 0
+    return tiling.Extent(low, math.frexp(greatest)[1] if greatest else 0, bool(finite), not greatest)
+
+
+def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:
+    """The grids of the bins that hold every term and sum of these operands, whose scales have so many bits of precision."""
     floor = dots()
     if planned.kind != floor.EXACT:
         return np.zeros(1)
     first, second = planned.formats
     x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
+    if any(extra):
+        x, y = _scaled_extent(a, first, extra[0]), _scaled_extent(b, second, extra[1])
     lows, highs = [], []
     if not (x.empty or y.empty):
-        lows.append(x.low + y.low)
-        highs.append(x.high + y.high)
+        lows.append(x.low + y.low + planned.accumulator.scale_exponent)
+        highs.append(x.high + y.high + planned.accumulator.scale_exponent)
     if not start.empty:
         lows.append(start.low)
         highs.append(start.high)

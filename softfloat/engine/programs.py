@@ -76,7 +76,7 @@ class Program:
     def kind(self) -> int:
         """How products meet the running sum."""
         kinds = dots()
-        if self.accumulator.fraction_bits is not None:
+        if self.accumulator.aligned is not None:
             return int(kinds.ALIGNED)
         if self.accumulator.product is not None:
             return int(kinds.ROUNDED)
@@ -97,6 +97,13 @@ class Program:
     def goes_on(self) -> bool:
         """Whether random numbers are those of later roundings: loops over grids have none to begin with."""
         return self.draws and bool(self.begun)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only fields of the accumulator count that the faster loops know."""
+        how = self.accumulator
+        special = how.alignment, how.block_sum, how.scale_exponent
+        return not any((*special, how.keeps_zero_sign, how.unsigned_zeros))
 
     @property
     def converts(self) -> bool:
@@ -142,16 +149,38 @@ def check_inputs(accumulator: Accumulator, fmt: Format) -> None:
         raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
 
 
+EXACT_BITS = 53
+
+
+def _check_groups(accumulator: Accumulator, formats: tuple[Format, Format]) -> None:
+    """Refuse formats whose products the loop could not add exactly."""
+    how = accumulator.aligned
+    if how is None or how.group == 1:
+        return
+    width = sum(fmt.emax + 1 - fmt.emin + fmt.mantissa_bits for fmt in formats)
+    if width + how.group.bit_length() > EXACT_BITS:
+        names = " and ".join(dict.fromkeys(repr(fmt.name) for fmt in formats))
+        raise ValueError(
+            f"fmt must be formats whose products, {how.group} of them, add up in {EXACT_BITS} bits for {accumulator!r}, "
+            f"such as 'float4_e2m1fn', got {names}"
+        )
+    largest = math.log2(how.group * formats[0].max * formats[1].max * 4 * (accumulator.block // how.group + 1))
+    if largest + how.terms > EXACT_BITS:
+        raise ValueError(f"fmt must be formats whose aligned sums take {EXACT_BITS} bits or fewer for {accumulator!r}")
+
+
 @lru_cache(maxsize=512)
 def _program(
     accumulator: Accumulator, first: Format, second: Format, output: Format, settings: Settings, length: int
 ) -> Program:
     for fmt in (first, second):
         check_inputs(accumulator, fmt)
+    _check_groups(accumulator, (first, second))
     numbers = dots()
     stages: dict[int, tuple[Stage, bool]] = {numbers.RUNNING: (accumulator.running, False)}
-    if accumulator.product:
-        stages[numbers.PRODUCT] = accumulator.product, False
+    product = accumulator.product or accumulator.block_sum  # of which an accumulator has one
+    if product:
+        stages[numbers.PRODUCT] = product, False
     if accumulator.store:
         stages[numbers.STORE] = accumulator.store, True
     for level, reduction in enumerate(accumulator.reduction):
@@ -167,7 +196,7 @@ def _program(
     entered = numbers.STORE if accumulator.store else numbers.RUNNING
     if accumulator.reduction:
         entered = numbers.LEVEL + 2 * (len(accumulator.reduction) - 1) + (accumulator.reduction[-1].store is not None)
-    arithmetic = sites.get(numbers.PRODUCT, sites[numbers.RUNNING])
+    arithmetic = sites[numbers.PRODUCT if accumulator.product else numbers.RUNNING]
     return Program(
         accumulator=accumulator,
         formats=(first, second),

@@ -18,6 +18,8 @@ def serves(planned: Program) -> bool:
     """Whether nothing is drawn, flushed or converted on the way."""
     if not planned.accumulator.tree or not elementwise.quick() or not planned.length or planned.index is not None:
         return False
+    if planned.block > 1 or planned.accumulator.reduction or not planned.is_plain:
+        return False
     running, product = planned.sites[dots().RUNNING], planned.sites[dots().PRODUCT]
     flushes = planned.daz or any(x.rule.daz or x.rule.ftz for x in (running, product))
     restated = running.rule.restated and product.rule.restated

@@ -287,7 +287,7 @@ def choose(planned: Program) -> Way | None:
     accumulator = planned.accumulator
     if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or accumulator.reduction:
         return None
-    if accumulator.tree or accumulator.chains > 1:
+    if accumulator.tree or accumulator.chains > 1 or not planned.is_plain:
         return None
     if not all(site.rule.restated for site in planned.sites.values()):
         return None

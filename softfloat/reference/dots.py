@@ -54,7 +54,11 @@ from softfloat.reference.values import (
 )
 
 __all__ = [
+    "amd_mfma",
     "amp",
+    "amx",
+    "arm_bfdot",
+    "arm_fp8dot",
     "blocks",
     "chains",
     "chunked",
@@ -64,9 +68,14 @@ __all__ = [
     "pairwise",
     "philox",
     "reduced_amp",
+    "rvbna",
+    "scaled_chunks",
+    "scaled_core",
+    "scaled_exact",
     "slic",
     "tensor_core",
     "vdpbf16ps",
+    "vdpphps",
 ]
 
 HALF, SINGLE = ROSTER["float16"], ROSTER["float32"]
@@ -149,6 +158,8 @@ class Term(NamedTuple):
         return (self.x.is_infinite and self.y.is_zero) or (self.x.is_zero and self.y.is_infinite)
 
 
+Summed = tuple["Fraction | float | None", bool]
+"""An exact sum, infinite as a float, None if it is invalid; and whether bits were cut off."""
 ZERO = Value(Kind.FINITE, negative=False)
 FILL = Term(ZERO, ZERO, 0)
 """A product +0, which completes a group."""
@@ -174,6 +185,7 @@ class _Output:
         self.payloads = payloads
         self.steps: Counter[int] = Counter()
         self.flags = 0
+        self.signed_zeros = False  # whether a zero total keeps the sign that all its terms have
 
     # -- options, and numbers on their way in and out
 
@@ -267,25 +279,54 @@ class _Output:
         rules = self.next_rules(site)
         return self._rounded(site, rules, _block(site.fmt, rules, terms, running.value, fraction_bits))
 
+    def total(
+        self, site: Site, terms: Sequence[Term], addend: Sequence[Number], summed: Callable[[list[Fraction]], Summed]
+    ) -> Number:
+        """Products, and an addend if there is one, rounded once; `summed` says what their sum is, and whether bits were lost."""
+        rules, values = self.next_rules(site), [x.value for x in addend]
+        special = _special(site.fmt, rules, terms, values)
+        if special is not None:
+            return self._rounded(site, rules, special)
+        products = [product for term in terms if (product := exact_product(term.x, term.y, rules)[0])]
+        every = [*products, *values]
+        exact, lost = summed([Fraction(x.real) for x in every])
+        if exact is None:
+            return self._rounded(site, rules, invalid_result(site.fmt, rules))
+        if isinstance(exact, float):
+            return self._rounded(site, rules, round_once(Value(Kind.INFINITE, exact < 0), site.fmt, rules))
+        negative = exact < 0 or (exact == 0 and rules.rounding is Rounding.TOWARD_NEGATIVE)
+        if self.signed_zeros and not exact and len({x.negative for x in every}) == 1:
+            negative = every[0].negative
+        code, flags = round_once(Value(Kind.FINITE, negative, abs(exact)), site.fmt, rules)
+        return self._rounded(site, rules, (code, flags | (INEXACT if lost else 0)))
+
     def convert(self, site: Site, number: Number) -> Number:
         """The number in the site's format (IEEE 754-2019 5.4.2); infinities as `infinite_input` says."""
         rules = self.next_rules(site)
         return self._rounded(site, rules, converted(number.value, site.fmt, rules))
 
 
-def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fraction_bits: int | None) -> Result:
-    operands = [x for term in terms for x in (term.x, term.y)] + [z]
+def _special(fmt: Format, rules: Options, terms: Sequence[Term], addend: Sequence[Value]) -> Result | None:
+    """The sum of products and at most one addend where an operand is no finite number."""
+    operands = [x for term in terms for x in (term.x, term.y)] + [*addend]
     invalid = any(term.is_invalid for term in terms)
     if any(x.is_nan for x in operands):
         _, flags = propagated(operands, fmt, rules)
         return default_nan(fmt, rules), flags | (INVALID if invalid and rules.policy.product_invalid else 0)
     products = [product for term in terms if (product := exact_product(term.x, term.y, rules)[0])]
-    infinities = {x.negative for x in [*products, z] if x.is_infinite}
+    infinities = {x.negative for x in [*products, *addend] if x.is_infinite}
     if invalid or len(infinities) == 2:
         return invalid_result(fmt, rules)
     if infinities:
         return round_once(Value(Kind.INFINITE, infinities.pop()), fmt, rules)
+    return None
 
+
+def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fraction_bits: int | None) -> Result:
+    special = _special(fmt, rules, terms, [z])
+    if special is not None:
+        return special
+    products = [product for term in terms if (product := exact_product(term.x, term.y, rules)[0])]
     numbers = [Fraction(x.real) for x in [*products, z]]
     exponents = [term.exponent for term in terms] + [_exponent_in(fmt, z)]
     total, lost = sum(numbers, Fraction(0)), 0
@@ -434,6 +475,323 @@ def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: A
     for low, high in _groups(output.terms(a, b, fmts, output.daz(lane)), 2):
         total = output.fuse(lane, high, total)
         total = output.fuse(lane, low, total)
+    return output.deliver(total)
+
+
+LANE = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
+LANE |= {"tininess": Tininess.AFTER}
+
+
+def vdpphps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
+    """VDPPHPS: as `vdpbf16ps`, but subnormal halves are numbers."""
+    output, lane = _Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, LANE)
+    total = output.start(c, lane)
+    for low, high in _groups(output.terms(a, b, fmts, False), 2):
+        total = output.fuse(lane, low, output.fuse(lane, high, total))
+    return output.deliver(total)
+
+
+def amx(a: Codes, b: Codes, fmts: Pair, tile: int | None = None, c: int | None = None, **options: Any) -> Result:
+    """AMX: per tile two sums from +0, of even and odd products or of pairs of fp8 products; added up, then c + that."""
+    pairs = fmts[0].bits == 8
+    output = _Output(options, nan="canonical", payloads=False)
+    product, lane, end = (Site(number, SINGLE, LANE) for number in (PRODUCT, RUNNING, LEVEL))
+    total = output.start(c, end)
+    terms = output.terms(a, b, fmts, fmts[0].name == "bfloat16")
+    length = tile or (64 if pairs else 32)
+    for first in range(0, len(terms), length):
+        sums = [output.start(None, lane), output.start(None, lane)]
+        segment = terms[first : first + length]
+        if pairs:
+            for n, pair in enumerate(_groups(segment, 2)):
+                low, high = (output.multiply(product, x) for x in pair)
+                sums[n % 2] = output.add(lane, sums[n % 2], output.add(lane, low, high))
+        else:
+            for n, term in enumerate(segment):
+                sums[n % 2] = output.fuse(lane, term, sums[n % 2])
+        total = output.add(end, total, output.add(lane, *sums))
+    return output.deliver(total)
+
+
+# -- RISC-V, Arm and AMD ---------------------------------------------------------------------------------------------
+
+
+def rvbna(a: Codes, b: Codes, fmts: Pair, n: int, c: int | None = None, **options: Any) -> Result:
+    """Bulk normalisation: n products on a grid below the largest exponent, what lies below it in the last bit."""
+    fixed = {"rounding": Rounding.TO_ODD, "overflow": Overflow.INFINITY, "daz": False, "ftz": False}
+    output = _Output(options, nan="riscv", payloads=False)
+    dot, running = (Site(number, SINGLE, fixed, always_infinite=True) for number in (PRODUCT, RUNNING))
+    fraction_bits = 23 + math.ceil(math.log2(n))
+    total = output.start(c, running)
+    for group in _groups(output.terms(a, b, fmts, False), n):
+
+        def summed(products: list[Fraction], group: list[Term] = group) -> Summed:
+            exponents = [x.exponent for x, product in zip(group, products, strict=True) if product]
+            unit = two_to(max(exponents, default=0) - fraction_bits)
+            kept, lost = Fraction(0), False
+            for product in products:
+                magnitude, rest = divmod(abs(product), unit)
+                lost |= rest != 0
+                count = int(magnitude) | (rest != 0)
+                kept += (-count if product < 0 else count) * unit
+            return kept, lost
+
+        total = output.add(running, total, output.total(dot, group, [], summed))
+    return output.deliver(total)
+
+
+def arm_bfdot(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    ebf: bool = False,
+    mode: str = "nearest_even",
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """BFDotAdd: pair by pair; without EBF each step to odd and flushed, with it the exact pair rounded, then added."""
+    output = _Output(options, nan="canonical", payloads=False)
+    fixed: dict[str, Any] = {"overflow": Overflow.INFINITY, "daz": not ebf, "ftz": not ebf, "tininess": Tininess.BEFORE}
+    fixed["rounding"] = Rounding[mode.upper()] if ebf else Rounding.TO_ODD
+    product, running = (Site(number, SINGLE, fixed, always_infinite=not ebf) for number in (PRODUCT, RUNNING))
+    output.signed_zeros = True
+    total = output.start(c, running)
+    for pair in _groups(output.terms(a, b, fmts, not ebf), 2):
+        if ebf:
+            both = output.total(product, pair, [], lambda products: (sum(products, Fraction(0)), False))
+        else:
+            low, high = (output.multiply(product, x) for x in pair)
+            both = output.add(running, low, high)
+        total = output.add(running, total, both)
+    return output.deliver(total)
+
+
+def arm_fp8dot(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    ways: int,
+    fmt: Format,
+    lscale: int = 0,
+    saturate: bool = False,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """FP8DotAddFP: c and `ways` products times 2^-lscale, one rounding to nearest even."""
+    output = _Output(options, nan="canonical", payloads=False)
+    overflow = Overflow.SATURATE if saturate else Overflow.INFINITY
+    fixed = {"rounding": Rounding.NEAREST_EVEN, "overflow": overflow, "daz": False, "ftz": False}
+    running = Site(RUNNING, fmt, {**fixed, "tininess": Tininess.BEFORE})
+    output.signed_zeros = True
+    total = output.start(c, running)
+    for group in _groups(output.terms(a, b, fmts, False), ways):
+        total = output.total(
+            running,
+            group,
+            [total],
+            lambda x: (sum(x[:-1], Fraction(0)) * two_to(-lscale) + x[-1], False),
+        )
+    return output.deliver(total)
+
+
+def amd_mfma(a: Codes, b: Codes, fmts: Pair, arch: str, group: int, c: int | None = None, **options: Any) -> Result:
+    """MFMA in groups: 1 fused; pairs on CDNA1 and CDNA2, which flushes; on CDNA3 cut, floored and rounded, fp8 in halves."""
+    flushed = arch == "CDNA2" and group > 1
+    fixed: dict[str, Any] = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY}
+    fixed |= {"daz": flushed, "ftz": flushed} | ({"tininess": Tininess.AFTER} if flushed else {})
+    output = _Output(options, nan="canonical", payloads=group == 1)
+    product, running = Site(PRODUCT, SINGLE, fixed), Site(RUNNING, SINGLE, fixed)
+    total = output.start(c, running)
+    terms = output.terms(a, b, fmts, flushed)
+    if terms and flushed and total.value.is_zero and total.code != SINGLE.sign_bit:
+        total = total._replace(code=0)
+    if group == 1:
+        for term in terms:
+            total = output.fuse(running, term, total)
+        return output.deliver(total)
+    for products in _groups(terms, group):
+        if arch == "CDNA3":
+            total = output.total(running, products, [total], _floored(products, fmts, total, halves=group == 16))
+            continue
+        leaves = [output.multiply(product, _unsigned(x)) for x in products]
+        low = output.add(running, *leaves[:2])
+        total = output.add(
+            running, total, low if group == 2 else output.add(running, low, output.add(running, *leaves[2:]))
+        )
+    return output.deliver(total)
+
+
+def _unsigned(term: Term) -> Term:
+    """The same, but a zero product is +0."""
+    if term.x.is_nan or term.y.is_nan or term.is_invalid or not (term.x.is_zero or term.y.is_zero):
+        return term
+    return FILL
+
+
+def _floored(terms: Sequence[Term], fmts: Pair, c: Number, halves: bool) -> Callable[[list[Fraction]], Summed]:
+    """CDNA3's sum of products and c, which comes last."""
+
+    def of_factor(x: Value, fmt: Format) -> int:
+        return _exponent_in(fmt, x) if x.magnitude else -126
+
+    def summed(numbers: list[Fraction]) -> Summed:
+        *products, addend = numbers
+        beyond = {x < 0 for x in products if abs(x) >= two_to(128)}
+        if beyond:
+            return (None if len(beyond) == 2 else -math.inf if beyond.pop() else math.inf), False
+        exponents = [of_factor(x.x, fmts[0]) + of_factor(x.y, fmts[1]) for x in terms]
+        lost = []
+
+        def cut(x: Fraction, exponent: int, bits: int, whole: Callable[[Fraction], int]) -> Fraction:
+            unit = two_to(exponent - bits)
+            lost.append(whole(x / unit) * unit != x)
+            return whole(x / unit) * unit
+
+        sums, tops = [], []
+        for first in range(2 if halves else 1):
+            part = slice(first, None, 2 if halves else 1)
+            tops.append(max(exponents[part]))
+            sums.append(sum((cut(x, tops[-1], 24, math.trunc) for x in products[part]), Fraction(0)))
+        top = max(tops)
+        if halves:
+            sums = [cut(x, top, 24, math.floor) for x in sums]
+        own = of_factor(c.value, SINGLE)
+        largest = max(top, own)
+        total = cut(sum(sums, Fraction(0)), largest, 31, math.floor)
+        if halves and own < largest - 25:
+            return total, any(lost) or addend != 0
+        return total + cut(addend, largest, 24, math.floor), any(lost)
+
+    return summed
+
+
+# -- operands with scales --------------------------------------------------------------------------------------------
+
+ScaleCodes = tuple[Codes, Codes]
+"""Of a and b, one for each product; their signs say nothing."""
+
+
+def _scale(code: int, fmt: Format) -> Value:
+    return decode(code & ((1 << (fmt.bits - fmt.signed)) - 1), fmt)
+
+
+def _times(x: Value, scale: Value) -> Value:
+    if x.is_nan or scale.is_nan or (x.is_infinite and scale.is_zero):
+        return x if x.is_nan else Value(Kind.NAN, negative=False)
+    return x if x.is_infinite else x._replace(magnitude=x.magnitude * scale.magnitude)
+
+
+def _scaled_terms(
+    output: _Output, a: Codes, b: Codes, fmts: Pair, scales: ScaleCodes, scale_fmts: Pair, daz: bool
+) -> list[Term]:
+    """Products of elements times their scales. A zero, element or scale, has the exponent -126 of its own."""
+
+    def exponent(x: Value, scale: Value, fmts: Pair) -> int:
+        parts = ((x, fmts[0]), (scale, fmts[1]))
+        return sum(_exponent_in(fmt, v) if v.magnitude else -126 for v, fmt in parts)
+
+    terms = []
+    for term, first, second in zip(output.terms(a, b, fmts, daz), *scales, strict=True):
+        x, y = _scale(first, scale_fmts[0]), _scale(second, scale_fmts[1])
+        both = exponent(term.x, x, (fmts[0], scale_fmts[0])) + exponent(term.y, y, (fmts[1], scale_fmts[1]))
+        terms.append(Term(_times(term.x, x), _times(term.y, y), both))
+    return terms
+
+
+def scaled_exact(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    scales: ScaleCodes,
+    scale_fmts: Pair,
+    fmt: Format,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """The exact sum of all products, scales included, and c, rounded once: DotGeneral of OCP MX."""
+    output, running = _Output(options, payloads=len(a) < 2), Site(RUNNING, fmt)
+    total = output.start(c, running)
+    terms = _scaled_terms(output, a, b, fmts, scales, scale_fmts, output.daz(running))
+    if len(terms) == 1:
+        total = output.fuse(running, terms[0], total)
+    elif terms:
+        total = output.block(running, terms, total)
+    return output.deliver(total)
+
+
+def scaled_core(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    scales: ScaleCodes,
+    scale_fmts: Pair,
+    grouped: bool,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """NVIDIA's block-scaled instructions: 32 products and c on 25 bits; or `grouped`, four exact sums of 16 and c on 35."""
+    fixed = {"rounding": Rounding.TOWARD_ZERO, "overflow": Overflow.INFINITY, "daz": False, "ftz": False}
+    output, running = _Output(options, nan="nvidia", payloads=False), Site(RUNNING, SINGLE, fixed, always_infinite=True)
+    total = output.start(c, running)
+    length, size, bits = (64, 16, 35) if grouped else (32, 1, 25)
+    terms = _scaled_terms(output, a, b, fmts, scales, scale_fmts, False)
+    every = [
+        [_scale(code, fmt) for code, fmt in zip(pair, scale_fmts, strict=True)] for pair in zip(*scales, strict=True)
+    ]
+    for first in range(0, len(terms), length):
+        block = terms[first : first + length]
+
+        def summed(numbers: list[Fraction], block: list[Term] = block, first: int = first, c: Number = total) -> Summed:
+            *products, addend = numbers
+            exponents, sums = [], []
+            for k in range(0, len(products), size):
+                sums.append(sum(products[k : k + size], Fraction(0)))
+                shared = [
+                    _exponent_in(fmt, x) if x.magnitude else -126
+                    for x, fmt in zip(every[first + k], scale_fmts, strict=True)
+                ]
+                exponents.append(sum(shared) if grouped else block[k].exponent)
+            own = _exponent_in(SINGLE, c.value) if addend else -126
+            unit = two_to(max(*exponents, own) - bits)
+            kept = [math.trunc(x / unit) * unit for x in [*sums, addend]]
+            return sum(kept, Fraction(0)), kept != [*sums, addend]
+
+        total = output.total(running, block, [total], summed)
+    return output.deliver(total)
+
+
+def scaled_chunks(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    scales: ScaleCodes,
+    scale_fmts: Pair,
+    length: int,
+    inner_fmt: Format,
+    outer_fmt: Format,
+    order: str,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """Chunks of fused multiply-adds from +0, each sum times its two scales, in that order, and added to the sum so far."""
+    output, inner, outer = _Output(options, payloads=False), Site(RUNNING, inner_fmt), Site(LEVEL, outer_fmt)
+    total, terms = output.start(c, outer), output.terms(a, b, fmts, output.daz(inner))
+    for first in range(0, len(terms), length):
+        chunk = output.start(None, inner)
+        for term in terms[first : first + length]:
+            chunk = output.fuse(inner, term, chunk)
+        x, y = (_scale(codes[first], fmt) for codes, fmt in zip(scales, scale_fmts, strict=True))
+        left, right, last = {
+            "scales_fused": (x, y, chunk.value),
+            "scales_added": (x, y, chunk.value),
+            "first_fused": (chunk.value, x, y),
+            "second_fused": (chunk.value, y, x),
+        }[order]
+        part = output.multiply(outer, Term(left, right, 0))
+        if order == "scales_added":
+            total = output.add(outer, total, output.multiply(outer, Term(part.value, last, 0)))
+        else:
+            total = output.fuse(outer, Term(part.value, last, 0), total)
     return output.deliver(total)
 
 

@@ -18,7 +18,7 @@ from softfloat.kernels.spec import PROJECTIONS, SR_METHODS, Overflow, Rounding
 from vectors import FAMILIES, MODES, draw_addend, draw_vectors
 
 from softfloat import ROSTER, Environment, Format, bits
-from softfloat.accumulators import Accumulator, Reduction, Stage, fma
+from softfloat.accumulators import Accumulator, Alignment, Reduction, Stage, fma
 from softfloat.accumulators.accumulator import ALL
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
@@ -58,23 +58,61 @@ def reductions(draw: st.DrawFn, sums: int) -> tuple[Reduction, ...]:
 
 
 @st.composite
+def alignments(draw: st.DrawFn, block: int, rounded: bool, alone: bool, narrow: bool) -> Alignment:
+    """Every field of an alignment of blocks; of products rounded first, or of blocks that are summed alone."""
+    cuts = st.sampled_from(("toward_zero", "toward_negative", "to_odd"))
+    inside = not alone and draw(st.booleans())
+    fields: dict[str, Any] = {"terms": draw(st.integers(1, 30)), "cut": draw(cuts), "includes_addend": inside}
+    fields["limit"] = draw(optional(st.integers(1, 20)))
+    if not rounded:
+        fields["zeros"] = draw(optional(st.integers(-20, 3)))
+    if not inside and not rounded and block % 2 == 0:
+        fields["halves"] = draw(st.booleans())
+    if not inside and not alone:
+        fields |= {"sum": draw(st.integers(1, 40)), "addend": draw(st.integers(1, 40))}
+        fields["drop_addend_below"] = draw(optional(st.integers(1, 30)))
+    if fields.get("halves") or "sum" in fields:
+        fields["sum_cut"] = draw(cuts)
+    if narrow and not rounded:
+        whole = block // 2 if fields.get("halves") else block
+        fields["group"] = draw(st.sampled_from([n for n in range(1, block + 1) if whole % n == 0]))
+    return Alignment(**fields)
+
+
+@st.composite
 def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> Accumulator:
     """Any accumulator that `length` products allow."""
     block = draw(st.sampled_from((1, 1, 1, 2, 3, 4, ALL)))
     fields: dict[str, Any] = {"name": "drawn", "running": draw(stages()), "block": block}
-    fields["tree"] = block == 1 and draw(st.integers(0, 3)) == 0
-    if block == 1:
+    fields["tree"] = block != ALL and draw(st.integers(0, 3)) == 0
+    whole_tree = block == 1 and fields["tree"]
+    if block == 1 or fields["tree"]:
         fields["product"] = draw(stages() if fields["tree"] else optional(stages()))
-        fields["chains"] = 1 if fields["tree"] else draw(st.sampled_from((1, 1, 2, 3)))
+        fields["unsigned_zeros"] = fields["product"] is not None and draw(st.booleans())
+    elif block != ALL:
+        fields["block_sum"] = draw(optional(stages()))
     if block != ALL:
+        fields["chains"] = 1 if whole_tree else draw(st.sampled_from((1, 1, 2, 3)))
         fields["order"] = tuple(draw(st.permutations(range(draw(st.sampled_from((1, 1, 2, 3, 4)))))))
-    if block != ALL and not fields["tree"]:
-        fields["fraction_bits"] = draw(optional(st.integers(1, 30)))
-    if fields.get("fraction_bits") is not None and fields.get("product") is None:
+    narrow = sum(fmt.emax - fmt.emin + fmt.p for fmt in pair) <= 50  # whose products the loops add exactly
+    kinds = ("exact",) if block == ALL or fields["tree"] else ("exact", "fraction_bits", "alignment")
+    kind = draw(st.sampled_from(kinds))
+    if kind == "fraction_bits" and fields.get("block_sum") is None:
+        fields["fraction_bits"] = draw(st.integers(1, 30))
+    elif kind == "alignment":
+        fields["alignment"] = draw(
+            alignments(block, fields.get("product") is not None, fields.get("block_sum") is not None, narrow)
+        )
+    aligned = fields.get("fraction_bits") or fields.get("alignment")
+    if aligned and fields.get("product") is None and getattr(aligned, "group", 1) == 1:
         fields["unpacked"] = draw(optional(st.sampled_from((F16, F32, CUSTOM[0]))))
-    if block != ALL and not fields["tree"] and fields.get("chains", 1) == 1:
-        fields["store"] = draw(optional(stages()))
-        if fields["store"] is not None:
+    if block != 1 and not aligned and not fields["tree"]:
+        fields["keeps_zero_sign"] = draw(st.booleans())
+    fields["scale_exponent"] = draw(st.sampled_from((0, 0, 0, 1, -3, 20, -127, 127)))
+    if block != ALL:
+        if not whole_tree and fields["chains"] == 1:
+            fields["store"] = draw(optional(stages()))
+        if fields.get("store") is not None:
             fields["store_every"] = block * draw(st.integers(1, 4))
         split = draw(st.sampled_from((None, "length", "count", "lengths")))
         if split == "length":
@@ -137,7 +175,8 @@ class Trial(NamedTuple):
     def allowed(self) -> bool:
         """Whether results have a zero, and whatever becomes NaN where it overflows a NaN."""
         named = [self.output]
-        stages = [self.accumulator.running, self.accumulator.product, self.accumulator.store]
+        how = self.accumulator
+        stages = [how.running, how.product, how.block_sum, how.store]
         stages += [stage for level in self.accumulator.reduction for stage in (level.running, level.store)]
         named += [stage.format for stage in stages if stage is not None]
         settings = [self.environment.for_format(fmt.name) for fmt in named]

@@ -27,17 +27,27 @@ from softfloat.accumulators import (
     Accumulator,
     Reduction,
     Stage,
+    amd_mfma,
     amp,
+    amx,
+    arm_bfdot,
+    arm_bfmlal,
+    arm_bfmmla,
+    arm_fp8dot,
     chunked,
     exact,
     fma,
     from_poplar_options,
     mul_add,
     pairwise,
+    rvbna,
     slic,
     tensor_core,
     vdpbf16ps,
+    vdpphps,
+    zvfbfwma,
 )
+from softfloat.accumulators.units import MFMA
 from softfloat.reference import dots as oracle
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
@@ -261,6 +271,57 @@ def general() -> dict[str, Case]:
     }
 
 
+FP8 = tuple(itertools.product((E4M3, E5M2), repeat=2))
+RMODES = ("nearest_even", "toward_zero", "toward_positive", "toward_negative")
+
+
+def units() -> dict[str, Case]:
+    """Units of processors with a public definition."""
+    made: dict[str, Case] = {}
+
+    def enter(accumulator: Accumulator, function: Callable[..., Result], pairs: tuple[Pair, ...], *given: Any) -> None:
+        def expected(a: list[int], b: list[int], pair: Pair, **options: Any) -> Result:
+            return function(a, b, pair, *given, **options)
+
+        targets = () if accumulator.running.rounding is not None else (F32,)
+        made[accumulator.name] = Case(accumulator, expected, pairs, targets)
+
+    def widening(nan: str | None, tininess: str, **flushed: bool) -> Callable[..., Result]:
+        def chain(a: list[int], b: list[int], pair: Pair, **options: Any) -> Result:
+            own: dict[str, Any] = {"tininess": tininess, **flushed} | ({"nan": nan} if nan else {})
+            overrides = {"float32": {**options, **options["overrides"].get("float32", {}), **own}}
+            names = ("c", "index", "seed", "stream", "out_format", "overrides")
+            overrides["float32"] = {x: v for x, v in overrides["float32"].items() if x not in names}
+            policy = {"nan": nan} if nan else {}
+            every = {x: {**v, **policy} for x, v in options["overrides"].items()}
+            return oracle.fma(a, b, pair, F32, **{**options, **policy, "overrides": {**every, **overrides}})
+
+        return chain
+
+    for n in (2, 4, 7, 16, 32):
+        enter(rvbna(n), oracle.rvbna, ((BF16, BF16),), n)
+    enter(rvbna(8, E5M2), oracle.rvbna, FP8, 8)
+    enter(zvfbfwma(), widening("riscv", "after", daz=False, ftz=False), ((BF16, BF16),))
+    enter(zvfbfwma("float16"), widening("riscv", "after", daz=False, ftz=False), ((F16, F16),))
+    enter(arm_bfmlal(), widening(None, "before"), ((BF16, BF16),))
+    for fmt, tile in ((BF16, None), (BF16, 4), (F16, 6), (E4M3, None), (E5M2, 8)):
+        enter(amx(fmt, tile), oracle.amx, FP8 if fmt.bits == 8 else ((fmt, fmt),), tile)
+    enter(vdpphps(), oracle.vdpphps, ((F16, F16),))
+    for function in (arm_bfdot, arm_bfmmla):
+        enter(function(), oracle.arm_bfdot, ((BF16, BF16),))
+        for mode in RMODES:
+            enter(function(True, mode), oracle.arm_bfdot, ((BF16, BF16),), True, mode)
+    for ways, output, lscale, saturate in (
+        (1, F16, 3, False), (2, F16, 15, True), (4, F16, 0, True), (1, F32, 0, False), (4, F32, 127, False), (8, F32, 9, True),
+    ):  # fmt: skip
+        enter(arm_fp8dot(ways, output, lscale, saturate), oracle.arm_fp8dot, FP8, ways, output, lscale, saturate)
+    for row in MFMA:
+        fmt = {"bfloat16_1k": BF16}.get(row.input) or ROSTER[row.input]
+        pairs = QUARTERS if row.how == "halves" else ((fmt, fmt),)
+        enter(amd_mfma(row.architecture, row.input), oracle.amd_mfma, pairs, row.architecture, row.group)
+    return made
+
+
 CASES: dict[str, Case] = {
     **one_format(),
     **chunks(),
@@ -269,6 +330,7 @@ CASES: dict[str, Case] = {
     **ipu(),
     **poplar(),
     **general(),
+    **units(),
 }
 """Name -> case."""
 OUTPUTS = (F16, BF16, F32, E4M3, E5M2FNUZ, ROSTER["float4_e2m1fn"], *CUSTOM[:2])

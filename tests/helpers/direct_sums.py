@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from softfloat.kernels.spec import Overflow, Rounding
 
 from softfloat import Environment, Format, reference
-from softfloat.accumulators import Accumulator, Stage
+from softfloat.accumulators import Accumulator, Alignment, Stage
 from softfloat.accumulators.accumulator import ALL
 from softfloat.reference import Kind, Value
 from softfloat.reference.dots import philox
@@ -29,11 +29,11 @@ NAN = Value(Kind.NAN, negative=False)
 
 
 class Term(NamedTuple):
-    """A product, or an invalid one (None), whether a factor is NaN, and the exponent that alignment goes by."""
+    """A product, or an invalid one (None), whether a factor is NaN, and the exponent that alignment goes by, if it has one."""
 
     value: Value | None
     nan: bool
-    exponent: int
+    exponent: int | None
 
 
 class Tally:
@@ -130,37 +130,87 @@ class Output:
 
     # -- sums
 
-    def exact_sum(
-        self, terms: Sequence[Term], z: Value, stage: Stage, exponent: int = 0, fraction_bits: int | None = None
-    ) -> tuple[Value, bool]:
-        """Products and the running sum, exactly or cut; whether bits were cut off."""
+    def exact_sum(self, terms: Sequence[Term], z: Value | None, stage: Stage) -> tuple[Value, bool]:
+        """Products and the running sum, if it is one of the terms, exactly or cut; whether bits were cut off."""
         invalid = any(term.value is None and not term.nan for term in terms)
         self.flags |= INVALID if invalid else 0
-        if invalid or z.is_nan or any(term.nan for term in terms):
+        if invalid or (z is not None and z.is_nan) or any(term.nan for term in terms):
             return NAN, False
-        values = [term.value for term in terms if term.value is not None] + [z]
+        values = [term.value for term in terms if term.value is not None] + ([] if z is None else [z])
         infinite = {x.negative for x in values if x.is_infinite}
         if len(infinite) == 2:
             self.flags |= INVALID
             return NAN, False
         if infinite:
             return Value(Kind.INFINITE, infinite.pop()), False
-        sizes = [x.magnitude for x in values]
-        lost = False
-        if fraction_bits is not None and any(sizes):
-            exponents = [*(term.exponent for term in terms), exponent]
-            largest = max(e for e, size in zip(exponents, sizes, strict=True) if size)
-            grid = Fraction(2) ** (largest - fraction_bits)
-            kept = [size // grid * grid for size in sizes]
-            lost, sizes = kept != sizes, kept
-        total = sum((-size if x.negative else size for x, size in zip(values, sizes, strict=True)), Fraction(0))
-        return self.signed(total, values, stage), lost
+        total = sum((Fraction(x.real) for x in values), Fraction(0))
+        return self.signed(total, values, stage, z is not None and len(terms) == 1), False
 
-    def signed(self, total: Fraction, values: Sequence[Value], stage: Stage) -> Value:
+    def aligned_sum(self, terms: Sequence[Term], z: Value | None, stage: Stage, how: Alignment) -> tuple[Value, bool]:
+        """As `exact_sum`, of terms that are cut; z is None for a block that is summed on its own."""
+        exact, _ = self.exact_sum(terms, z, stage)
+        if exact.is_nan or exact.is_infinite:
+            return exact, False
+        values = [term.value for term in terms if term.value is not None]
+        assert len(values) == len(terms)
+        groups = [range(first, first + how.group) for first in range(0, len(terms), how.group)]
+        parts = [sum((Fraction(values[k].real) for k in group), Fraction(0)) for group in groups]
+        if how.limit is not None:
+            beyond = {x < 0 for x in parts if abs(x) >= Fraction(2) ** how.limit}
+            if len(beyond) == 2:
+                self.flags |= INVALID
+                return NAN, False
+            if beyond:
+                return Value(Kind.INFINITE, beyond.pop()), False
+        exponents = [terms[group[0]].exponent if how.group == 1 else 0 for group in groups]
+        addend = Fraction(0) if z is None else Fraction(z.real)
+        own = how.zeros if z is not None and not addend else None
+        if z is not None and addend:
+            own = exponent_of(z, stage.format)
+        lost = []
+
+        def kept(x: Fraction, largest: int | None, bits: int, rounding: Rounding) -> Fraction:
+            y = x / Fraction(2) ** ((largest or 0) - bits)
+            n = math.floor(y) if rounding is Rounding.TOWARD_NEGATIVE else math.trunc(y)
+            if rounding is Rounding.TO_ODD and n != y and n % 2 == 0:
+                n += 1 if y > 0 else -1
+            lost.append(n != y)
+            return n * Fraction(2) ** ((largest or 0) - bits)
+
+        def highest(found: Sequence[int | None]) -> int | None:
+            return max((e for e in found if e is not None), default=None)
+
+        if how.includes_addend:
+            largest = highest([*exponents, own])
+            total = sum((kept(x, largest, how.terms, how.cut) for x in [*parts, addend]), Fraction(0))
+        else:
+            halves = [slice(0, None, 2), slice(1, None, 2)] if how.halves else [slice(None)]
+            tops = [highest(exponents[half]) for half in halves]
+            sums = [
+                sum((kept(x, top, how.terms, how.cut) for x in parts[half]), Fraction(0))
+                for half, top in zip(halves, tops, strict=True)
+            ]
+            largest = highest(tops)
+            if how.halves:
+                sums = [kept(x, largest, how.terms, how.sum_cut) for x in sums]
+            total = sum(sums, Fraction(0))
+            if z is not None:
+                assert how.sum is not None
+                assert how.addend is not None
+                largest = highest([largest, own])
+                total = kept(total, largest, how.sum, how.sum_cut)
+                below = how.drop_addend_below
+                far = below is not None and largest is not None and (own is None or own < largest - below)
+                lost.append(far and addend != 0)
+                total += kept(Fraction(0) if far else addend, largest, how.addend, how.sum_cut)
+        single = z is not None and len(terms) == 1
+        return self.signed(total, [*values, *([] if z is None else [z])], stage, single), any(lost)
+
+    def signed(self, total: Fraction, values: Sequence[Value], stage: Stage, single: bool) -> Value:
         """A sum and its sign: IEEE 754-2019 6.3 says that of two operands; of more, an exact zero is as of unlike ones."""
         if total:
             return Value(Kind.FINITE, total < 0, abs(total))
-        if len(values) == 2 and values[0].negative == values[1].negative:
+        if len({x.negative for x in values}) == 1 and (single or self.how.keeps_zero_sign):
             return Value(Kind.FINITE, values[0].negative)
         return Value(Kind.FINITE, self.settings(stage)["rounding"] is Rounding.TOWARD_NEGATIVE)
 
@@ -182,16 +232,20 @@ class Output:
         negative = x.negative != y.negative
         if infinite:
             return Term(Value(Kind.INFINITE, negative), False, 0)
-        first, second = self.how.unpacked or self.pair[0], self.how.unpacked or self.pair[1]
-        exponent = exponent_of(x, first) + exponent_of(y, second)
-        return Term(Value(Kind.FINITE, negative, x.magnitude * y.magnitude), False, exponent)
+        scale, formats = self.how.scale_exponent, (self.how.unpacked or fmt for fmt in self.pair)
+        zeros = None if self.how.alignment is None else self.how.alignment.zeros
+        own = [zeros if v.is_zero else exponent_of(v, fmt) for v, fmt in zip((x, y), formats, strict=True)]
+        exponent = None if None in own else sum(own) + scale
+        magnitude = x.magnitude * y.magnitude * Fraction(2) ** scale
+        negative = negative and not (self.how.unsigned_zeros and zero)
+        return Term(Value(Kind.FINITE, negative, magnitude), False, exponent)
 
     def rounded_product(self, term: Term, stage: Stage) -> Term:
         self.flags |= INVALID if term.value is None and not term.nan else 0
         _, value, _ = self.round(PRODUCT, stage, NAN if term.value is None else term.value)
         if value.is_nan:
             return Term(None, True, 0)
-        return Term(value, False, 0 if value.is_infinite else exponent_of(value, stage.format))
+        return Term(value, False, None if value.is_infinite or value.is_zero else exponent_of(value, stage.format))
 
     def sum(self, a: Sequence[int], b: Sequence[int], c: int | None, output: Format) -> tuple[int, int]:
         """(code, flags) of the output; the tally is in `tally`."""
@@ -205,6 +259,8 @@ class Output:
         code = c or 0
         value = self.read(code, partials, self.settings(memory)["daz"])
         if a:
+            if self.how.unsigned_zeros and value.is_zero and not reference.decode(code, partials).is_zero:
+                value = ZERO
             code, value = self.segments(a, b, None if c is None else value)
         elif value.signalling:
             code, _ = reference.round_exact(NAN, partials, nan=self.settings(memory)["nan"])
@@ -254,7 +310,7 @@ class Output:
             for group in range(0, len(filled), len(how.order))
             for place in how.order
         ]
-        if how.tree:
+        if how.tree and block == 1:
             return self.tree(ordered, c)
         running = [ZERO] * how.chains
         if how.chains == 1 and c is not None:
@@ -263,14 +319,21 @@ class Output:
         for number, first in enumerate(range(0, len(ordered), block)):
             chain = number % how.chains
             terms = ordered[first : first + block]
-            if how.product is not None:
-                terms = [self.rounded_product(term, how.product) for term in terms]
             before = running[chain]
-            exponent = exponent_of(before, how.running.format) if before.kind is Kind.FINITE else 0
-            exact, cut = self.exact_sum(terms, before, how.running, exponent, how.fraction_bits)
-            code, running[chain], raised = self.round(RUNNING, how.running, exact)
-            self.flags |= INEXACT if cut else 0
-            self.tally.note(before, exact, running[chain], raised, cut)
+            if how.tree:
+                code, running[chain] = self.add(RUNNING, how.running, before, self.tree(terms)[1])
+            elif how.block_sum is not None:
+                alone, cut = self.block(terms, None, how.block_sum)
+                _, alone, _ = self.round(PRODUCT, how.block_sum, alone)
+                self.flags |= INEXACT if cut else 0
+                code, running[chain] = self.add(RUNNING, how.running, before, alone)
+            else:
+                if how.product is not None:
+                    terms = [self.rounded_product(term, how.product) for term in terms]
+                exact, cut = self.block(terms, before, how.running)
+                code, running[chain], raised = self.round(RUNNING, how.running, exact)
+                self.flags |= INEXACT if cut else 0
+                self.tally.note(before, exact, running[chain], raised, cut)
             done = first + block
             if how.store is not None and (done % how.store_every == 0 or done == len(ordered)):
                 exact = running[0]
@@ -283,7 +346,14 @@ class Output:
             code, total = self.add(RUNNING, how.running, total, other)
         return code, total
 
-    def tree(self, terms: Sequence[Term], c: Value | None) -> tuple[int, Value]:
+    def block(self, terms: Sequence[Term], before: Value | None, stage: Stage) -> tuple[Value, bool]:
+        """What is to be rounded of a block, and whether bits were cut off."""
+        how = self.how.alignment
+        if self.how.fraction_bits is not None:
+            how = Alignment(self.how.fraction_bits)
+        return self.exact_sum(terms, before, stage) if how is None else self.aligned_sum(terms, before, stage, how)
+
+    def tree(self, terms: Sequence[Term], c: Value | None = None) -> tuple[int, Value]:
         """Leaves added as soon as two sums of as many leaves stand side by side; in the end what is left, from the right."""
         how = self.how
         assert how.product is not None
@@ -304,6 +374,6 @@ class Output:
         leaves, code, total = stack[0]
         if c is not None:
             return self.add(RUNNING, how.running, total, c)
-        if leaves == 1 and how.product.format != how.running.format:
+        if leaves == 1 and how.block == 1 and how.product.format != how.running.format:
             code, total, _ = self.round(RUNNING, how.running, total)
         return code, total

@@ -126,6 +126,10 @@ def test_the_example_of_every_preset(name: str) -> None:
         "pairwise": "pairwise('float16')",
         "exact": "exact('float32')",
     }
+    examples |= {
+        x: PRESETS[x].example for x in ("vdpphps", "zvfbfwma", "arm_bfdot", "arm_bfmmla", "arm_bfmlal", "arm_fp8dot")
+    }
+    examples |= {x: PRESETS[x].example for x in ("amx", "amd_mfma")} | {"rvbna": "rvbna(4, 'bfloat16')"}
     assert examples[name] in how
     assert document["calls"] <= MAXIMUM_CALLS
 

@@ -30,18 +30,28 @@ from softfloat import bits
 from softfloat.accumulators import (
     TENSOR_CORES,
     Accumulator,
+    amd_mfma,
     amp,
+    amx,
+    arm_bfdot,
+    arm_bfmlal,
+    arm_bfmmla,
+    arm_fp8dot,
     chunked,
     exact,
     fma,
     mul_add,
     pairwise,
+    rvbna,
     slic,
     tensor_core,
     vdpbf16ps,
+    vdpphps,
+    zvfbfwma,
 )
 from softfloat.accumulators.ipu import IPU_MODES
 from softfloat.accumulators.tensor_cores import SAME_AS
+from softfloat.accumulators.units import MFMA, RMODES, WAYS
 from softfloat.checks import check_choice, check_count, check_integer, check_seed
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
@@ -325,6 +335,16 @@ def _calls(
     for arch in dict.fromkeys([row.architecture for row in TENSOR_CORES] + list(SAME_AS)):
         for way in (None, "mma.sync"):
             yield tensor_core, (arch, pair[0], memory, way), {}
+    for n in (1 << i for i in range(1, 9) if 1 << i <= length):
+        yield rvbna, (n, pair[0]), {}
+    yield from ((zvfbfwma, (pair[0],), {}), (amx, (pair[0],), {}), (vdpphps, (), {}), (arm_bfmlal, (), {}))
+    yield from ((arm_bfdot, (), {}), (arm_bfmmla, (), {}))
+    for word in RMODES:
+        yield from ((arm_bfdot, (True, word), {}), (arm_bfmmla, (True, word), {}))
+    for ways, saturate in itertools.product(WAYS.get(memory.name, ()), (False, True)):
+        yield arm_fp8dot, (ways, memory), {"saturate": saturate}
+    for row in MFMA:
+        yield amd_mfma, (row.architecture, row.input), {}
     for mode, rounding in itertools.product(IPU_MODES, ("nearest_even", "toward_zero")):
         keywords = {"inputs": pair[0], "mode": mode, "rounding": rounding}
         yield amp, (memory,), keywords
@@ -619,7 +639,7 @@ def _every(answers: Answers, count: int) -> Answers:
 
 def _is_open(accumulator: Accumulator) -> bool:
     """Whether the call's options decide anything."""
-    stages = [accumulator.running, accumulator.product, accumulator.store]
+    stages = [accumulator.running, accumulator.product, accumulator.block_sum, accumulator.store]
     stages += [x for level in accumulator.reduction for x in (level.running, level.store)]
     return any(x is not None and x.rounding is None for x in stages)
 

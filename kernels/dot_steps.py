@@ -1,0 +1,527 @@
+"""The steps of a dot product that go over blocks, trees, chains and segments: many roundings of a row of outputs.
+
+What a call chooses, and what holds for all its outputs, is here as well.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .accumulate import (
+    LEVEL,
+    PRODUCT,
+    RESULT,
+    RUNNING,
+    TERMS,
+    add_row,
+    align_row,
+    bin_row,
+    carry_row,
+    collect_row,
+    converted_payload_row,
+    count_row,
+    cut_row,
+    draw_row,
+    dropped_row,
+    fused_row,
+    higher_row,
+    leading_row,
+    led_row,
+    multiply_row,
+    paired_payload_row,
+    parted_row,
+    round_drawn_projected_row,
+    round_drawn_row,
+    round_projected_row,
+    round_row,
+    sign_row,
+    watch_row,
+    zero_row,
+)
+from .carrier import source_of
+from .jit import bits_float, row, stand_alone
+from .rounding import target_of
+
+FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
+"""How products meet the running sum; the first two one at a time."""
+
+A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE = range(13)
+TOTAL, OVER, SECOND_SCALE, SECOND_TOTAL, APART, LEAD, SUMMED, NEGATIVE, POSITIVE, OPERAND = range(13, 23)
+"""Rows of working space."""
+PARTS = OPERAND + 2
+"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; `round_drawn_row` has the one before."""
+
+
+class Choices(NamedTuple):
+    """What a call chooses, and where its outputs lie; all integers, which travel as an array: a tuple is typed at every call."""
+
+    kind: int  # how products meet the running sum
+    block: int  # products of a block
+    chains: int  # running sums that take blocks in turn
+    tree: int  # whether neighbours are added in pairs
+    levels: int  # of the reduction above segments
+    fraction_bits: int  # of an aligned block's grid
+    has_addend: int
+    has_result: int  # whether the output has another format than the partials
+    paired: int  # whether a is laid out like b
+    cumulative: int
+    counting: int
+    first: int  # number of the first output
+    row_stride: int  # from it to the one below
+    column_stride: int  # and beside
+    payloads: int  # whether codes of NaNs are asked for
+    entered: int  # the stage that c comes from
+    products_rounded: int
+    lone_converted: int  # a product that a tree adds to nothing changes its format
+    sums_blocks: int  # whether a block's sum is rounded before it meets the running sum
+    signed_zeros: int  # whether a zero sum keeps the sign that all terms have
+    unsigned_products: int  # whether a zero product is +0
+    direction: int  # in which terms of an aligned block are cut
+    group: int  # products that are one of its terms
+    halves: int  # whether its even and odd terms are aligned apart
+    limit: int  # exponent from which on finite terms count as infinite
+    zero: int  # exponent of a zero running sum, NO_EXPONENT: none
+    addend_inside: int  # whether the running sum is one of its terms
+    sum_bits: int  # fraction bits of the terms' sum where it is not; negative: it is not cut
+    addend_bits: int  # of the running sum
+    sum_direction: int
+    drop: int  # the running sum is dropped further below; negative: never
+    scaling: int  # how a segment's sum is multiplied by its scales
+
+
+CHOICES = len(Choices._fields)
+NO_EXPONENT = -2000
+UNSCALED, SCALES_FUSED, FIRST_FUSED, SECOND_FUSED, SCALES_ADDED = range(5)
+"""How a segment's sum s meets the running sum t: s + t; (x*y)*s + t, (s*x)*y + t, (s*y)*x + t, each with a fused last step; (x*y)*s, then + t."""
+
+
+class Call(NamedTuple):
+    """What holds for all outputs of a call."""
+
+    how: Choices
+    draws: np.ndarray  # random bits of a stage; 0 where it does not draw
+    ints: np.ndarray  # a row of numbers for each stage
+    floats: np.ndarray
+    stored: np.ndarray  # whether a level of the reduction stores its sums
+    tiny: np.ndarray  # smallest normal number of a, b and the running sum
+    magics: np.ndarray
+    key: np.uint64
+    stream: np.uint64
+
+
+class State(NamedTuple):
+    """A row of outputs on their way."""
+
+    work: np.ndarray
+    codes: np.ndarray  # of what was rounded last
+    raised: np.ndarray  # by what was rounded last
+    flags: np.ndarray
+    counts: np.ndarray
+    extremes: np.ndarray
+    steps: np.ndarray  # roundings done at each stage
+    payloads: np.ndarray  # codes of NaNs: of the running sum, then of the sums of each level
+    start: int  # number of the first output, among all of the call
+    stride: int
+
+
+@row
+def copied(state):
+    """A state that goes its own way."""
+    return State(
+        state.work.copy(),
+        state.codes.copy(),
+        state.raised.copy(),
+        state.flags.copy(),
+        state.counts.copy(),
+        state.extremes.copy(),
+        state.steps.copy(),
+        state.payloads.copy(),
+        state.start,
+        state.stride,
+    )
+
+
+@row
+def stage(site, values, parts, state, call):
+    """One rounding of a row, with its flags. The exact values are the sums of so many parts; 0: `values` are exact."""
+    stand_alone()
+    steps, width = state.steps[site], call.draws[site]
+    integers, floats = call.ints[site], call.floats[site]
+    if width:
+        random = state.work[RANDOM]
+        draw_row(random, state.start, state.stride, site, steps, call.key, call.stream, width)
+        last, work, codes = PARTS + parts, state.work, state.codes
+        if target_of(integers, floats).projected:
+            round_drawn_projected_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+        else:
+            round_drawn_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+    elif target_of(integers, floats).projected:
+        round_projected_row(values, state.codes, state.raised, integers, floats)
+    else:
+        round_row(values, state.codes, state.raised, integers, floats)
+    state.steps[site] += 1
+    flags, raised = state.flags, state.raised
+    for j in range(values.size):
+        flags[j] |= raised[j]
+
+
+@row
+def convert(site, values, state, call):
+    """One conversion of a row: a rounding that also takes note of NaN operands."""
+    stand_alone()
+    signals = target_of(call.ints[site], call.floats[site]).any_nan_signals
+    flags = state.flags
+    for j in range(values.size):
+        flags[j] |= signals if values[j] != values[j] else 0
+    stage(site, values, 0, state, call)
+
+
+@row
+def moved(site, values, payload, held, state, call):
+    """A conversion of a row that the stage `held` rounded; the codes of its NaNs go with it."""
+    stand_alone()
+    before = state.work[OPERAND]
+    before[:] = values
+    convert(site, values, state, call)
+    if call.how.payloads:
+        converted_payload_row(payload, values, before, source_at(held, call), target_at(site, call))
+        put_payloads(payload, values, state.codes)
+
+
+@row
+def added(site, total, addend, state, call):
+    """One addition of a row: rounded, and counted if wanted."""
+    stand_alone()
+    work = state.work
+    if call.how.counting:
+        work[BEFORE, :] = total
+    if call.draws[site]:
+        for j in range(total.size):
+            work[PARTS, j] = total[j]
+            work[PARTS + 1, j] = addend[j]
+    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
+    if call.how.counting:
+        work[BEFORE_ROUNDING, :] = total
+    stage(site, total, 2, state, call)
+    if call.how.counting:
+        count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
+
+
+@row
+def source_at(site, call):
+    """What a stage's codes mean."""
+    return source_of(call.ints[site], call.floats[site])
+
+
+@row
+def target_at(site, call):
+    """What a stage rounds to."""
+    return target_of(call.ints[site], call.floats[site])
+
+
+@row
+def load_codes(target, source, i, k, start, paired):
+    """As `load_row`, for codes."""
+    for j in range(target.size):
+        target[j] = source[k, start + j] if paired else source[i, k]
+
+
+@row
+def put_payloads(payload, values, codes):
+    """What was rounded last gets the codes of its NaNs."""
+    for j in range(values.size):
+        codes[j] = payload[j] if values[j] != values[j] else codes[j]
+
+
+@row
+def load_row(target, source, i, k, start, paired):
+    """Operands of a product: one for all outputs of a row, or one each."""
+    if paired:
+        for j in range(target.size):
+            target[j] = source[k, start + j]
+    else:
+        x = source[i, k]
+        for j in range(target.size):
+            target[j] = x
+
+
+@row
+def load_factors(a, b, i, k, start, state, call):
+    """The factors of a product; of a rounded one they are in place: itself and 1."""
+    if not call.how.products_rounded:
+        load_row(state.work[A], a, i, k, start, call.how.paired)
+        load_row(state.work[B], b, i, k, start, True)
+
+
+@row
+def exact_block(z, a, b, i, start, first, last, bins, state, call):
+    """Products first ... last - 1 and the running sum, exactly. A block summed on its own has zeros for it."""
+    stand_alone()
+    work, magics, product_invalid = state.work, call.magics, target_at(RUNNING, call).product_invalid
+    site = PRODUCT if call.how.sums_blocks else RUNNING
+    work[NUMBER, :] = 1.0
+    work[NEGATIVE, :] = 1.0
+    work[POSITIVE, :] = 1.0
+    if not call.how.sums_blocks:
+        sign_row(work[NEGATIVE], work[POSITIVE], z)
+    watch_row(work[NUMBER], z, z, state.flags, 0)
+    bins[:, :] = 0.0
+    bin_row(bins, z, magics)
+    for k in range(first, last):
+        load_row(work[A], a, i, k, start, call.how.paired)
+        load_row(work[B], b, i, k, start, True)
+        watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
+        for j in range(z.size):
+            work[TERM, j] = work[A, j] * work[B, j]
+        sign_row(work[NEGATIVE], work[POSITIVE], work[TERM])
+        bin_row(bins, work[TERM], magics)
+        if (k - first) % TERMS == TERMS - 1:
+            carry_row(bins, magics)
+    carry_row(bins, magics)
+    collect_row(z, bins, work[ERROR], work[NUMBER], state.flags, call.ints[site], call.floats[site])
+    if call.how.signed_zeros:
+        zero_row(z, work[NEGATIVE], work[POSITIVE])
+
+
+@row
+def load_term(a, b, i, k, start, state, call):
+    """The exact sum of the products of one term, and what NaN and invalid products are among them."""
+    stand_alone()
+    work, product_invalid = state.work, target_at(RUNNING, call).product_invalid
+    for n in range(call.how.group):
+        load_factors(a, b, i, k + n, start, state, call)
+        watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
+        for j in range(work.shape[1]):
+            product = work[A, j] * work[B, j]
+            work[SPARE, j] = product if n == 0 else work[SPARE, j] + product
+    work[TERM, :] = work[SPARE]
+
+
+@row
+def lead_term(scales, a, b, leads_a, leads_b, i, k, start, state, call):
+    """The exponent of one term among the largest."""
+    work = state.work
+    if call.how.products_rounded:
+        leading_row(scales, work[A], work[B], call.tiny[0], call.tiny[1])
+    else:
+        load_row(work[LEAD], leads_a, i, k, start, call.how.paired)
+        load_row(work[SPARE], leads_b, i, k, start, True)
+        led_row(scales, work[LEAD], work[SPARE])
+
+
+@row
+def half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, step, state, call):
+    """Every step-th product from `first` on, a term each or the first of one, cut to the grid that the largest exponent sets."""
+    stand_alone()
+    work, how = state.work, call.how
+    total[:] = 0.0
+    for k in range(first, last, step):
+        lead_term(scales, a, b, leads_a, leads_b, i, k, start, state, call)
+    for k in range(first, last, step):
+        load_term(a, b, i, k, start, state, call)
+        parted_row(work[TERM], work[OVER], bits_float((1023 + how.limit) << 52, 1.0))
+        cut_row(total, work[CUT], work[TERM], scales, how.fraction_bits, how.direction)
+
+
+@row
+def recut(total, scales, fraction_bits, state, call):
+    """A sum, cut once more to a grid that these scales set."""
+    stand_alone()
+    state.work[SPARE, :] = total
+    total[:] = 0.0
+    cut_row(total, state.work[CUT], state.work[SPARE], scales, fraction_bits, call.how.sum_direction)
+
+
+@row
+def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call):
+    """Products first ... last - 1 and the running sum, cut to the grid that the largest exponent sets. A block summed on its own has zeros for it."""
+    stand_alone()
+    work, how = state.work, call.how
+    site = PRODUCT if how.sums_blocks else RUNNING
+    total, scales, lead, group = work[TOTAL], work[SCALE], work[APART], how.group
+    work[NUMBER, :] = 1.0
+    work[CUT, :] = 0.0
+    work[OVER, :] = 0.0
+    watch_row(work[NUMBER], z, z, state.flags, 0)
+    lead[:] = 0.0
+    if not how.sums_blocks:
+        work[SPARE, :] = 1.0
+        leading_row(lead, z, work[SPARE], call.tiny[2], 1.0)
+        if how.zero != NO_EXPONENT:
+            for j in range(z.size):
+                lead[j] = bits_float((1023 + how.zero) << 52, 1.0) if z[j] == 0.0 else lead[j]
+    scales[:] = 0.0
+    if how.addend_inside:
+        scales[:] = lead
+    steps = 2 * group if how.halves else group
+    half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, steps, state, call)
+    if how.halves:
+        second = work[SECOND_SCALE]
+        second[:] = 0.0
+        half_block(
+            work[SECOND_TOTAL], second, a, b, leads_a, leads_b, i, start, first + group, last, steps, state, call
+        )
+        higher_row(scales, second)
+        recut(total, scales, how.fraction_bits, state, call)
+        recut(work[SECOND_TOTAL], scales, how.fraction_bits, state, call)
+        for j in range(z.size):
+            total[j] += work[SECOND_TOTAL, j]
+    if how.addend_inside:
+        cut_row(total, work[CUT], z, scales, how.fraction_bits, how.direction)
+    elif not how.sums_blocks:
+        higher_row(scales, lead)
+        recut(total, scales, how.sum_bits, state, call)
+        work[SECOND_TOTAL, :] = z
+        if how.drop >= 0:
+            dropped_row(work[SECOND_TOTAL], work[CUT], lead, scales, how.drop)
+        cut_row(total, work[CUT], work[SECOND_TOTAL], scales, how.addend_bits, how.sum_direction)
+    align_row(
+        z, work[TERM], last - first == 1, total, work[OVER], work[CUT], work[NUMBER], state.flags,
+        call.ints[site], call.floats[site],
+    )  # fmt: skip
+
+
+@row
+def rounded_product(a, b, i, k, start, state, call):
+    """A product of its own, rounded, and its factors."""
+    stand_alone()
+    work = state.work
+    load_row(work[A], a, i, k, start, call.how.paired)
+    load_row(work[B], b, i, k, start, True)
+    multiply_row(work[TERM], work[A], work[B], state.flags, call.ints[PRODUCT], call.floats[PRODUCT])
+    if call.how.unsigned_products:
+        for j in range(work.shape[1]):
+            work[TERM, j] += 0.0
+    stage(PRODUCT, work[TERM], 0, state, call)
+
+
+@row
+def grown(top, place, stack, state, call):
+    """One more leaf of a tree, product number `place`: the highest sum on the stack."""
+    stand_alone()
+    top += 1
+    stack[top, :] = state.work[TERM]
+    while place & 1:
+        added(RUNNING, stack[top - 1], stack[top], state, call)
+        top -= 1
+        place >>= 1
+    return top
+
+
+@row
+def tree_block(z, stack, a, b, i, start, first, last, state, call):
+    """Rounded products first ... last - 1 added in pairs, and their sum to the running sum."""
+    stand_alone()
+    top = -1
+    for k in range(first, last):
+        rounded_product(a, b, i, k, start, state, call)
+        top = grown(top, k - first, stack, state, call)
+    for level in range(top, 0, -1):
+        added(RUNNING, stack[level - 1], stack[level], state, call)
+    added(RUNNING, z, stack[0], state, call)
+
+
+@row
+def joined(top, running, stack, has_addend, held, state, call):
+    """Subtrees or chains added up; the sum is the first chain's."""
+    stand_alone()
+    z = running[0]
+    if call.how.tree and call.how.block == 1:
+        for level in range(top, 0, -1):
+            added(RUNNING, stack[level - 1], stack[level], state, call)
+        z[:] = stack[0]
+        if call.how.lone_converted and held == PRODUCT and not has_addend:
+            stage(RUNNING, z, 0, state, call)
+    for chain in range(1, call.how.chains):
+        added(RUNNING, z, running[chain], state, call)
+
+
+@row
+def finish(top, running, stack, addend, held, state, call):
+    """What is left to do after the last product: join subtrees or chains, add c, store, convert.
+
+    `top` is -1 if there was no product; `held` is the stage that rounded last.
+    """
+    stand_alone()
+    z = running[0]
+    levels = call.how.levels
+    if not levels and ((call.how.tree and call.how.block == 1) or call.how.chains > 1):
+        if top < 0:
+            z[:] = addend
+        else:
+            joined(top, running, stack, call.how.has_addend, held, state, call)
+            if call.how.has_addend:
+                added(RUNNING, z, addend, state, call)
+    if levels and top >= 0 and call.stored[levels - 1]:
+        site = LEVEL + 2 * levels - 1
+        moved(site, z, state.payloads[levels], held, state, call)
+        held = site
+    if call.how.has_result:
+        moved(RESULT, z, state.payloads[levels], held, state, call)
+
+
+@row
+def scaled_addition(site, total, addend, x, y, state, call):
+    """A segment's sum, times the scales of both operands, added to the total: in the order that `Choices.scaling` says."""
+    stand_alone()
+    work, scaling = state.work, call.how.scaling
+    ints, floats = call.ints[site], call.floats[site]
+    first, last = work[A], work[B]
+    if scaling == FIRST_FUSED:
+        multiply_row(first, addend, x, state.flags, ints, floats)
+        last[:] = y
+    elif scaling == SECOND_FUSED:
+        multiply_row(first, addend, y, state.flags, ints, floats)
+        last[:] = x
+    else:
+        multiply_row(first, x, y, state.flags, ints, floats)
+        last[:] = addend
+    stage(site, first, 0, state, call)
+    if scaling == SCALES_ADDED:
+        multiply_row(work[TERM], first, last, state.flags, ints, floats)
+        stage(site, work[TERM], 0, state, call)
+        added(site, total, work[TERM], state, call)
+        return
+    if call.how.counting:
+        work[BEFORE, :] = total
+    parts = 0
+    if call.draws[site]:
+        parts = 2
+        for j in range(total.size):
+            work[PARTS, j] = first[j] * last[j]
+            work[PARTS + 1, j] = total[j]
+    fused_row(total, first, last, state.flags, ints, floats)
+    if call.how.counting:
+        work[BEFORE_ROUNDING, :] = total
+    stage(site, total, parts, state, call)
+    if call.how.counting:
+        count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
+
+
+@row
+def close(count, running, totals, held, scales_a, scales_b, i, segment, start, state, call):
+    """The end of a segment: its sum goes up `count` levels. `held` is the stage that rounded it last."""
+    stand_alone()
+    for level in range(count):
+        addend = running[0] if level == 0 else totals[level - 1]
+        site = LEVEL + 2 * level
+        if level > 0:
+            held = site - 2
+        if level > 0 and call.stored[level - 1]:
+            moved(site - 1, addend, state.payloads[level], held, state, call)
+            held = site - 1
+        state.work[OPERAND, :] = totals[level]
+        if level == 0 and call.how.scaling:
+            load_row(state.work[LEAD], scales_a, i, segment, start, call.how.paired)
+            load_row(state.work[APART], scales_b, i, segment, start, True)
+            scaled_addition(site, totals[level], addend, state.work[LEAD], state.work[APART], state, call)
+        else:
+            added(site, totals[level], addend, state, call)
+        if call.how.payloads:
+            above, below = state.payloads[level + 1], state.payloads[level]
+            paired_payload_row(
+                above, totals[level], state.work[OPERAND], addend, above, below,
+                source_at(site, call), source_at(held, call), target_at(site, call),
+            )  # fmt: skip
+            put_payloads(above, totals[level], state.codes)
+        addend[:] = 0.0

@@ -1,0 +1,266 @@
+"""Dot and matrix products of operands in block formats, whose scales enter where the accumulator applies them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from softfloat import engine
+from softfloat.accumulators import Accumulator
+from softfloat.bits.arithmetic import add, mul
+from softfloat.bits.block_codes import BlockCodes, spread
+from softfloat.bits.numbers import encode
+from softfloat.bits.sums import Contraction
+from softfloat.blocks import Fixed
+from softfloat.engine import Codes, Options
+from softfloat.engine.products import Problem, Scales
+from softfloat.engine.programs import Program, segment_bounds
+from softfloat.environments import Rounding
+from softfloat.formats import Format, float32
+
+__all__ = ["matmul_blocks", "vecdot_blocks"]
+
+MOST_BITS = 24
+"""Of precision that the loops take in an element times its scale."""
+
+
+class _Operand(NamedTuple):
+    """Codes and scales of an operand, of one shape; what its elements and scales are coded in."""
+
+    name: str
+    codes: Codes
+    scales: Codes  # values
+    leads: Codes
+    fmt: Format
+    bits: int
+    tensor: np.float32 | None
+
+
+def _operand(blocks: Any, axis: int, name: str) -> _Operand:
+    """An operand that is summed over `axis`, seen from the end."""
+    if not isinstance(blocks, BlockCodes):
+        raise TypeError(f"{name} must be BlockCodes, which bits.quantize makes, got {type(blocks).__name__}")
+    axis = max(blocks.ndim + axis, 0)
+    if blocks.block_shape[axis] == 1 and max(blocks.block_shape) > 1 and blocks.shape[axis] > 1:
+        raise ValueError(
+            f"{name} has blocks along axis {blocks.axis}, and the sum goes over axis {axis}: quantize it with axis={axis}"
+        )
+    element, scale = blocks.format.element, blocks.format.scale
+    codes, fmt = blocks.elements, float32
+    if isinstance(element, Fixed):
+        codes = np.asarray(encode(element.values[blocks.elements], fmt)[0])
+    else:
+        fmt = element
+    magnitudes = engine.magnitudes(blocks.scales, scale)
+    values = np.asarray(engine.decoded(magnitudes, scale))
+    powers = np.ldexp(1.0, np.frexp(values)[1] - 1)
+    leads = np.where((values > 0.0) & np.isfinite(values), np.maximum(powers, scale.tiny), 0.0)
+    shared, powers = (spread(x, blocks.block_shape, blocks.shape) for x in (values, leads))
+    return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale)
+
+
+class _Scaled(Contraction):
+    """A call, its operands, and what happens to tensor scales."""
+
+    def __init__(
+        self, x: _Operand, y: _Operand, accumulator: Any, out_format: Format | str | None, options: Options
+    ) -> None:
+        self.tensor = [operand.tensor for operand in (x, y) if operand.tensor is not None]
+        super().__init__((x.fmt, y.fmt), accumulator, out_format, False, options)
+        if self.tensor and self.output != float32:
+            raise ValueError(
+                f"out_format must be 'float32' for operands with tensor scales, which multiply in it, got {self.output.name!r}"
+            )
+        by_segment = bool(self.accumulator.reduction and self.accumulator.reduction[0].scaling)
+        if by_segment:
+            return
+        for operand in (x, y):
+            if operand.fmt.p + operand.bits > MOST_BITS + 1:
+                raise ValueError(
+                    f"{operand.name} has elements and scales of {operand.fmt.p + operand.bits} bits together, and products of more "
+                    f"than {MOST_BITS} are not exact; accepted: accumulators that scale sums, such as chunked(128, ..., scaling=...)"
+                )
+
+    def check_shared(self, operand: _Operand, axis: int, planned: Program) -> None:
+        """Refuse scales that change where the accumulator takes one: within a segment that they multiply, or a group."""
+        how = self.accumulator
+        scales = np.moveaxis(operand.scales, axis, 0)
+        if how.reduction and how.reduction[0].scaling:
+            bounds, what = segment_bounds(how, planned.products), "segment"
+        elif how.aligned is not None and how.aligned.group > 1:
+            bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
+        else:
+            return
+        for start, stop in itertools.pairwise(bounds):
+            if not np.array_equal(
+                scales[start:stop], np.broadcast_to(scales[start], scales[start:stop].shape), equal_nan=True
+            ):
+                raise ValueError(
+                    f"{operand.name} has scales that change within products {start} to {stop - 1}, a {what} of {how!r}, which takes one; "
+                    "accepted: blocks that are whole ones long"
+                )
+
+
+def vecdot_blocks(
+    a: BlockCodes,
+    b: BlockCodes,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    out_format: Format | str | None = None,
+    **options: Unpack[Options],
+) -> tuple[Any, Any]:
+    """Dot products over the last axis of operands in block formats.
+
+    Scales multiply products, exactly and once: under `exact` the result is the correctly rounded DotGeneral of OCP MX. In
+    blocks that are aligned their exponents count, as NVIDIA's `tensor_core("B200", ..., instruction="mxf8f6f4")` has it.
+    A reduction with `scaling` multiplies the sums of its segments by them instead, which rounds (DeepSeek-V3, cuBLAS).
+
+    Tensor scales multiply the sum without c at the end, in float32: their product, then it times the sum, then + c, each
+    rounded as the options say.
+
+    Parameters
+    ----------
+    a, b : BlockCodes
+        Of shapes (..., k) that broadcast.
+    accumulator : Accumulator
+        How to sum. Fixed-point elements count as float32 numbers.
+    c : array_like of int, optional
+        Codes in the partials format, of a shape that broadcasts to the output's.
+    out_format : Format or str, optional
+        Of the output; default as the accumulator says.
+
+    Returns
+    -------
+    codes : array of the output format's dtype
+    flags : array of uint8, or int
+        Everything the roundings of an output raised. A NaN scale is a quiet NaN of each of its elements.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument: shapes that do not fit, blocks along another axis, scales that change within a segment or group
+        that takes one, elements and scales of more than 24 bits together.
+
+    Source
+    ------
+    OCP Microscaling Formats 1.0, 6.1 and 6.2; Microsoft MMA-Sim for NVIDIA's; DeepGEMM and TransformerEngine for `scaling`.
+    """
+    x, y = _operand(a, -1, "a"), _operand(b, -1, "b")
+    try:
+        shape = np.broadcast_shapes(x.codes.shape, y.codes.shape)
+    except ValueError:
+        shape = (-1,)
+    if shape == (-1,) or x.codes.shape[-1] != y.codes.shape[-1]:
+        raise ValueError(f"shapes do not fit: a {a.shape}, b {b.shape}; accepted: (..., k) and (..., k) that broadcast")
+    outer, length = shape[:-1], shape[-1]
+    count = math.prod(outer)
+
+    def flat(values: Codes) -> Codes:
+        return np.ascontiguousarray(np.broadcast_to(values, shape).reshape(count, length).T)
+
+    def problems(start: Codes | None) -> list[Problem]:
+        scales = Scales(flat(x.scales), flat(y.scales), flat(x.leads), flat(y.leads), (x.bits, y.bits))
+        first = None if start is None else start.reshape(1, count)
+        return [Problem(flat(x.codes), flat(y.codes), first, True, 0, 0, 1, scales)]
+
+    return _summed(x, y, (-1, -1), accumulator, c, out_format, options, outer, length, problems)
+
+
+def matmul_blocks(
+    a: BlockCodes,
+    b: BlockCodes,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    out_format: Format | str | None = None,
+    **options: Unpack[Options],
+) -> tuple[Any, Any]:
+    """Matrix products of operands in block formats: a (..., m, k) and b (..., k, n), both in blocks along k.
+
+    Parameters and results are those of `vecdot_blocks`, but for the shapes, which are those of `numpy.matmul` with two axes
+    or more each.
+
+    >>> from softfloat.accumulators import exact
+    >>> from softfloat.bits import quantize
+    >>> a, _ = quantize([[1.0, 2.0], [0.5, 6.0]], "mxfp4")
+    >>> b, _ = quantize([[3.0], [4.0]], "mxfp4", axis=0)
+    >>> codes, flags = matmul_blocks(a, b, exact("float32"))
+    >>> codes.view("float32").tolist(), flags.tolist()
+    ([[11.0], [25.5]], [[0], [0]])
+    """
+    x, y = _operand(a, -1, "a"), _operand(b, -2, "b")
+    if x.codes.ndim < 2 or y.codes.ndim < 2:
+        raise ValueError(f"a and b must have two axes or more, got shapes {a.shape} and {b.shape}")
+    try:
+        batch = np.broadcast_shapes(x.codes.shape[:-2], y.codes.shape[:-2])
+    except ValueError:
+        batch = (-1,)
+    if batch == (-1,) or x.codes.shape[-1] != y.codes.shape[-2]:
+        raise ValueError(
+            f"shapes do not fit: a {a.shape}, b {b.shape}; accepted: (..., m, k) and (..., k, n) that broadcast"
+        )
+    rows, length, columns = x.codes.shape[-2], x.codes.shape[-1], y.codes.shape[-1]
+    grids = math.prod(batch)
+
+    def grid(values: Codes, shape: tuple[int, int]) -> Codes:
+        return np.broadcast_to(values, (*batch, *shape)).reshape(grids, *shape)
+
+    def problems(start: Codes | None) -> list[Problem]:
+        left = [grid(v, (rows, length)) for v in (x.codes, x.scales, x.leads)]
+        right = [grid(v, (length, columns)) for v in (y.codes, y.scales, y.leads)]
+        first = None if start is None else start.reshape(grids, rows, columns)
+        return [
+            Problem(
+                left[0][n], right[0][n], None if first is None else first[n], False, n * rows * columns, columns, 1,
+                Scales(left[1][n], right[1][n], left[2][n], right[2][n], (x.bits, y.bits)),
+            )
+            for n in range(grids)
+        ]  # fmt: skip
+
+    return _summed(x, y, (-1, -2), accumulator, c, out_format, options, (*batch, rows, columns), length, problems)
+
+
+def _summed(
+    x: _Operand,
+    y: _Operand,
+    axes: tuple[int, int],
+    accumulator: Accumulator,
+    c: Any,
+    out_format: Format | str | None,
+    options: Options,
+    shape: tuple[int, ...],
+    length: int,
+    problems: Any,
+) -> tuple[Any, Any]:
+    """The sums of a call, and tensor scales."""
+    call = _Scaled(x, y, accumulator, out_format, options)
+    planned = call.program(length)
+    for operand, axis in zip((x, y), axes, strict=True):
+        call.check_shared(operand, axis, planned)
+    addend = call.check_addend(c, shape)
+    if not call.tensor:
+        found: tuple[Any, Any] = call.run(problems(addend), length, shape, [x.codes, y.codes])
+        return found
+    if call.call.out is not None:
+        raise ValueError("out is for operands without tensor scales, whose product with the sum is a new array")
+    if call.call.whole.rounding is Rounding.STOCHASTIC:
+        raise ValueError(
+            "rounding must be deterministic for operands with tensor scales: their product has no random address"
+        )
+    total, raised = call.run(problems(None), length, shape, [x.codes, y.codes])
+    settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}
+    scales = [np.float32(scale).view(np.uint32) for scale in call.tensor]
+    seen = 0
+    if len(scales) == 2:
+        scales[0], seen = mul(scales[0], scales[1], float32, flags="any", **settings)  # type: ignore[arg-type]
+    total, flags = mul(scales[0], total, float32, **settings)  # type: ignore[arg-type]
+    raised = raised | flags | np.uint8(seen)
+    if addend is not None:
+        total, flags = add(total, addend, float32, **settings)  # type: ignore[arg-type]
+        raised = raised | flags
+    each = call.call.flags == "each"
+    return total, raised if each else int(np.bitwise_or.reduce(np.asarray(raised), axis=None, initial=0))
