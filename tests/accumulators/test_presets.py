@@ -17,7 +17,7 @@ from core_rows import CORE_FORMATS, CORE_SETS, core_rows
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
-from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS
+from softfloat.kernels.spec import NAN_POLICIES
 from tallies import Tally
 from vectors import FAMILIES, MODES, Pair, draw_addend, draw_vectors
 
@@ -340,10 +340,7 @@ OUTPUTS = (F16, BF16, F32, E4M3, E5M2FNUZ, ROSTER["float4_e2m1fn"], *CUSTOM[:2])
 def rules(draw: st.DrawFn, targets: Sequence[Format], nan: str | None = None) -> dict[str, Any]:
     """Options that formats allow."""
     overflows = ("infinity", "saturate", "nan") if all(fmt.has_nan for fmt in targets) else ("infinity", "saturate")
-    method = draw(st.sampled_from(("truncate", *SR_METHODS)))
     return {
-        "sr_method": method,
-        "projection": draw(st.sampled_from(PROJECTIONS)),
         "rounding": draw(st.sampled_from(MODES)),
         "overflow": draw(st.sampled_from(overflows)),
         "tininess": draw(st.sampled_from(("after", "before"))),
@@ -351,7 +348,7 @@ def rules(draw: st.DrawFn, targets: Sequence[Format], nan: str | None = None) ->
         "daz": draw(st.sampled_from((False, False, True))),
         "ftz": draw(st.sampled_from((False, False, True))),
         "nan": nan or draw(st.sampled_from(tuple(NAN_POLICIES))),
-        "sr_bits": draw(st.sampled_from((None, 1, 3, 16, 17, 20, 52) if method == "truncate" else (1, 3, 16))),
+        "sr_bits": draw(st.sampled_from((None, 1, 3, 16, 17, 20, 52))),
     }
 
 
