@@ -18,7 +18,7 @@ class Knob(NamedTuple):
     """A choice of a rule."""
 
     shift: int
-    count: int
+    values: int
 
 
 KNOBS = {
@@ -34,7 +34,7 @@ KNOBS = {
 }
 """Name -> where it lies in a rule, and how many values it has."""
 
-ALL_BITS = sum((1 << (knob.count - 1).bit_length()) - 1 << knob.shift for knob in KNOBS.values())
+ALL_BITS = sum((1 << (knob.values - 1).bit_length()) - 1 << knob.shift for knob in KNOBS.values())
 
 DEPENDS = {
     "flush_below": ("daz",),
@@ -75,7 +75,7 @@ class Group(NamedTuple):
         """Combinations of knobs, in the order of the rows."""
         found = [{}]
         for name in self.knobs:
-            found = [{**row, name: value} for row in found for value in range(KNOBS[name].count)]
+            found = [{**row, name: value} for row in found for value in range(KNOBS[name].values)]
         return found
 
 
@@ -136,8 +136,8 @@ class Length(NamedTuple):
     kind: int
     carries: int  # whether payloads of NaNs pass, if the policy lets them
     block: int
-    index: int  # where in the integers, -1: as they are
-    count: int
+    order: int  # where in the integers, -1: as they are
+    blocks: int
     stores: int  # where in the bytes
     closes: int
 

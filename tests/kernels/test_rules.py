@@ -16,7 +16,7 @@ from softfloat import ROSTER, Environment
 from softfloat.engine.native import POLICIES, rule_bits
 
 NAMES = tuple(name for name in KNOBS if name not in ("quiet_integers", "random_width"))
-EVERY = list(itertools.product(*(range(KNOBS[name].count) for name in NAMES)))
+EVERY = list(itertools.product(*(range(KNOBS[name].values) for name in NAMES)))
 
 
 def made(fmt: spec.FormatSpec, conversion: bool, knobs: dict[str, int]) -> Target:
@@ -42,7 +42,7 @@ def read(numbers: Any, tables: dict[type, list[Any]], knobs: dict[str, int]) -> 
         for group in rules.groups(numbers, kind):
             row = 0
             for name in group.knobs:
-                row = row * KNOBS[name].count + knobs[name]
+                row = row * KNOBS[name].values + knobs[name]
             start = group.base + row * len(group.fields)
             found |= dict(zip(group.fields, table[start : start + len(group.fields)], strict=True))
     return found
