@@ -48,7 +48,7 @@ INSIDE = {
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
     "vectors.distributions | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
-    "identification.probes verdicts.check | identification.structures | identification.identify",
+    "identification.probes verdicts.regions | verdicts.check | identification.structures | identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "

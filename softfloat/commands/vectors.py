@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -201,6 +202,8 @@ def render_report(report: Report, file: str = "") -> RenderableType:
         parts.append(Text(f"not read to the end: {report.failure}" if report.rows else report.failure, "bold red"))
     for line, reason in report.malformed:
         parts.append(Text(f"malformed line {line}: {reason}", "red"))
+    if report.note:
+        parts.append(Text(report.note, "dim"))
     if report.mismatches:
         parts += [Text(), _summary(report), Text()]
         parts += _explanations(report)
@@ -221,6 +224,8 @@ def _summary(report: Report) -> RenderableType:
     notes = []
     if report.ulps:
         notes.append(f"distance in ulps: {_counts(report.ulps)}; at most {grouped(report.largest_ulps)}")
+    if report.wrong_results:
+        notes.append(f"P3109's kappa, value steps: {_kappa(report.kappa)}")
     if report.missing_flags:
         notes.append(f"flags missing: {_counts(report.missing_flags)}")
     if report.extra_flags:
@@ -228,11 +233,26 @@ def _summary(report: Report) -> RenderableType:
     return Group(table, *(Text(note) for note in notes))
 
 
+def _kappa(kappa: float) -> str:
+    return grouped(int(kappa)) if math.isfinite(kappa) else "NaN" if math.isnan(kappa) else "infinite"
+
+
+def _shared(report: Report) -> list[RenderableType]:
+    """Regions: what the wrong rows share."""
+    from rich.text import Text
+
+    lines: list[RenderableType] = []
+    for region in report.regions:
+        rest = f"{_share(region.share)} of the wrong rows, {_share(region.right)} of the right ones"
+        lines += [Text.assemble("wrong where ", ("; ".join(region.statements), "bold")), Text(f"  {rest}", "dim")]
+    return lines
+
+
 def _explanations(report: Report) -> list[RenderableType]:
     from rich.text import Text
 
     if not report.findings:
-        return [Text("No known mistake explains this.", "dim")]
+        return [Text("No known mistake explains this.", "dim"), *_shared(report)]
     several = len(report.findings) > 1
     named = all(x.named for x in report.findings)
     lines: list[RenderableType] = []
@@ -249,7 +269,7 @@ def _explanations(report: Report) -> list[RenderableType]:
         if finding.result_share == finding.result_share and finding.result_share > finding.share:
             explains += f", {_share(finding.result_share)} of the wrong results"
         lines += [text, Text(f"  {explains}", "dim")]
-    return lines
+    return lines + _shared(report)
 
 
 def _shown(report: Report) -> list[RenderableType]:
