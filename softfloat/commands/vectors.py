@@ -34,7 +34,7 @@ MOST_OPERANDS = 8  # of a dot product, shown for each mismatch
 
 def add_parsers(commands: Any) -> None:
     """Add the commands to the subparsers of the command line."""
-    operations = f"operations: {', '.join(OPERATIONS)}; and Berkeley TestFloat's names: f16_add, f32_to_f16 ..."
+    operations = f"operations: {', '.join(OPERATIONS)}; mac (rows of a running sum); and Berkeley TestFloat's names: f16_add, f32_to_f16 ..."
     formats = f"formats: {', '.join(ROSTER)}"
     vectors = commands.add_parser(
         "vectors",

@@ -2,7 +2,8 @@
 
 Text has a row in each line: operands, result and flags as hexadecimal digits, as many as a code has, with a space
 between them. A dot product of k products has a0 ... a(k-1), b0 ... b(k-1), c if it has an addend, result, flags. There
-are no headings and no comments. Files are written in capitals; small letters, a prefix 0x (then with any number of
+are no headings and no comments. Streams of multiply-accumulate rows ("mac") have a column "clear" in the place of c: 1
+where a sum starts anew. Files are written in capitals; small letters, a prefix 0x (then with any number of
 digits), tabs and blanks, CRLF, a missing last line feed and empty lines at the end are read too. Names that end in .gz
 are compressed; what is compressed is recognised.
 
@@ -27,7 +28,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -40,6 +41,7 @@ from softfloat.testing.vectors.corners import Rows, corners
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
 from softfloat.testing.vectors.dots import dot_corners
 from softfloat.testing.vectors.operations import Case, Column
+from softfloat.testing.vectors.streams import addends, corner_streams, count_corner_streams, random_streams
 
 __all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"]
 
@@ -256,7 +258,7 @@ class TextReader:
         whole = Layout(case.columns)
         self.layouts = [whole] if flags else [whole, Layout(case.columns[:-1])]
         self.malformed = malformed
-        self.operands = len(case.operands)
+        self.operands = len(case.stored)
         self.line = 1
         self.empty: int | None = None  # the first of some empty lines, which may end the file
         self.rest = b""
@@ -388,6 +390,20 @@ def read_vectors(
     OSError
         If the file cannot be read.
     """
+    before = 0
+    for chunk in _read(file, case, flags, malformed, progress):
+        if not case.stream:
+            yield chunk
+            continue
+        *operands, clear = chunk.operands
+        yield replace(chunk, operands=[*operands, addends(case, clear, chunk.results, before)])
+        before = int(chunk.results[-1])
+
+
+def _read(
+    file: File, case: Case, flags: bool, malformed: list[tuple[int, str]] | None, progress: Progress | None
+) -> Iterator[Chunk]:
+    """The same, with operands as the file has them."""
     with contextlib.ExitStack() as stack:
         stream = _opened(file, stack)
         head = _head(stream)
@@ -470,7 +486,7 @@ def _archive_chunks(stream: IO[bytes], case: Case, flags: bool, progress: Progre
             except DAMAGE as error:
                 raise VectorError(f"the archive is damaged: {_reason(error)}", first + 1) from None
             lines = np.arange(first + 1, first + rows + 1)
-            operands = [found[column.name] for column in case.operands]
+            operands = [found[column.name] for column in case.stored]
             yield Chunk(lines, operands, found["result"], found.get("flags"))
             if progress is not None:
                 progress(first + rows)
@@ -599,10 +615,17 @@ def write_vectors(
         if count is not None:
             raise ValueError(f"count is for level='random': level={level!r} writes every row")
         total = count_rows(case, level)
-        chunks = _exhaustive(case, total) if level == "exhaustive" else _corners(case, int(level))
+        streams = case.stream and level != "exhaustive"
+        chunks = (
+            corner_streams(case, int(level))
+            if streams
+            else _exhaustive(case, total)
+            if level == "exhaustive"
+            else _corners(case, int(level))
+        )
     else:
         total = check_count("count", 10_000 if count is None else count)
-        chunks = _random(case, total, seed, distribution)
+        chunks = (random_streams if case.stream else _random)(case, total, seed, distribution)
     return write_rows(file, case, chunks, total, progress)
 
 
@@ -676,7 +699,11 @@ def count_rows(case: Case, level: str) -> int:
     ValueError
         If they are more than anybody writes down.
     """
-    return count_exhaustive(case) if level == "exhaustive" else corners_of(case, int(level)).count
+    if level == "exhaustive":
+        if case.stream:
+            raise ValueError("level='exhaustive' is not for mac, whose rows follow each other; accepted: random, 1, 2")
+        return count_exhaustive(case)
+    return count_corner_streams(case, int(level)) if case.stream else corners_of(case, int(level)).count
 
 
 def corners_of(case: Case, level: int) -> Rows:

@@ -550,7 +550,10 @@ def _orders(case: Case) -> Iterator[Cause]:
         if tuple(order) not in seen:
             seen.add(tuple(order))
             yield Cause(name, meaning, partial(_reordered, case, order), alone=True)
-    if case.addend:
+
+
+def _addends(case: Case) -> Iterator[Cause]:
+    if case.operation.result == "sum" and case.addend:
         yield Cause("c ignored", "c is not added", lambda o, right: case.run([*o[:2], np.zeros_like(o[2])]))
         assert case.accumulator is not None
         if case.target.format == case.accumulator.partials:
@@ -650,6 +653,7 @@ FAMILIES: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     _swapped,
     _integers,
     _orders,
+    _addends,
     _sums,
     _plumbing,
 )
