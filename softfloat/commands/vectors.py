@@ -85,14 +85,15 @@ def add_parsers(commands: Any) -> None:
 
 
 def _vectors(options: argparse.Namespace) -> int:
-    from softfloat.testing.vectors.files import count_rows, write_vectors
+    from softfloat.testing.vectors.files import write_vectors
+    from softfloat.testing.vectors.levels import LEVELS, count_rows
 
     case = case_of(options.operation, options)
     if options.cover is not None:
         return cover(case, options)
     quiet = options.output == "-" or _is_standard_output(options.output)
     try:
-        named = options.level in ("1", "2", "exhaustive")
+        named = options.level in LEVELS and options.level != "random"
         total = count_rows(case, options.level) if named else options.count or 10_000
         with bar(total, "rows", "bar", "count", "remaining") as progress:
             rows = write_vectors(

@@ -12,7 +12,8 @@ from commands import Run
 from softfloat import bits
 from softfloat.testing.vectors import streams
 from softfloat.testing.vectors.coverage import coverage_of
-from softfloat.testing.vectors.files import corners_of, count_rows, read_vectors, write_vectors
+from softfloat.testing.vectors.files import read_vectors, write_vectors
+from softfloat.testing.vectors.levels import corners_of, count_rows
 from softfloat.testing.vectors.operations import Case, resolve
 from softfloat.testing.verdicts.check import check_vectors
 

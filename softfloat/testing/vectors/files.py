@@ -37,23 +37,19 @@ import numpy as np
 
 from softfloat.checks import check_choice, check_count, check_seed
 from softfloat.files import replacing
-from softfloat.testing.vectors.corners import Rows, corners
-from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
-from softfloat.testing.vectors.dots import dot_corners
+from softfloat.testing.vectors.distributions import DISTRIBUTIONS
+from softfloat.testing.vectors.levels import CHUNK, LEVELS, count_rows, level_chunks, random_chunks
 from softfloat.testing.vectors.operations import Case, Column
-from softfloat.testing.vectors.streams import addends, corner_streams, count_corner_streams, random_streams
+from softfloat.testing.vectors.streams import addends
 
-__all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"]
+__all__ = ["Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"]
 
 Codes = np.ndarray[Any, Any]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes]
 Progress: TypeAlias = Callable[[int], None]
 
-CHUNK = 1 << 15  # rows at a time, or codes of operands in dot products: what a dozen arrays of fit a cache
 BLOCK = 1 << 19  # bytes of text at a time
-EXHAUSTIBLE = 32  # bits of operands: 4.3e9 rows, some 70 GB of text
 MOST_MALFORMED = 20  # lines after which reading is given up
-LEVELS = ("random", "1", "2", "exhaustive")
 NPZ_MAGIC, GZIP_MAGIC = b"PK\x03\x04", b"\x1f\x8b"
 EMPTY_NPZ_MAGIC = b"PK\x05\x06"
 
@@ -615,17 +611,10 @@ def write_vectors(
         if count is not None:
             raise ValueError(f"count is for level='random': level={level!r} writes every row")
         total = count_rows(case, level)
-        streams = case.stream and level != "exhaustive"
-        chunks = (
-            corner_streams(case, int(level))
-            if streams
-            else _exhaustive(case, total)
-            if level == "exhaustive"
-            else _corners(case, int(level))
-        )
+        chunks = level_chunks(case, level, total)
     else:
         total = check_count("count", 10_000 if count is None else count)
-        chunks = (random_streams if case.stream else _random)(case, total, seed, distribution)
+        chunks = random_chunks(case, total, seed, distribution)
     return write_rows(file, case, chunks, total, progress)
 
 
@@ -672,78 +661,6 @@ class _Decoding:
 
     def flush(self) -> None:
         self.stream.flush()
-
-
-def count_exhaustive(case: Case) -> int:
-    """How many combinations of operands there are.
-
-    Raises
-    ------
-    ValueError
-        If they are more than anybody writes down.
-    """
-    width = case.operand_bits
-    if width > EXHAUSTIBLE:
-        number = f"{2**width:,}".replace(",", " ") if width <= 64 else f"2^{width}"
-        raise ValueError(
-            f"level='exhaustive' would write {number} rows for {case.title}; accepted: up to 2^{EXHAUSTIBLE} rows"
-        )
-    return 1 << width
-
-
-def count_rows(case: Case, level: str) -> int:
-    """How many rows a level has: "1", "2" or "exhaustive".
-
-    Raises
-    ------
-    ValueError
-        If they are more than anybody writes down.
-    """
-    if level == "exhaustive":
-        if case.stream:
-            raise ValueError("level='exhaustive' is not for mac, whose rows follow each other; accepted: random, 1, 2")
-        return count_exhaustive(case)
-    return count_corner_streams(case, int(level)) if case.stream else corners_of(case, int(level)).count
-
-
-def corners_of(case: Case, level: int) -> Rows:
-    """The corner rows of a case, of level 1 or 2: `count` of them, and `operands(index)` of those at given places."""
-    return dot_corners(case, level) if case.operation.result == "sum" else corners(case, level)
-
-
-def _corners(case: Case, level: int) -> Iterator[list[Codes]]:
-    rows, step = corners_of(case, level), _step(case)
-    for first in range(0, rows.count, step):
-        operands = rows.operands(np.arange(first, min(first + step, rows.count)))
-        yield [*operands, *case.run(operands)]
-
-
-def _step(case: Case) -> int:
-    return max(1, CHUNK // max(column.length or 1 for column in case.operands))
-
-
-def _random(case: Case, total: int, seed: int, distribution: str) -> Iterator[list[Codes]]:
-    step = _step(case)
-    for number, first in enumerate(range(0, total, step)):
-        rows = min(step, total - first)
-        operands = [x[:rows] for x in draw_operands(case, distribution, step if total > step else rows, [seed, number])]
-        yield [*operands, *case.run(operands)]
-
-
-def _exhaustive(case: Case, total: int) -> Iterator[list[Codes]]:
-    step = _step(case)
-    for first in range(0, total, step):
-        index = np.arange(first, min(first + step, total), dtype=np.uint64)
-        operands: list[Codes] = []
-        for column in reversed(case.operands):
-            bits, length = np.uint64(column.number.bits), column.length or 1
-            mask = np.uint64((1 << column.number.bits) - 1)
-            parts = []
-            for _ in range(length):
-                parts.append((index & mask).astype(column.dtype))
-                index = index >> bits
-            operands.insert(0, np.stack(parts[::-1], axis=1).reshape(column.shape(len(index))))
-        yield [*operands, *case.run(operands)]
 
 
 def _write_archive(
