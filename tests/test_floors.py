@@ -54,8 +54,8 @@ INSIDE = {
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "dask": "blocks sweeps | collections | products storage",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
-    "vectors.distributions | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
-    "identification.probes verdicts.check | identification.structures | identification.identify",
+    "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
+    "identification.probes verdicts.regions | verdicts.check | identification.structures | identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "

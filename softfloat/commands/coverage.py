@@ -118,6 +118,8 @@ def cover(case: Case, options: argparse.Namespace) -> int:
         raise CommandError(
             "--count and --level are for vectors without --cover, which writes the rows that are missing"
         )
+    if case.stream:
+        raise CommandError("--cover is not for mac, whose rows follow each other; accepted: vecdot with --addend")
     found = _read(options.cover, case) if options.cover else Coverage(case)
     operands = found.fill(options.seed)
     results, flags = case.run(operands)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -33,7 +34,7 @@ MOST_OPERANDS = 8  # of a dot product, shown for each mismatch
 
 def add_parsers(commands: Any) -> None:
     """Add the commands to the subparsers of the command line."""
-    operations = f"operations: {', '.join(OPERATIONS)}; and Berkeley TestFloat's names: f16_add, f32_to_f16 ..."
+    operations = f"operations: {', '.join(OPERATIONS)}; mac (rows of a running sum); and Berkeley TestFloat's names: f16_add, f32_to_f16 ..."
     formats = f"formats: {', '.join(ROSTER)}"
     vectors = commands.add_parser(
         "vectors",
@@ -84,14 +85,15 @@ def add_parsers(commands: Any) -> None:
 
 
 def _vectors(options: argparse.Namespace) -> int:
-    from softfloat.testing.vectors.files import count_rows, write_vectors
+    from softfloat.testing.vectors.files import write_vectors
+    from softfloat.testing.vectors.levels import LEVELS, count_rows
 
     case = case_of(options.operation, options)
     if options.cover is not None:
         return cover(case, options)
     quiet = options.output == "-" or _is_standard_output(options.output)
     try:
-        named = options.level in ("1", "2", "exhaustive")
+        named = options.level in LEVELS and options.level != "random"
         total = count_rows(case, options.level) if named else options.count or 10_000
         with bar(total, "rows", "bar", "count", "remaining") as progress:
             rows = write_vectors(
@@ -201,6 +203,8 @@ def render_report(report: Report, file: str = "") -> RenderableType:
         parts.append(Text(f"not read to the end: {report.failure}" if report.rows else report.failure, "bold red"))
     for line, reason in report.malformed:
         parts.append(Text(f"malformed line {line}: {reason}", "red"))
+    if report.note:
+        parts.append(Text(report.note, "dim"))
     if report.mismatches:
         parts += [Text(), _summary(report), Text()]
         parts += _explanations(report)
@@ -221,6 +225,8 @@ def _summary(report: Report) -> RenderableType:
     notes = []
     if report.ulps:
         notes.append(f"distance in ulps: {_counts(report.ulps)}; at most {grouped(report.largest_ulps)}")
+    if report.wrong_results:
+        notes.append(f"P3109's kappa, value steps: {_kappa(report.kappa)}")
     if report.missing_flags:
         notes.append(f"flags missing: {_counts(report.missing_flags)}")
     if report.extra_flags:
@@ -228,11 +234,26 @@ def _summary(report: Report) -> RenderableType:
     return Group(table, *(Text(note) for note in notes))
 
 
+def _kappa(kappa: float) -> str:
+    return grouped(int(kappa)) if math.isfinite(kappa) else "NaN" if math.isnan(kappa) else "infinite"
+
+
+def _shared(report: Report) -> list[RenderableType]:
+    """Regions: what the wrong rows share."""
+    from rich.text import Text
+
+    lines: list[RenderableType] = []
+    for region in report.regions:
+        rest = f"{_share(region.share)} of the wrong rows, {_share(region.right)} of the right ones"
+        lines += [Text.assemble("wrong where ", ("; ".join(region.statements), "bold")), Text(f"  {rest}", "dim")]
+    return lines
+
+
 def _explanations(report: Report) -> list[RenderableType]:
     from rich.text import Text
 
     if not report.findings:
-        return [Text("No known mistake explains this.", "dim")]
+        return [Text("No known mistake explains this.", "dim"), *_shared(report)]
     several = len(report.findings) > 1
     named = all(x.named for x in report.findings)
     lines: list[RenderableType] = []
@@ -249,7 +270,7 @@ def _explanations(report: Report) -> list[RenderableType]:
         if finding.result_share == finding.result_share and finding.result_share > finding.share:
             explains += f", {_share(finding.result_share)} of the wrong results"
         lines += [text, Text(f"  {explains}", "dim")]
-    return lines
+    return lines + _shared(report)
 
 
 def _shown(report: Report) -> list[RenderableType]:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.vectors.distributions import edges as edges
     from softfloat.testing.vectors.files import Chunk as Chunk
     from softfloat.testing.vectors.files import VectorError as VectorError
-    from softfloat.testing.vectors.files import corners_of as corners_of
     from softfloat.testing.vectors.files import read_vectors as read_vectors
     from softfloat.testing.vectors.files import write_rows as write_rows
     from softfloat.testing.vectors.files import write_vectors as write_vectors
+    from softfloat.testing.vectors.levels import corners_of as corners_of
     from softfloat.testing.vectors.operations import OPERATIONS as OPERATIONS
     from softfloat.testing.vectors.operations import Case as Case
     from softfloat.testing.vectors.operations import Column as Column
@@ -56,7 +56,8 @@ _EXPORTS = {
     "vectors.corners": ("Rows",),
     "vectors.coverage": ("Coverage", "coverage_of"),
     "vectors.distributions": ("DISTRIBUTIONS", "draw", "draw_operands", "edges"),
-    "vectors.files": ("Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"),
+    "vectors.files": ("Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"),
+    "vectors.levels": ("corners_of",),
     "verdicts.causes": ("Cause", "Finding", "causes_of"),
     "assertions": ("assert_bits_equal", "bits_differ", "ulp_distance"),
     "verdicts.check": ("Mismatch", "Report", "check_vectors"),

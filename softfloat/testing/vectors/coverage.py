@@ -19,7 +19,8 @@ from softfloat.environments import Rounding
 from softfloat.formats import Format
 from softfloat.status import Flags
 from softfloat.testing.vectors.distributions import draw_operands
-from softfloat.testing.vectors.files import Chunk, File, Progress, corners_of, read_vectors
+from softfloat.testing.vectors.files import Chunk, File, Progress, read_vectors
+from softfloat.testing.vectors.levels import corners_of
 from softfloat.testing.vectors.measures import dimensions, flag_names, followed, measure, products_of_a_step
 from softfloat.testing.vectors.operations import Case
 

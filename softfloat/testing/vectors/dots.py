@@ -8,6 +8,8 @@ ties
     A sum with its last bits as wished, a product that is half of the last one, and a product that decides, or none.
 cancellation
     A product that takes another back, all of it or but for the last bits; something small before or after.
+carries
+    Sums of ones in every place that one more product rounds up, of every exponent.
 overflow
     Finite products whose sum passes the largest number of a format of the accumulator, or comes to half a step of it.
 underflow
@@ -27,7 +29,7 @@ an addend.
 >>> from softfloat.testing.vectors.operations import resolve
 >>> rows = dot_corners(resolve("vecdot", "bfloat16", accumulator="fma('float32')", length=4), 1)
 >>> [block.name for block in rows.blocks]
-['distances', 'ties', 'cancellation', 'overflow', 'underflow', 'zeros', 'specials', 'edges', 'exponents of a', 'exponents of b', 'dense']
+['distances', 'ties', 'cancellation', 'carries', 'overflow', 'underflow', 'zeros', 'specials', 'edges', 'exponents of a', 'exponents of b', 'dense']
 """
 
 from __future__ import annotations
@@ -267,8 +269,33 @@ def _arithmetic(case: Case, level: int) -> Iterator[Block]:
 
     sizes = [2, len(factors), 2, 2, 3, len(threes)]
     yield _block(case, "cancellation", [2 * p + 4, 4, len(anchors)], sizes, level, cancellation)
+    yield from _carries(case, reach, level, fours)
     for fmt in reach.formats:
         yield from _extremes(case, reach, fmt, level, fours)
+
+
+def _full(terms: Terms, steps: Codes, exponent: Any, negative: Codes, p: int, wide: int) -> None:
+    """A significand of ones, in three products of `wide` bits each."""
+    for piece in range(3):
+        width = min(wide, p - piece * wide)
+        if width > 0:
+            terms.put(steps[:, piece], exponent - piece * wide, negative, (1 << width) - 1)
+
+
+def _carries(case: Case, reach: Range, level: int, fours: Codes) -> Iterator[Block]:
+    """Sums of ones in every place, of every exponent, that a further product rounds up to the next power of two."""
+    fmt, wide = reach.running, int(_width(np.array([reach.a_ones]))[0])
+    bottom, top = max(fmt.emin, reach.least + fmt.p + 1), min(fmt.emax, reach.high)
+    last = np.array([1 - fmt.p, -fmt.p, -fmt.p - 1])  # the last place, half of it, a quarter
+
+    def carries(terms: Terms, digits: Sequence[Codes]) -> None:
+        exponent, kind, four, sign, other = digits
+        steps, minus = fours[four], sign == 1
+        _full(terms, steps, bottom + exponent, minus, fmt.p, wide)
+        terms.put(steps[:, 3], bottom + exponent + last[kind], minus ^ (other == 1))
+
+    if top >= bottom:
+        yield _block(case, "carries", [top - bottom + 1, len(last)], [len(fours), 2, 2], level, carries)
 
 
 def _extremes(case: Case, reach: Range, fmt: Format, level: int, fours: Codes) -> Iterator[Block]:
@@ -291,11 +318,7 @@ def _extremes(case: Case, reach: Range, fmt: Format, level: int, fours: Codes) -
                 for column in range(terms.first.shape[1]):
                     terms.put(upto[:, column], high, minus, ones)
                 return
-            for piece in range(3):
-                low = top - piece * wide
-                mask = min(wide, p - piece * wide)
-                if mask > 0:
-                    terms.put(steps[:, piece], low, minus, (1 << mask) - 1)
+            _full(terms, steps, top, minus, p, wide)
             crowded = (steps[:, :3] == NOWHERE).any(axis=1)  # no room to build the largest number: two large ones
             exponent = np.where(crowded & (kind > 1), top, top + last[kind])
             terms.put(steps[:, 3], np.minimum(exponent, reach.high), minus ^ (after == 2))

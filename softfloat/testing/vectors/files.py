@@ -2,7 +2,8 @@
 
 Text has a row in each line: operands, result and flags as hexadecimal digits, as many as a code has, with a space
 between them. A dot product of k products has a0 ... a(k-1), b0 ... b(k-1), c if it has an addend, result, flags. There
-are no headings and no comments. Files are written in capitals; small letters, a prefix 0x (then with any number of
+are no headings and no comments. Streams of multiply-accumulate rows ("mac") have a column "clear" in the place of c: 1
+where a sum starts anew. Files are written in capitals; small letters, a prefix 0x (then with any number of
 digits), tabs and blanks, CRLF, a missing last line feed and empty lines at the end are read too. Names that end in .gz
 are compressed; what is compressed is recognised.
 
@@ -27,7 +28,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -36,22 +37,19 @@ import numpy as np
 
 from softfloat.checks import check_choice, check_count, check_seed
 from softfloat.files import replacing
-from softfloat.testing.vectors.corners import Rows, corners
-from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw_operands
-from softfloat.testing.vectors.dots import dot_corners
+from softfloat.testing.vectors.distributions import DISTRIBUTIONS
+from softfloat.testing.vectors.levels import CHUNK, LEVELS, count_rows, level_chunks, random_chunks
 from softfloat.testing.vectors.operations import Case, Column
+from softfloat.testing.vectors.streams import addends
 
-__all__ = ["Chunk", "VectorError", "corners_of", "read_vectors", "write_rows", "write_vectors"]
+__all__ = ["Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"]
 
 Codes = np.ndarray[Any, Any]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes]
 Progress: TypeAlias = Callable[[int], None]
 
-CHUNK = 1 << 15  # rows at a time, or codes of operands in dot products: what a dozen arrays of fit a cache
 BLOCK = 1 << 19  # bytes of text at a time
-EXHAUSTIBLE = 32  # bits of operands: 4.3e9 rows, some 70 GB of text
 MOST_MALFORMED = 20  # lines after which reading is given up
-LEVELS = ("random", "1", "2", "exhaustive")
 NPZ_MAGIC, GZIP_MAGIC = b"PK\x03\x04", b"\x1f\x8b"
 EMPTY_NPZ_MAGIC = b"PK\x05\x06"
 
@@ -256,7 +254,7 @@ class TextReader:
         whole = Layout(case.columns)
         self.layouts = [whole] if flags else [whole, Layout(case.columns[:-1])]
         self.malformed = malformed
-        self.operands = len(case.operands)
+        self.operands = len(case.stored)
         self.line = 1
         self.empty: int | None = None  # the first of some empty lines, which may end the file
         self.rest = b""
@@ -388,6 +386,20 @@ def read_vectors(
     OSError
         If the file cannot be read.
     """
+    before = 0
+    for chunk in _read(file, case, flags, malformed, progress):
+        if not case.stream:
+            yield chunk
+            continue
+        *operands, clear = chunk.operands
+        yield replace(chunk, operands=[*operands, addends(case, clear, chunk.results, before)])
+        before = int(chunk.results[-1])
+
+
+def _read(
+    file: File, case: Case, flags: bool, malformed: list[tuple[int, str]] | None, progress: Progress | None
+) -> Iterator[Chunk]:
+    """The same, with operands as the file has them."""
     with contextlib.ExitStack() as stack:
         stream = _opened(file, stack)
         head = _head(stream)
@@ -470,7 +482,7 @@ def _archive_chunks(stream: IO[bytes], case: Case, flags: bool, progress: Progre
             except DAMAGE as error:
                 raise VectorError(f"the archive is damaged: {_reason(error)}", first + 1) from None
             lines = np.arange(first + 1, first + rows + 1)
-            operands = [found[column.name] for column in case.operands]
+            operands = [found[column.name] for column in case.stored]
             yield Chunk(lines, operands, found["result"], found.get("flags"))
             if progress is not None:
                 progress(first + rows)
@@ -599,10 +611,10 @@ def write_vectors(
         if count is not None:
             raise ValueError(f"count is for level='random': level={level!r} writes every row")
         total = count_rows(case, level)
-        chunks = _exhaustive(case, total) if level == "exhaustive" else _corners(case, int(level))
+        chunks = level_chunks(case, level, total)
     else:
         total = check_count("count", 10_000 if count is None else count)
-        chunks = _random(case, total, seed, distribution)
+        chunks = random_chunks(case, total, seed, distribution)
     return write_rows(file, case, chunks, total, progress)
 
 
@@ -649,74 +661,6 @@ class _Decoding:
 
     def flush(self) -> None:
         self.stream.flush()
-
-
-def count_exhaustive(case: Case) -> int:
-    """How many combinations of operands there are.
-
-    Raises
-    ------
-    ValueError
-        If they are more than anybody writes down.
-    """
-    width = case.operand_bits
-    if width > EXHAUSTIBLE:
-        number = f"{2**width:,}".replace(",", " ") if width <= 64 else f"2^{width}"
-        raise ValueError(
-            f"level='exhaustive' would write {number} rows for {case.title}; accepted: up to 2^{EXHAUSTIBLE} rows"
-        )
-    return 1 << width
-
-
-def count_rows(case: Case, level: str) -> int:
-    """How many rows a level has: "1", "2" or "exhaustive".
-
-    Raises
-    ------
-    ValueError
-        If they are more than anybody writes down.
-    """
-    return count_exhaustive(case) if level == "exhaustive" else corners_of(case, int(level)).count
-
-
-def corners_of(case: Case, level: int) -> Rows:
-    """The corner rows of a case, of level 1 or 2: `count` of them, and `operands(index)` of those at given places."""
-    return dot_corners(case, level) if case.operation.result == "sum" else corners(case, level)
-
-
-def _corners(case: Case, level: int) -> Iterator[list[Codes]]:
-    rows, step = corners_of(case, level), _step(case)
-    for first in range(0, rows.count, step):
-        operands = rows.operands(np.arange(first, min(first + step, rows.count)))
-        yield [*operands, *case.run(operands)]
-
-
-def _step(case: Case) -> int:
-    return max(1, CHUNK // max(column.length or 1 for column in case.operands))
-
-
-def _random(case: Case, total: int, seed: int, distribution: str) -> Iterator[list[Codes]]:
-    step = _step(case)
-    for number, first in enumerate(range(0, total, step)):
-        rows = min(step, total - first)
-        operands = [x[:rows] for x in draw_operands(case, distribution, step if total > step else rows, [seed, number])]
-        yield [*operands, *case.run(operands)]
-
-
-def _exhaustive(case: Case, total: int) -> Iterator[list[Codes]]:
-    step = _step(case)
-    for first in range(0, total, step):
-        index = np.arange(first, min(first + step, total), dtype=np.uint64)
-        operands: list[Codes] = []
-        for column in reversed(case.operands):
-            bits, length = np.uint64(column.number.bits), column.length or 1
-            mask = np.uint64((1 << column.number.bits) - 1)
-            parts = []
-            for _ in range(length):
-                parts.append((index & mask).astype(column.dtype))
-                index = index >> bits
-            operands.insert(0, np.stack(parts[::-1], axis=1).reshape(column.shape(len(index))))
-        yield [*operands, *case.run(operands)]
 
 
 def _write_archive(

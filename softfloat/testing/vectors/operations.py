@@ -33,6 +33,7 @@ from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
 
 __all__ = [
     "OPERATIONS",
+    "STREAM",
     "Case",
     "Column",
     "Number",
@@ -224,6 +225,8 @@ OPERATIONS = {row.name: row for row in _rows()}
 """Name -> operands, kind of result, how to run, whether results are rounded, TestFloat's name without its format."""
 
 OPERATION_ALIASES = {"dot": "vecdot"}
+STREAM = "mac"
+"""Name of streams of multiply-accumulate rows, which are dot products to everything but files."""
 
 
 # -- a case ----------------------------------------------------------------------------------------------------------
@@ -248,6 +251,8 @@ class Case:
         Products of a dot product.
     addend : bool
         Whether a dot product has an operand c.
+    stream : bool
+        Whether files have a column "clear" in the place of c: see `softfloat.testing.vectors.streams`.
     """
 
     operation: Operation
@@ -259,6 +264,7 @@ class Case:
     accumulator: Accumulator | None = None
     length: int | None = None
     addend: bool = False
+    stream: bool = False
 
     @property
     def format(self) -> Format:
@@ -301,9 +307,14 @@ class Case:
         return tuple(found)
 
     @cached_property
+    def stored(self) -> tuple[Column, ...]:
+        """Columns of a file that operands come from: themselves, but for c of a stream."""
+        return (*self.operands[:2], Column("clear", BOOLEAN)) if self.stream else self.operands
+
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """All columns of a row: operands, "result" and "flags"."""
-        return (*self.operands, Column("result", self.target), Column("flags", FLAGS))
+        return (*self.stored, Column("result", self.target), Column("flags", FLAGS))
 
     @property
     def operand_bits(self) -> int:
@@ -362,7 +373,7 @@ class Case:
     @property
     def title(self) -> str:
         """Operation, formats and environment in a line."""
-        words = f"{self.operation.name} {self.source.name}"
+        words = f"{'mac' if self.stream else self.operation.name} {self.source.name}"
         if self.second != self.source:
             words += f" {self.second.name}"
         if self.operation.result in ("target", "sum"):
@@ -439,7 +450,7 @@ def resolve(
     Parameters
     ----------
     operation : str
-        A name in `OPERATIONS`, or one of Berkeley TestFloat's, which says the format too: "f16_add", "f16_mulAdd",
+        A name in `OPERATIONS`, "mac", or one of Berkeley TestFloat's, which says the format too: "f16_add", "f16_mulAdd",
         "f32_to_f16", "f32_to_i32", "f32_to_i32_rx_minMag", "bf16_lt_quiet" ...
     format : Format, Number or str
         Of the operands. "convert" takes "float64" and integers ("int8" ... "uint64") too; "vecdot" also a pair.
@@ -453,7 +464,7 @@ def resolve(
     accumulator : Accumulator or str
         Of "vecdot"; a string is read by `parse_accumulator`.
     length : int, optional
-        Products of "vecdot"; default 16.
+        Products of "vecdot", default 16; of a row of "mac", default 1.
     addend : bool
         Whether rows of "vecdot" have a column c.
 
@@ -474,16 +485,25 @@ def resolve(
             environment = environment.replace(rounding=rounding)
         exact = said if exact is None else exact
     name = OPERATION_ALIASES.get(name, name)
+    stream = name == STREAM
+    if stream:
+        name, length, addend = "vecdot", 1 if length is None else length, True
     if name not in OPERATIONS:
         raise ValueError(
-            f"unknown operation {operation!r}; accepted: {', '.join(OPERATIONS)}, "
+            f"unknown operation {operation!r}; accepted: {', '.join(OPERATIONS)}, {STREAM}, "
             "and Berkeley TestFloat's names, such as f16_add, f16_mulAdd, f32_to_f16, f32_to_i32"
         )
     row = OPERATIONS[name]
     if format is None:
         raise ValueError(f"{name} needs a format; accepted: the name of a format, such as float16")
     if row.result == "sum":
-        return _dot(row, format, to, environment, accumulator, length, addend)
+        case = _dot(row, format, to, environment, accumulator, length, addend)
+        if stream and case.target.format != case.operands[-1].number.format:
+            partials = case.operands[-1].number.name
+            raise ValueError(
+                f"to must be {partials} for {STREAM}, whose results are partial sums, got {case.target.name}"
+            )
+        return case.replace(stream=stream)
     for argument, value in (("accumulator", accumulator), ("length", length), ("addend", addend or None)):
         if value is not None:
             raise ValueError(f"{argument} is for vecdot, and the operation is {name}")

@@ -38,7 +38,9 @@ Predict: TypeAlias = Callable[[Sequence[Codes], tuple[Codes, Codes]], Pair]
 
 NEARLY_ALL = 0.99  # of the wrong rows: the rest may be of other causes
 WORTH_SHOWING = 0.02  # of the wrong rows
+LONGEST_SWAPS = 16  # products of sums in which any two are tried in each other's place
 MOST_TOGETHER = 4  # causes at once
+HINTED = 32  # wrong rows that one of many causes is tried on before those
 SCREENED = 512  # wrong rows that a cause is tried on first
 
 
@@ -54,11 +56,14 @@ class Cause:
         What the device does.
     predict : callable
         (operands, (right results, right flags)) -> (results, flags). Flags are None where the mistake does not say.
+    alone : bool
+        One of so many that it is looked at only where it explains nearly all of some wrong rows.
     """
 
     name: str
     meaning: str
     predict: Predict
+    alone: bool = False
 
 
 def _ran(case: Case) -> Predict:
@@ -540,7 +545,15 @@ def _orders(case: Case) -> Iterator[Cause]:
     }
     for name, (meaning, order) in orders.items():
         yield Cause(name, meaning, partial(_reordered, case, order))
-    if case.addend:
+    seen = {tuple(even), *(tuple(order) for _, order in orders.values())}
+    for name, meaning, order in _rarer_orders(k):
+        if tuple(order) not in seen:
+            seen.add(tuple(order))
+            yield Cause(name, meaning, partial(_reordered, case, order), alone=True)
+
+
+def _addends(case: Case) -> Iterator[Cause]:
+    if case.operation.result == "sum" and case.addend:
         yield Cause("c ignored", "c is not added", lambda o, right: case.run([*o[:2], np.zeros_like(o[2])]))
         assert case.accumulator is not None
         if case.target.format == case.accumulator.partials:
@@ -552,6 +565,34 @@ def _orders(case: Case) -> Iterator[Cause]:
                 return totals, flags | more
 
             yield Cause("c last", "c is added at the end", last)
+
+
+def _rarer_orders(k: int) -> Iterator[tuple[str, str, Codes]]:
+    """Orders that wiring mistakes make: strides, groups, rotations; in sums of 16 and less any two products swapped."""
+    even = np.arange(k)
+    for size in (2, 4, 8, 16):
+        if k % size == 0 and size < k:
+            grid = even.reshape(-1, size)
+            yield f"stride {size}", f"products k, k + {size}, k + {2 * size} ... come first, for each k", grid.T.ravel()
+            yield (
+                f"groups of {size} reversed",
+                f"products of each group of {size} come in reverse",
+                grid[:, ::-1].ravel(),
+            )
+            yield f"order of groups of {size} reversed", f"the last group of {size} comes first", grid[::-1].ravel()
+    if k & (k - 1) == 0:
+        width = k.bit_length() - 1
+        order = np.array([int(f"{i:0{width}b}"[::-1], 2) for i in range(k)])
+        yield "bit-reversed order", "products come in bit-reversed order", order
+    if k > LONGEST_SWAPS:
+        return
+    for shift in range(1, k):
+        yield f"rotated by {shift}", f"product {shift} comes first, and the first ones last", np.roll(even, -shift)
+    for i in range(k):
+        for j in range(i):
+            order = even.copy()
+            order[[i, j]] = j, i
+            yield f"products {j} and {i} swapped", f"products {j} and {i} take each other's place", order
 
 
 def _other_accumulators(case: Case) -> Iterator[Accumulator]:
@@ -612,6 +653,7 @@ FAMILIES: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     _swapped,
     _integers,
     _orders,
+    _addends,
     _sums,
     _plumbing,
 )
@@ -719,28 +761,17 @@ def diagnose(case: Case, wrong: Rows, right: Rows, differ: Differ) -> tuple[list
     some[:: max(1, len(wrong) // SCREENED)] = True
     few = wrong.part(some)
     found: list[tuple[Finding, Codes]] = []
-    for cause in causes_of(case):
-        try:
-            if len(wrong) > len(few) and not any(x.any() for x in _explained(cause, few, differ, bad_results[some])):
-                continue
-            whole, results = _explained(cause, wrong, differ, bad_results)
-            if not whole.any() and not results.any():
-                continue
-            worse, other = differ(cause.predict(right.operands, right.right), right.found)
-        except (ValueError, TypeError):  # settings that the operation refuses
-            continue
-        share, result_share = float(whole.mean()), float("nan")
-        if bad_results.any():
-            result_share = float(results.sum() / bad_results.sum())
-        contradictions, explains = int((worse | other).sum()), whole
-        named = share >= NEARLY_ALL and not contradictions
-        if not worse.any():  # right about results, whatever becomes of flags
-            explains = (whole if not contradictions else whole & bad_results) | results
-            named = named or result_share >= NEARLY_ALL
-        elif contradictions:
-            continue
-        found.append((Finding(cause.name, cause.meaning, share, result_share, contradictions, named), explains))
-    whole_causes = [x for x, _ in found if x.named and x.share >= NEARLY_ALL and not x.contradictions]
+    causes = causes_of(case)
+    for cause in causes:
+        if not cause.alone:
+            found += _tried(cause, wrong, right, few, some, differ, bad_results)
+    if not any(_whole(x) for x, _ in found):
+        hint = np.zeros(len(wrong), bool)
+        hint[:: max(1, len(wrong) // HINTED)] = True
+        for cause in causes:
+            if cause.alone and _explained(cause, wrong.part(hint), differ, bad_results[hint])[0].mean() >= NEARLY_ALL:
+                found += _tried(cause, wrong, right, few, some, differ, bad_results)
+    whole_causes = [x for x, _ in found if _whole(x)]
     if whole_causes:
         whole_causes.sort(key=lambda x: -x.share)
         return whole_causes, whole_causes[0].share
@@ -758,6 +789,37 @@ def diagnose(case: Case, wrong: Rows, right: Rows, differ: Differ) -> tuple[list
     if together >= NEARLY_ALL:
         chosen = [dataclasses.replace(x, named=True) for x in chosen]
     return chosen, together
+
+
+def _whole(x: Finding) -> bool:
+    """Whether a cause explains nearly everything, and contradicts nothing."""
+    return x.named and x.share >= NEARLY_ALL and not x.contradictions
+
+
+def _tried(
+    cause: Cause, wrong: Rows, right: Rows, few: Rows, some: Codes, differ: Differ, bad_results: Codes
+) -> list[tuple[Finding, Codes]]:
+    """What a cause explains, and which wrong rows; nothing where it explains none. `few` are `some` of the wrong rows."""
+    try:
+        if len(wrong) > len(few) and not any(x.any() for x in _explained(cause, few, differ, bad_results[some])):
+            return []
+        whole, results = _explained(cause, wrong, differ, bad_results)
+        if not whole.any() and not results.any():
+            return []
+        worse, other = differ(cause.predict(right.operands, right.right), right.found)
+    except (ValueError, TypeError):  # settings that the operation refuses
+        return []
+    share, result_share = float(whole.mean()), float("nan")
+    if bad_results.any():
+        result_share = float(results.sum() / bad_results.sum())
+    contradictions, explains = int((worse | other).sum()), whole
+    named = share >= NEARLY_ALL and not contradictions
+    if not worse.any():  # right about results, whatever becomes of flags
+        explains = (whole if not contradictions else whole & bad_results) | results
+        named = named or result_share >= NEARLY_ALL
+    elif contradictions:
+        return []
+    return [(Finding(cause.name, cause.meaning, share, result_share, contradictions, named), explains)]
 
 
 def _explained(cause: Cause, rows: Rows, differ: Differ, bad_results: Codes) -> tuple[Codes, Codes]:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from softfloat.status import Flags
 from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
 from softfloat.testing.vectors.operations import Case, Column, Number
 from softfloat.testing.verdicts.causes import NEARLY_ALL, Finding, Rows, diagnose
+from softfloat.testing.verdicts.regions import Region, regions
 
 __all__ = ["CLASSES", "FLAG_MODES", "NAN_MODES", "Checker", "Mismatch", "Report", "check_vectors"]
 
@@ -37,8 +38,12 @@ WRONG_ROWS = 20_000  # at most so many, of rows that are wrong and of rows that 
 RIGHT_ROWS = 16_384
 SAMPLED_CODES = 1 << 21  # of operands, for dot products
 FIRST = 10
+INTEGER_RULES = ("x86", "arm")
+"""Policies whose integers of NaN, and of numbers that do not fit, are not those of "canonical"."""
 CODE_OPERATIONS = {row.name for row in ELEMENTWISE.values() if row.result == "float" and not row.flags}
 """Operations on codes: their NaNs have the payloads of operands, and nothing else will do."""
+
+INTEGER_NOTE = "integers that NaN, infinities and numbers out of range become are those of the NaN policy {}"
 
 CLASSES = (
     "flags only",
@@ -151,6 +156,25 @@ def distances(right: Codes, results: Codes, number: Number) -> Codes:
     """Numbers of steps from one to the other, as uint64. Between numbers: a NaN's place means nothing."""
     first, second = ranks(right, number), ranks(results, number)
     return np.where(first > second, first - second, second - first)
+
+
+def kappa_of(right: Codes, results: Codes, number: Number) -> Codes:
+    """Distances as IEEE P3109 declares them, as float64: numbers of value steps; NaN for one NaN, infinity for one infinity.
+
+    Both zeros are one value; so are NaNs. Steps beyond 2^53 are rounded.
+    """
+    steps = distances(right, results, number).astype(np.float64)
+    nan, found_nan = is_nan(right, number), is_nan(results, number)
+    if number.kind == "float64" or (number.format is not None and number.format.infinities):
+        infinite, found_infinite = (_is_infinite(x, number) for x in (right, results))
+        steps = np.where((infinite | found_infinite) & (steps > 0), np.inf, steps)
+    return np.where(nan & found_nan, 0.0, np.where(nan | found_nan, np.nan, steps))
+
+
+def _is_infinite(codes: Codes, number: Number) -> Codes:
+    if number.format is None:
+        return np.isinf(codes.view(np.float64))
+    return np.asarray(bits.isinf(codes, number.format))
 
 
 def classify(case: Case, right: Codes, right_flags: Codes, results: Codes, wrong: Codes) -> Codes:
@@ -308,6 +332,9 @@ class Report:
     ulps : dict of str to int
         Wrong results by their distance from the right ones; those that have one.
     largest_ulps : int
+    kappa : float
+        The largest distance of a result in IEEE P3109's terms: value steps; infinity where an infinity is missed or made
+        up; NaN where a NaN is.
     first : tuple of Mismatch
     findings : tuple of Finding
         What explains the mismatches.
@@ -315,6 +342,10 @@ class Report:
         Share of the mismatches that the findings explain.
     diagnosed : int
         Mismatches that the diagnosis looked at.
+    regions : tuple of Region
+        Where no known mistake explains the rows: what they share, the shortest description first.
+    note : str
+        A rule that was found in the file and is not the environment's: what integers NaN becomes; or "".
     malformed : tuple of (int, str)
         Lines that are no rows, and why.
     failure : str
@@ -335,10 +366,13 @@ class Report:
     extra_flags: dict[str, int] = field(default_factory=dict)
     ulps: dict[str, int] = field(default_factory=dict)
     largest_ulps: int = 0
+    kappa: float = 0.0
     first: tuple[Mismatch, ...] = ()
     findings: tuple[Finding, ...] = ()
     explained: float = 0.0
     diagnosed: int = 0
+    regions: tuple[Region, ...] = ()
+    note: str = ""
     malformed: tuple[tuple[int, str], ...] = ()
     failure: str = ""
     interrupted: bool = False
@@ -373,10 +407,17 @@ class Report:
             "causes": [x.as_dict() for x in self.findings],
             "explained": self.explained,
             "diagnosed": self.diagnosed,
+            "kappa": _plain_kappa(self.kappa),
+            "regions": [x.as_dict() for x in self.regions],
+            "note": self.note or None,
             "malformed": [{"line": line, "reason": reason} for line, reason in self.malformed],
             "failure": self.failure or None,
             "interrupted": self.interrupted,
         }
+
+
+def _plain_kappa(kappa: float) -> int | str:
+    return "NaN" if kappa != kappa else "infinity" if kappa == float("inf") else int(kappa)
 
 
 # -- checking --------------------------------------------------------------------------------------------------------
@@ -455,10 +496,17 @@ class Checker:
         self.ulps = np.zeros(len(ULP_STEPS), np.int64)
         self.largest_ulps = 0
         self.first: list[Mismatch] = []
+        self.kappa = 0.0
         self.sequences = [Late(self.differ), Sticky(self.differ)]
+        integers = case.target.kind in ("signed", "unsigned") and case.operation.name == "convert"
+        loose = integers and self.differ.nan == "any" and case.environment.nan == "canonical"
+        self.others = [Checker(case.under(nan=name), flags, nan, first) for name in INTEGER_RULES] if loose else []
+        """The same rows, held against other rules for what integers NaN and infinities become."""
 
     def feed(self, chunk: Chunk) -> None:
         """Check some rows."""
+        for other in self.others:
+            other.feed(chunk)
         right, right_flags = self.case.run(chunk.operands)
         wrong, flags_wrong = self.differ((right, right_flags), (chunk.results, chunk.flags))
         self.rows += len(chunk)
@@ -495,6 +543,8 @@ class Checker:
                 steps = np.searchsorted(np.array(ULP_STEPS, np.uint64), far[measured], "right") - 1
                 self.ulps += np.bincount(steps, minlength=len(ULP_STEPS))
                 self.largest_ulps = max(self.largest_ulps, int(far[measured].max()))
+            if wrong.any():
+                self.kappa = float(np.maximum(self.kappa, kappa_of(right[wrong], results[wrong], number).max()))
         for i in range(min(self.shown - len(self.first), len(rows))):
             ulps = int(far[i]) if measured[i] else None
             self.first.append(self._mismatch(rows, i, int(lines[i]), CLASSES[kinds[i]], ulps))
@@ -525,7 +575,16 @@ class Checker:
         causes: bool = True,
     ) -> Report:
         """What is known by now; with `causes`, also why rows are wrong."""
+        for other in self.others:
+            if (
+                self.mismatches
+                and other.mismatches < self.mismatches
+                and not other.classes[CLASSES.index("invalid integer")]
+            ):
+                found = other.report(malformed, failure, interrupted, causes)
+                return replace(found, title=self.case.title, note=INTEGER_NOTE.format(other.case.environment.nan))
         findings: list[Finding] = []
+        shared: list[Region] = []
         explained, wrong = 0.0, self.wrong.taken()
         if causes and wrong is not None:
             right = self.right.taken()
@@ -535,6 +594,8 @@ class Checker:
             sequences = [x for x in (s.finding(self.mismatches) for s in self.sequences) if x is not None]
             if sequences and not any(x.named and x.share >= NEARLY_ALL for x in findings):
                 findings, explained = sequences, sequences[0].share
+            if right is not None and not any(x.named for x in findings):
+                shared = regions(self.case, wrong, right)
         if not self.rows and not failure and not malformed and not interrupted:
             failure = "there are no rows"
         names = [str(flag.name) for flag in Flags]
@@ -556,6 +617,8 @@ class Checker:
             findings=tuple(findings),
             explained=explained,
             diagnosed=0 if wrong is None else len(wrong),
+            kappa=self.kappa,
+            regions=tuple(shared),
             malformed=tuple(malformed),
             failure=failure,
             interrupted=interrupted,
