@@ -162,7 +162,9 @@ def _dots(how: Accumulator | str, formats: Sequence[Format]) -> list[Dot]:
     fields = [name for name in LEFT_OUT if getattr(accumulator, name)]
     fields += ["scaling" for level in accumulator.reduction if level.scaling]
     if fields:
-        raise ValueError(f"accumulator {accumulator!r} has {fields[0]}, which no library has; accepted: accumulators without")
+        raise ValueError(
+            f"accumulator {accumulator!r} has {fields[0]}, which no library has; accepted: accumulators without"
+        )
     found = []
     for fmt in formats:
         try:

@@ -83,7 +83,14 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 def test_the_table_is_complete() -> None:
-    rest = {"CLASSES", "encode", "random_bits", "scalar", *sums.__all__, *convolutions.__all__}  # sums have tables of their own
+    rest = {
+        "CLASSES",
+        "encode",
+        "random_bits",
+        "scalar",
+        *sums.__all__,
+        *convolutions.__all__,
+    }  # sums have tables of their own
     rest |= {*block_codes.__all__, *quantization.__all__, *scaled_sums.__all__}
     assert set(bits.__all__) == set(FUNCTIONS) | rest
     for name, function in FUNCTIONS.items():
