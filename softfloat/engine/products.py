@@ -574,7 +574,7 @@ def _joined(
         return None
     if chains and accumulator.block > 1:
         return None
-    if chains and not planned.length:  # c itself, which may be -0
+    if not planned.length:  # c itself, which may be -0 or a signalling NaN
         return None
     if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
         return None

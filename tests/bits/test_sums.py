@@ -349,6 +349,8 @@ def test_an_empty_sum_quiets_a_signalling_c(how: Accumulator) -> None:
     assert one([], [], how, 0xFC01, nan="x86") == (0xFE01, Flags.INVALID)
     assert one([], [], how, 0x7E01) == (0x7E01, 0)
     assert one([], [], how, 0x7C01, out_format="float32") == (0x7FC00000, Flags.INVALID)
+    in_halves = tensor_core("H100", input="float8_e4m3fn", output="float32", instruction="mma.sync")
+    assert bits.vecdot([], [], "float8_e4m3fn", in_halves, 0xFF800001) == (0x7FFFFFFF, Flags.INVALID)
     codes, _ = bits.matmul(np.zeros((1, 0), int), np.zeros((0, 2), int), "float16", how, [[0x7C01, ONE]])
     assert codes.tolist() == [[0x7E00, ONE]]
 
