@@ -41,6 +41,7 @@ DEPENDS = {
     "overflow_positive": ("rounding", "overflow", "nan"),
     "overflow_negative": ("rounding", "overflow", "nan"),
     "overflow_flags": ("overflow",),
+    "beneath": ("rounding", "overflow", "nan"),
     "infinity_positive": ("overflow", "infinite_input", "nan"),
     "infinity_negative": ("overflow", "infinite_input", "nan"),
     "infinity_flags": ("infinite_input",),

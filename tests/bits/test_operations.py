@@ -14,7 +14,7 @@ import pytest
 import softfloat
 from softfloat import bits, reference
 from softfloat.arrays import ufuncs
-from softfloat.bits import block_codes, convolutions, quantization, sums
+from softfloat.bits import block_codes, convolutions, quantization, scaled_sums, sums
 from softfloat.bits.operations import ELEMENTWISE, Operation
 from softfloat.display import measures
 from softfloat.testing import OPERATIONS
@@ -61,6 +61,7 @@ def test_every_elementwise_function_has_a_row() -> None:
         *convolutions.__all__,
         *block_codes.__all__,
         *quantization.__all__,
+        *scaled_sums.__all__,
     }
 
 

@@ -13,20 +13,8 @@ import softfloat
 from softfloat import FloatingPointTrap, Format, bits
 from softfloat.engine import folds
 
-FORMATS = ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
-UFUNCS = (
-    "multiply",
-    "subtract",
-    "divide",
-    "fmod",
-    "remainder",
-    "floor_divide",
-    "hypot",
-    "minimum",
-    "maximum",
-    "fmin",
-    "fmax",
-)
+FORMATS = ("float16", "bfloat16", "float8_e5m2fnuz", "float8_e8m0fnu")
+UFUNCS = ("multiply", "divide", "hypot", "maximum", "fmin")
 SHAPES = ((3, 1), (40, 1), (4, 3), (9, 2, 65), (3, 255))
 
 
@@ -66,7 +54,7 @@ def cases(draw: st.DrawFn) -> tuple[softfloat.SoftArray, np.ufunc, dict[str, Any
 
 
 def test_every_format_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=100, deadline=None, database=None)
     @given(cases(), st.booleans())
     def check(case: tuple[softfloat.SoftArray, np.ufunc, dict[str, Any]], keep: bool) -> None:
         x, ufunc, environment = case

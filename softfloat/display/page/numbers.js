@@ -288,6 +288,10 @@ export function formatFacts(fmt) {
   ];
   if (fmt.infinities) facts.push(["code of inf", codeText(fmt.infinity, fmt)]);
   if (fmt.hasNan) facts.push(["code of NaN", codeText(fmt.nanCode, fmt)]);
+  const p = m + 1, kind = `${fmt.signed ? "s" : "u"}${fmt.infinities ? "e" : "f"}`;
+  const drafted = fmt.width >= 3 && fmt.zero && fmt.subnormals && fmt.nan === (fmt.signed ? "fnuz" : "fn");
+  if (drafted && Number(fmt.bias) === 2 ** (fmt.width - p - (fmt.signed ? 1 : 0)))
+    facts.push(["P3109, draft 4.0", `binary${fmt.width}p${p}${kind}, ${fmt.infinities ? "extended" : "finite"}`]);
   return facts;
 }
 
