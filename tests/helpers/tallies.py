@@ -58,7 +58,7 @@ def summary(counts: Counts) -> list[str]:
     return _table(("held against", "operations", "formats", "roundings", "cases", "mismatches"), rows)
 
 
-MOST_NAMED = 12
+MOST_NAMED = 32
 
 
 def listed(names: list[str]) -> str:
