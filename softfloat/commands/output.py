@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from softfloat.files import plain
 
@@ -60,13 +60,20 @@ def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[s
     129 after SIGTERM and SIGHUP.
     """
     with _standard_error(), _signals_as_exits():
-        return _exit_status(name, run, argv)
+        status = _exit_status(name, run, argv)
+        try:
+            sys.stderr.flush()  # what others wrote there, who do not mind if it is full
+        except OSError:
+            _abandon(sys.stderr)
+        return status
 
 
 def _exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
     def complain(text: object) -> int:
-        with contextlib.suppress(OSError):
-            print(f"{name}: error: {text}", file=sys.stderr)
+        try:
+            print(f"{name}: error: {text}", file=sys.stderr, flush=True)
+        except OSError:
+            _abandon(sys.stderr)
         return ERROR
 
     if sys.stdout is None:
@@ -82,19 +89,22 @@ def _exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[
     except SystemExit as leaving:  # --help, --version and signals
         return leaving.code if isinstance(leaving.code, int) else 0
     except BrokenPipeError:
-        _abandon_output()
+        _abandon(sys.stdout)
         return BROKEN_PIPE
     except OSError as error:
         complain(f"cannot write the output: {error.strerror or error}")
-        _abandon_output()
+        _abandon(sys.stdout)
         return ERROR
     except MemoryError:
         return complain("not enough memory")
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception:  # 1, Python's status for these, is a verdict of these programs
-        with contextlib.suppress(OSError):
+        try:
             traceback.print_exc()
+            sys.stderr.flush()
+        except OSError:
+            _abandon(sys.stderr)
         return ERROR
 
 
@@ -128,10 +138,10 @@ def _signals_as_exits() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _abandon_output() -> None:
+def _abandon(stream: TextIO) -> None:
     """What the interpreter flushes on its way out must go somewhere."""
     with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def console() -> Console:
