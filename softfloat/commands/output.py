@@ -62,7 +62,7 @@ def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[s
     with _standard_error(), _signals_as_exits():
         status = _exit_status(name, run, argv)
         try:
-            sys.stderr.flush()  # what others wrote there, who do not mind if it is full
+            sys.stderr.flush()  # what was written there by those who do not mind if it is full
         except OSError:
             _abandon(sys.stderr)
         return status
@@ -70,10 +70,8 @@ def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[s
 
 def _exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
     def complain(text: object) -> int:
-        try:
-            print(f"{name}: error: {text}", file=sys.stderr, flush=True)
-        except OSError:
-            _abandon(sys.stderr)
+        with contextlib.suppress(OSError):
+            print(f"{name}: error: {text}", file=sys.stderr)
         return ERROR
 
     if sys.stdout is None:
@@ -100,11 +98,8 @@ def _exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception:  # 1, Python's status for these, is a verdict of these programs
-        try:
+        with contextlib.suppress(OSError):
             traceback.print_exc()
-            sys.stderr.flush()
-        except OSError:
-            _abandon(sys.stderr)
         return ERROR
 
 

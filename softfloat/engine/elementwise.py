@@ -182,12 +182,16 @@ class Direct(NamedTuple):
     carrier: Carrier
 
 
+def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
+    """The narrowest carrier that carries an operation; a float32 that is only read stays exact on the narrow one."""
+    narrow = fits_narrow_carrier(fmt) and operation not in WIDE_OPERATIONS
+    from_single = operation == "convert" and source == FLOAT32
+    return CARRIER32 if narrow and (fits_narrow_carrier(source) or from_single) else CARRIER64
+
+
 def _plain(job: Job) -> Direct:
     """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
-    narrow = fits_narrow_carrier(job.fmt) and job.operation not in WIDE_OPERATIONS
-    from_single = job.operation == "convert" and job.source == FLOAT32
-    narrow = narrow and (fits_narrow_carrier(job.source) or from_single)
-    carrier = CARRIER32 if narrow else CARRIER64
+    carrier = carrier_for(job.operation, job.source, job.fmt)
     unusual = is_unusual(job.fmt)
     way = way_of(job.rule, unusual)
     loop = loops().elementwise(job.reading(carrier), way, unusual, job.each, job.propagates)

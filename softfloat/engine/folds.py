@@ -7,12 +7,12 @@ import numpy as np
 from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import draw
-from softfloat.engine.elementwise import WIDE_OPERATIONS
-from softfloat.engine.parameters import fits_narrow_carrier, is_unusual, loops, numbers, rule_for, way_of
+from softfloat.engine.elementwise import carrier_for
+from softfloat.engine.parameters import is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER32, CARRIER64, Rule
+from softfloat.kernels.spec import CARRIER64, Rule
 
 EXTREMA = {
     "minimum": (False, False),
@@ -85,8 +85,7 @@ def _propagates(rule: Rule) -> bool:
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
     values, steps, flags = _begun(codes, keep)
     unusual = is_unusual(fmt.spec)
-    narrow = fits_narrow_carrier(fmt.spec) and operation not in WIDE_OPERATIONS and operation not in EXTREMA
-    carrier = CARRIER32 if narrow else CARRIER64
+    carrier = CARRIER64 if operation in EXTREMA else carrier_for(operation, fmt.spec, fmt.spec)
     if operation in EXTREMA:
         loop = loops().folding_extremum(*EXTREMA[operation])
     else:
