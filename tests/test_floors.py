@@ -40,7 +40,7 @@ examples
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dot_steps quantization tiles | dots paired rules | entries | exported",
-    "accumulators": "accumulator | presets tensor_cores ipu units",
+    "accumulators": "roster | accumulator | presets tensor_cores ipu units",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "

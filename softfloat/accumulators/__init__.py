@@ -3,6 +3,7 @@
 from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Preset, Reduction, Stage
 from softfloat.accumulators.ipu import amp, from_poplar_options, slic
 from softfloat.accumulators.presets import chunked, exact, fma, mul_add, pairwise, vdpbf16ps
+from softfloat.accumulators.roster import STANDINGS
 from softfloat.accumulators.tensor_cores import TENSOR_CORES, TensorCore, tensor_core
 from softfloat.accumulators.units import (
     amd_mfma,
@@ -18,6 +19,7 @@ from softfloat.accumulators.units import (
 
 __all__ = [
     "PRESETS",
+    "STANDINGS",
     "TENSOR_CORES",
     "Accumulator",
     "Alignment",

@@ -46,11 +46,12 @@ amp('float16'): blocks of 4, each to float32 nearest_even daz ftz; stored as flo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
+from softfloat.accumulators.roster import PRESET_ROWS
 from softfloat.checks import check_choice, check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
@@ -538,34 +539,32 @@ class Accumulator:
 
 
 class Preset(NamedTuple):
-    """One row of `PRESETS`."""
+    """One row of `PRESETS`: the function, and what `softfloat.accumulators.roster.Row` says of it."""
 
     make: Callable[..., Accumulator]
     example: str
     meaning: str
     source: str
+    standing: str
+    parameters: Mapping[str, tuple[Any, ...]]
 
 
 PRESETS: dict[str, Preset] = {}
-"""Name -> function, an example, what it means, and where the rule comes from; `preset` fills it."""
+"""Name -> function, an example, what it means, where the rule comes from, how sure it is, and the parameters; `preset` fills it."""
 
 Make = TypeVar("Make", bound=Callable[..., "Accumulator"])
 
 
-def preset(example: str, meaning: str, source: str) -> Callable[[Make], Make]:
-    """A decorator: the function is a row of `PRESETS` under its own name, and what it makes, a value, is kept."""
+def preset(make: Make) -> Make:
+    """A decorator: the function is that of a row of `PRESET_ROWS` under its own name, and what it makes, a value, is kept."""
+    row, kept = PRESET_ROWS[make.__name__], lru_cache(maxsize=256, typed=True)(make)
 
-    def entered(make: Make) -> Make:
-        kept = lru_cache(maxsize=256, typed=True)(make)
+    @wraps(make)
+    def made(*arguments: Any, **settings: Any) -> Accumulator:
+        try:
+            return kept(*arguments, **settings)
+        except TypeError:  # of no kind that is kept, or refused: then again, saying why
+            return make(*arguments, **settings)
 
-        @wraps(make)
-        def made(*arguments: Any, **settings: Any) -> Accumulator:
-            try:
-                return kept(*arguments, **settings)
-            except TypeError:  # of no kind that is kept, or refused: then again, saying why
-                return make(*arguments, **settings)
-
-        PRESETS[make.__name__] = Preset(made, example, meaning, source)
-        return cast(Make, made)
-
-    return entered
+    PRESETS[row.name] = Preset(made, row.example, row.meaning, row.source, row.standing, row.parameters)
+    return cast(Make, made)

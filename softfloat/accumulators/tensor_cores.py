@@ -63,11 +63,7 @@ BLOCK_SCALED = {
 """Inputs, products of an instruction, and how they are aligned, as MMA-Sim models it."""
 
 
-@preset(
-    "tensor_core('H100')",
-    "NVIDIA: blocks aligned to the largest exponent, cut, added, cut",
-    "Khattak and Mikaitis, arXiv 2512.07004, measured rows; Microsoft MMA-Sim",
-)
+@preset
 def tensor_core(
     arch: str, input: Format | str = "float16", output: Format | str = "float32", instruction: str | None = None
 ) -> Accumulator:

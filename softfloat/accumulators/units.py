@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Reduction, Stage, preset
+from softfloat.accumulators.roster import MODES
 from softfloat.checks import check_choice, check_kind, check_whole
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding, Tininess
@@ -42,11 +43,7 @@ def _one_of(name: str, fmt: Format | str, accepted: tuple[Format, ...]) -> Forma
 # -- RISC-V ----------------------------------------------------------------------------------------------------------
 
 
-@preset(
-    "rvbna(4)",
-    "RISC-V bulk normalisation: aligned, cut to odd, added, rounded to odd, then added to c",
-    "RISC-V unprivileged ISA, RVBNA (drafts of Zvbdot and Zvldot): pseudo-code; Spike's bulknormdot.h, rows of it",
-)
+@preset
 def rvbna(n: int, input: Format | str = "bfloat16") -> Accumulator:
     """RISC-V's bulk-normalisation dot product of `n` products, and its sum to odd with c.
 
@@ -88,11 +85,7 @@ def rvbna(n: int, input: Format | str = "bfloat16") -> Accumulator:
     )
 
 
-@preset(
-    "zvfbfwma()",
-    "RISC-V vfwmaccbf16, and vfwmacc of halves: fused multiply-adds to float32",
-    "RISC-V unprivileged ISA, Zvfbfwma and Zvfh: pseudo-code",
-)
+@preset
 def zvfbfwma(input: Format | str = "bfloat16") -> Accumulator:
     """RISC-V's widening multiply-add: one fused multiply-add to float32 after another, rounded as the call says.
 
@@ -115,11 +108,7 @@ def zvfbfwma(input: Format | str = "bfloat16") -> Accumulator:
 # -- x86 -------------------------------------------------------------------------------------------------------------
 
 
-@preset(
-    "amx('bfloat16')",
-    "Intel AMX tiles: two chains, even and odd, or of pair sums; then added to c",
-    "Intel ISA extensions reference, TDPBF16PS, TDPFP16PS and AMX-FP8: pseudo-code, in Bochs' order; no silicon",
-)
+@preset
 def amx(input: Format | str, tile: int | None = None) -> Accumulator:
     """Intel AMX: TDPBF16PS, TDPFP16PS, and TDPBF8PS, TDPBHF8PS, TDPHBF8PS, TDPHF8PS.
 
@@ -169,11 +158,7 @@ def amx(input: Format | str, tile: int | None = None) -> Accumulator:
     )
 
 
-@preset(
-    "vdpphps()",
-    "x86 AVX10.2: pairs of halves, second first, DAZ, FTZ",
-    "Intel AVX10.2 specification, VDPPHPS: pseudo-code, in Bochs' order; no silicon",
-)
+@preset
 def vdpphps() -> Accumulator:
     """x86 AVX10.2 VDPPHPS, one 32-bit lane: VDPBF16PS with halves, whose subnormals are kept."""
     return Accumulator(
@@ -190,14 +175,8 @@ def vdpphps() -> Accumulator:
 
 # -- Arm -------------------------------------------------------------------------------------------------------------
 
-ARM = "Arm Architecture Reference Manual for A-profile, {}: pseudo-code; FPCR.AH = 0"
 
-
-@preset(
-    "arm_bfdot()",
-    "Arm BFDOT: pairs rounded to odd, or with EBF summed exactly, then added to c",
-    ARM.format("BFDotAdd"),
-)
+@preset
 def arm_bfdot(ebf: bool = False, rounding: Rounding | str = "nearest_even") -> Accumulator:
     """Arm BFDOT, one 32-bit lane.
 
@@ -221,19 +200,16 @@ def arm_bfdot(ebf: bool = False, rounding: Rounding | str = "nearest_even") -> A
     return _bfdot("arm_bfdot", ebf, rounding)
 
 
-@preset("arm_bfmmla()", "Arm BFMMLA: two BFDOT steps for each output", ARM.format("BFMatMulAddH"))
+@preset
 def arm_bfmmla(ebf: bool = False, rounding: Rounding | str = "nearest_even") -> Accumulator:
     """Arm BFMMLA: each output takes its pairs in order, as `arm_bfdot` does."""
     return _bfdot("arm_bfmmla", ebf, rounding)
 
 
-RMODES = ("nearest_even", "toward_zero", "toward_positive", "toward_negative")
-
-
 def _bfdot(name: str, ebf: bool, rounding: Rounding | str) -> Accumulator:
     check_kind("ebf", ebf, bool)
     word = rounding.name.lower() if isinstance(rounding, Rounding) else rounding
-    check_choice("rounding", word, RMODES)
+    check_choice("rounding", word, MODES)
     mode = Rounding[word.upper()]
     shown = [f"ebf={ebf}"] * ebf + [f"rounding={word!r}"] * (mode is not Rounding.NEAREST_EVEN)
     if not ebf:
@@ -261,7 +237,7 @@ def _bfdot(name: str, ebf: bool, rounding: Rounding | str) -> Accumulator:
     )
 
 
-@preset("arm_bfmlal()", "Arm BFMLALB or BFMLALT: fused multiply-adds to float32", ARM.format("BFMulAddH"))
+@preset
 def arm_bfmlal() -> Accumulator:
     """Arm BFMLALB and BFMLALT: the even products of a vector, or the odd ones, by fused multiply-adds, as the call's options say."""
     return Accumulator(
@@ -276,7 +252,7 @@ WAYS = {"float16": (1, 2, 4), "float32": (1, 4, 8)}
 """Products that one fp8 instruction of Arm adds to an output, by its format: FMLAL, FDOT, FMMLA."""
 
 
-@preset("arm_fp8dot(4)", "Arm FP8 FMLAL, FDOT and FMMLA: c and all products, one rounding", ARM.format("FP8DotAddFP"))
+@preset
 def arm_fp8dot(ways: int, output: Format | str = "float32", lscale: int = 0, saturate: bool = False) -> Accumulator:
     """Arm's fp8 products: c + 2^-lscale * (the sum of `ways` products), exactly, rounded once to nearest even.
 
@@ -353,11 +329,7 @@ MFMA = (
 INPUTS = {"bfloat16_1k": bfloat16, "tfloat32": tfloat32}
 
 
-@preset(
-    "amd_mfma('CDNA3', 'float16')",
-    "AMD matrix cores: sums in pairs, or aligned and floored",
-    "Microsoft MMA-Sim, arXiv 2511.10909: a published model, no measured rows",
-)
+@preset
 def amd_mfma(arch: str, input: Format | str) -> Accumulator:
     """AMD's V_MFMA instructions with float32 sums.
 
@@ -385,7 +357,8 @@ def amd_mfma(arch: str, input: Format | str) -> Accumulator:
     """
     check_choice("arch", arch, sorted({row.architecture for row in MFMA}))
     rows = {row.input: row for row in MFMA if row.architecture == arch}
-    name = input if isinstance(input, str) and input in rows else check_format(input, "input").name
+    named = {row.input for row in MFMA}
+    name = input if isinstance(input, str) and input in named else check_format(input, "input").name
     if name not in rows:
         raise ValueError(f"input must be one of {', '.join(map(repr, rows))} on {arch}, got {name!r}")
     row, fmt = rows[name], INPUTS[name] if name in INPUTS else check_format(name, "input")

@@ -28,30 +28,17 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import (
+    PRESETS,
     TENSOR_CORES,
     Accumulator,
-    amd_mfma,
-    amp,
-    amx,
-    arm_bfdot,
-    arm_bfmlal,
-    arm_bfmmla,
-    arm_fp8dot,
     chunked,
     exact,
     fma,
     mul_add,
     pairwise,
-    rvbna,
-    slic,
     tensor_core,
-    vdpbf16ps,
-    vdpphps,
-    zvfbfwma,
 )
-from softfloat.accumulators.ipu import IPU_MODES
 from softfloat.accumulators.tensor_cores import SAME_AS
-from softfloat.accumulators.units import MFMA, RMODES, WAYS
 from softfloat.checks import check_choice, check_count, check_integer, check_seed
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
@@ -331,25 +318,28 @@ def _calls(
     for n in (1 << i for i in range(1, 9) if 1 << i < length):
         for fmt in inner:
             yield chunked, (n, fmt, memory), {}
-    yield vdpbf16ps, (), {}
     for arch in dict.fromkeys([row.architecture for row in TENSOR_CORES] + list(SAME_AS)):
         for way in (None, "mma.sync"):
             yield tensor_core, (arch, pair[0], memory, way), {}
-    for n in (1 << i for i in range(1, 9) if 1 << i <= length):
-        yield rvbna, (n, pair[0]), {}
-    yield from ((zvfbfwma, (pair[0],), {}), (amx, (pair[0],), {}), (vdpphps, (), {}), (arm_bfmlal, (), {}))
-    yield from ((arm_bfdot, (), {}), (arm_bfmmla, (), {}))
-    for word in RMODES:
-        yield from ((arm_bfdot, (True, word), {}), (arm_bfmmla, (True, word), {}))
-    for ways, saturate in itertools.product(WAYS.get(memory.name, ()), (False, True)):
-        yield arm_fp8dot, (ways, memory), {"saturate": saturate}
-    for row in MFMA:
-        yield amd_mfma, (row.architecture, row.input), {}
-    for mode, rounding in itertools.product(IPU_MODES, ("nearest_even", "toward_zero")):
-        keywords = {"inputs": pair[0], "mode": mode, "rounding": rounding}
-        yield amp, (memory,), keywords
-        for window in (3, 4):
-            yield slic, (memory,), {"window": window, **keywords}
+    for row in PRESETS.values():
+        if not all(row.parameters.values()):  # any format or number: those above
+            continue
+        choices = [_worth_trying(name, values, pair, memory, length) for name, values in row.parameters.items()]
+        for chosen in itertools.product(*choices):
+            yield row.make, (), dict(zip(row.parameters, chosen, strict=True))
+
+
+def _worth_trying(
+    name: str, values: tuple[Any, ...], pair: tuple[Format, Format], memory: Format, length: int
+) -> list[Any]:
+    """Values of a preset's parameter that these formats and this length allow."""
+    if name in ("input", "inputs"):
+        return [x for x in values if x.removesuffix("_1k") == pair[0].name]
+    if name in ("output", "partials"):
+        return [x for x in values if x == memory.name]
+    if name == "n":
+        return [x for x in values if x <= length]
+    return [True] if name == "stochastic" else list(values)  # which leaves nearest rounding as it is
 
 
 # -- deciding --------------------------------------------------------------------------------------------------------
