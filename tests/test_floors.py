@@ -41,7 +41,7 @@ INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dot_steps quantization tiles | dots paired rules | entries | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units",
-    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
+    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
     "entire lines stacks trees | calls products quantization segments | placing small",

@@ -213,7 +213,7 @@ def general() -> dict[str, Case]:
     """What no preset has: random rounding on every level of a reduction, stores between blocks, an order of products."""
 
     def reduced(a: list[int], b: list[int], pair: Pair, c: int | None = None, **options: Any) -> Result:
-        output, running = oracle._Output(options), oracle.Site(oracle.RUNNING, F16)
+        output, running = oracle.Output(options), oracle.Site(oracle.RUNNING, F16)
         additions = [oracle.Site(oracle.LEVEL + 2 * level, fmt) for level, fmt in enumerate((BF16, F16, F32))]
         stores = [oracle.Site(oracle.LEVEL + 2 * level + 1, fmt) for level, fmt in enumerate((F16, BF16))]
         total = output.start(c, additions[2])
@@ -236,10 +236,10 @@ def general() -> dict[str, Case]:
         return output.deliver(total)
 
     def stored(a: list[int], b: list[int], pair: Pair, c: int | None = None, **options: Any) -> Result:
-        output = oracle._Output(options)
+        output = oracle.Output(options)
         running, store = oracle.Site(oracle.RUNNING, F32), oracle.Site(oracle.STORE, BF16)
         total = output.start(c, store)
-        blocks = list(oracle._groups(output.terms(a, b, pair, output.daz(running)), 2))
+        blocks = list(oracle.groups(output.terms(a, b, pair, output.daz(running)), 2))
         for i, block in enumerate(blocks, 1):
             total = output.block(running, block, total)
             if i % 2 == 0 or i == len(blocks):
@@ -247,10 +247,10 @@ def general() -> dict[str, Case]:
         return output.deliver(total)
 
     def ordered(a: list[int], b: list[int], pair: Pair, c: int | None = None, **options: Any) -> Result:
-        output = oracle._Output(options)
+        output = oracle.Output(options)
         product, running = oracle.Site(oracle.PRODUCT, BF16), oracle.Site(oracle.RUNNING, F16)
         total = output.start(c, running)
-        for group in oracle._groups(output.terms(a, b, pair, output.daz(product)), 3):
+        for group in oracle.groups(output.terms(a, b, pair, output.daz(product)), 3):
             for k in (2, 0, 1):
                 total = output.add(running, total, output.multiply(product, group[k]))
         return output.deliver(total)
