@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).parent.parent
 FLOORS = """
 kernels
 checks progress frozen
-status markup files positions
+status markup files positions processors
 formats
 blocks
 environments recipes
@@ -40,14 +40,14 @@ examples
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dot_steps quantization tiles | dots paired rules | entries | exported",
-    "accumulators": "roster | accumulator | presets tensor_cores ipu units",
-    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | units | dots",
+    "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
+    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
     "entire lines stacks trees | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
-    "block_scales codes scaled_sums | block_numbers scalars | quantization",
+    "block_scales codes scaled_sums | block_numbers processors split_sums scalars | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from softfloat.accumulators.accumulator import ALL, PRESETS, Accumulator, Reduction, Stage, preset
-from softfloat.checks import check_whole
+from softfloat.accumulators.accumulator import (
+    ALL,
+    COMPENSATIONS,
+    PRESETS,
+    Accumulator,
+    FixedPoint,
+    Reduction,
+    Stage,
+    preset,
+)
+from softfloat.checks import check_choice, check_whole
+from softfloat.environments import as_rounding
 from softfloat.formats import Format, bfloat16, check_format, float32
 from softfloat.kernels.spec import Overflow, Rounding, Tininess
 
-__all__ = ["chunked", "exact", "fma", "mul_add", "pairwise", "vdpbf16ps"]
+__all__ = ["chunked", "compensated", "exact", "fixed_point", "fma", "mul_add", "pairwise", "vdpbf16ps"]
 
 
 @preset
@@ -27,6 +37,67 @@ def mul_add(fmt: Format | str) -> Accumulator:
     fmt = check_format(fmt, "fmt")
     return Accumulator(
         name=f"mul_add({fmt.name!r})", product=Stage(fmt), running=Stage(fmt), source=PRESETS["mul_add"].source
+    )
+
+
+@preset
+def compensated(fmt: Format | str, method: str = "kahan") -> Accumulator:
+    """Each product rounded to `fmt`, then each sum, whose error is made up for.
+
+    Parameters
+    ----------
+    fmt : Format or str
+        What every operation is rounded to.
+    method : {"kahan", "neumaier", "two_term"}
+        The operations are those that `Accumulator` lists under `compensation`.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and the accepted values.
+    """
+    fmt = check_format(fmt, "fmt")
+    check_choice("method", method, COMPENSATIONS)
+    return Accumulator(
+        name=f"compensated({fmt.name!r}, {method!r})",
+        product=Stage(fmt),
+        running=Stage(fmt),
+        compensation=method,
+        source=PRESETS["compensated"].source,
+    )
+
+
+@preset
+def fixed_point(
+    bits: int,
+    last: int,
+    fmt: Format | str = "float32",
+    overflow: str = "wrap",
+    cut: Rounding | str = Rounding.TOWARD_NEGATIVE,
+) -> Accumulator:
+    """Products cut to multiples of 2^`last` and added in a register of `bits` bits; the sum is rounded to `fmt` in the end.
+
+    Parameters
+    ----------
+    bits, last, overflow, cut
+        Those of `FixedPoint`.
+    fmt : Format or str
+        Of c and of the result.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+    """
+    register, out = FixedPoint(bits, last, overflow, as_rounding(cut, "cut")), check_format(fmt, "fmt")
+    shown = [f"{out.name!r}"] * (out.name != "float32")
+    shown += [f"overflow={overflow!r}"] * (overflow != "wrap")
+    shown += [f"cut={register.cut.name.lower()!r}"] * (register.cut is not Rounding.TOWARD_NEGATIVE)
+    return Accumulator(
+        name=f"fixed_point({', '.join([str(bits), str(last), *shown])})",
+        running=Stage(out),
+        fixed=register,
+        source=PRESETS["fixed_point"].source,
     )
 
 

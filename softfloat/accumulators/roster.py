@@ -53,6 +53,53 @@ class Row(NamedTuple):
     standing: str
 
 
+class Array(NamedTuple):
+    """One row of `ARRAYS`: a matrix unit of which words alone are public."""
+
+    name: str
+    unit: str
+    inputs: tuple[str, ...]
+    flush: bool
+    words: str
+    source: str
+
+
+ARRAYS = (
+    Array(
+        "tpu_mxu",
+        "Google TPU, MXU",
+        ("bfloat16",),
+        True,
+        "bfloat16 products, float32 sums; order, roundings and subnormals are not published, XLA flushes them on TPUs",
+        "Google Cloud TPU documentation; XLA's precision options: words only",
+    ),
+    Array(
+        "gaudi_mme",
+        "Intel Gaudi, MME",
+        ("bfloat16", "float16", "float8_e5m2", "float8_e4m3", "float8_e4m3fn"),
+        False,
+        "float32 sums; e4m3 reaches 240 on Gaudi 2 (float8_e4m3) and 448 on Gaudi 3 (float8_e4m3fn)",
+        "Intel Gaudi documentation: words only",
+    ),
+    Array(
+        "ascend_cube",
+        "Huawei Ascend, cube unit",
+        ("float16", "bfloat16"),
+        False,
+        "float32 sums of 16 x 16 x 16 blocks; the order inside a block is not published",
+        "Huawei CANN documentation; arXiv 2507.23387: words only",
+    ),
+    Array(
+        "trainium_pe",
+        "AWS Trainium, PE array",
+        ("bfloat16", "float16", "tfloat32", "float8_e5m2"),
+        False,
+        "float32 sums in PSUM; order and roundings are not published",
+        "AWS Neuron documentation, Rounding modes: words only",
+    ),
+)
+"""Each is taken for `systolic`."""
+
 FP8 = ("float8_e4m3fn", "float8_e5m2")
 QUARTERS = ("float8_e4m3fnuz", "float8_e5m2fnuz")
 BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256)
@@ -83,6 +130,28 @@ PRESET_ROWS = {
             "mul_add('float16')",
             "product rounded, then sum rounded",
             "IEEE 754-2019 5.4.1 multiplication, addition",
+            "definition",
+        ),
+        Row(
+            "compensated",
+            {"fmt": (), "method": ("kahan", "neumaier", "two_term")},
+            "compensated('float16', 'kahan')",
+            "products rounded, sums whose errors are made up for",
+            "Kahan, CACM 8 (1965); Neumaier, ZAMM 54 (1974); Knuth, TAOCP 2, 4.2.2, theorem B",
+            "definition",
+        ),
+        Row(
+            "fixed_point",
+            {
+                "bits": (),
+                "last": (),
+                "fmt": (),
+                "overflow": ("wrap", "saturate"),
+                "cut": ("toward_negative", "toward_zero"),
+            },
+            "fixed_point(32, -16)",
+            "products cut to a grid and added in two's complement",
+            "two's complement, as integer adders do; Kulisch, Computer Arithmetic and Validity (2008), for wide registers",
             "definition",
         ),
         Row(
@@ -119,7 +188,15 @@ PRESET_ROWS = {
         ),
         Row(
             "tensor_core",
-            {"arch": (), "input": (), "output": ("float32", "float16"), "instruction": ()},
+            {
+                "arch": (),
+                "input": (),
+                "output": ("float32", "float16"),
+                "instruction": (),
+                "zero_exponent": (None, -126),
+                "exponent_floor": (),
+                "positive_zeros": (False, True),
+            },
             "tensor_core('H100')",
             "NVIDIA: blocks aligned to the largest exponent, cut, added, cut",
             "Khattak and Mikaitis, arXiv 2512.07004, measured rows; Microsoft MMA-Sim",
@@ -198,6 +275,22 @@ PRESET_ROWS = {
             "pseudo-code",
         ),
         Row(
+            "arm_fdot",
+            {"fz16": (False, True)},
+            "arm_fdot()",
+            "Arm FDOT of halves: exact pairs rounded to float32, then added to c",
+            ARM.format("FPDotAdd"),
+            "pseudo-code",
+        ),
+        Row(
+            "arm_fmmla",
+            {"input": ("float16", "float32"), "fz16": (False, True)},
+            "arm_fmmla()",
+            "Arm FMMLA: two pairs of halves, or two products of singles, rounded, added, then added to c",
+            ARM.format("FPMatMulAddH and FPMatMulAdd"),
+            "pseudo-code",
+        ),
+        Row(
             "arm_fp8dot",
             {"ways": (1, 2, 4, 8), "output": ("float32", "float16"), "saturate": (False, True)},
             "arm_fp8dot(4)",
@@ -215,6 +308,25 @@ PRESET_ROWS = {
             "AMD matrix cores: sums in pairs, or aligned and floored",
             "Microsoft MMA-Sim, arXiv 2511.10909: a published model, no measured rows",
             "model",
+        ),
+        Row(
+            "systolic",
+            {"input": (), "depth": (), "fmt": (), "flush": (False, True)},
+            "systolic('bfloat16')",
+            "a column of fused multiply-adds, and sums of columns",
+            "Kung, Why systolic architectures?, Computer 15 (1982), for the order; roundings are assumed",
+            "assumption",
+        ),
+        *(
+            Row(
+                array.name,
+                {"input": array.inputs},
+                f"{array.name}()",
+                f"{array.unit}: assumed to be a column of fused multiply-adds to float32",
+                array.source,
+                "assumption",
+            )
+            for array in ARRAYS
         ),
     )
 }

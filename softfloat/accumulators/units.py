@@ -19,6 +19,8 @@ __all__ = [
     "arm_bfdot",
     "arm_bfmlal",
     "arm_bfmmla",
+    "arm_fdot",
+    "arm_fmmla",
     "arm_fp8dot",
     "rvbna",
     "vdpphps",
@@ -245,6 +247,74 @@ def arm_bfmlal() -> Accumulator:
         inputs=(bfloat16,),
         running=Stage(float32, tininess=Tininess.BEFORE),
         source=PRESETS["arm_bfmlal"].source,
+    )
+
+
+@preset
+def arm_fdot(fz16: bool = False) -> Accumulator:
+    """Arm FDOT of two halves, one 32-bit lane (FEAT_SME2, FEAT_SVE2p1): the exact sum of a pair rounded to float32, then added to c.
+
+    Parameters
+    ----------
+    fz16 : bool
+        FPCR.FZ16: subnormal halves count as zero.
+
+    Notes
+    -----
+    Rounding mode and float32's subnormals are the call's: `Environment.arm`. NaN results are the policy's default one, as
+    with FPCR.DN = 1.
+    """
+    stage = Stage(float32, tininess=Tininess.BEFORE)
+    check_kind("fz16", fz16, bool)
+    return Accumulator(
+        name=f"arm_fdot({'fz16=True' if fz16 else ''})",
+        inputs=(float16,),
+        running=stage,
+        block=2,
+        block_sum=stage,
+        keeps_zero_sign=True,
+        daz=fz16,
+        source=PRESETS["arm_fdot"].source,
+    )
+
+
+@preset
+def arm_fmmla(input: Format | str = "float16", fz16: bool = False) -> Accumulator:
+    """Arm FMMLA to float32, one output.
+
+    Parameters
+    ----------
+    input : Format or str
+        "float16" (FEAT_F16F32MM): two exact pairs, each rounded, are added, and their sum to c. "float32" (FEAT_F32MM): the
+        same with two products.
+    fz16 : bool
+        FPCR.FZ16: subnormal halves count as zero.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    As in `arm_fdot`.
+    """
+    fmt = _one_of("input", input, (float16, float32))
+    check_kind("fz16", fz16, bool)
+    if fz16 and fmt == float32:
+        raise ValueError("fz16 is that of input='float16': subnormals of float32 are the call's")
+    stage, half = Stage(float32, tininess=Tininess.BEFORE), fmt == float16
+    return Accumulator(
+        name=f"arm_fmmla({'' if half else repr(fmt.name)}{'fz16=True' if fz16 else ''})",
+        inputs=(fmt,),
+        running=stage,
+        product=stage,
+        block=4 if half else 2,
+        tree=True,
+        leaf=2 if half else 1,
+        keeps_zero_sign=half,
+        daz=fz16 if half else None,
+        source=PRESETS["arm_fmmla"].source,
     )
 
 

@@ -166,7 +166,7 @@ def _print_preset(name: str) -> None:
     console.print(measurements(headings, rows, console.width))
     notes = [
         "Cut at: fraction bits kept below the largest exponent of a block. Result: fraction bits of a single result.",
-        "float16 stands for bfloat16 too (not on V100), float8 for both formats. "
+        "float16 stands for bfloat16 too (not on V100 and T4), float8 for both formats. "
         + ", ".join(f"{name} is as {other}" for name, other in hardware["same_as"].items())
         + ".",
         *(f"{row['architecture']}, {row['input']}: {row['note']}." for row in cores if row["note"]),

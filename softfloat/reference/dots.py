@@ -51,7 +51,18 @@ from softfloat.reference.outputs import (
     groups,
     philox,
 )
-from softfloat.reference.units import amd_mfma, amx, arm_bfdot, arm_fp8dot, rvbna, vdpbf16ps, vdpphps
+from softfloat.reference.running import compensated, fixed_point, systolic
+from softfloat.reference.units import (
+    amd_mfma,
+    amx,
+    arm_bfdot,
+    arm_fdot,
+    arm_fmmla,
+    arm_fp8dot,
+    rvbna,
+    vdpbf16ps,
+    vdpphps,
+)
 from softfloat.reference.values import Kind, Result, Value, decode, two_to
 
 __all__ = [
@@ -59,11 +70,15 @@ __all__ = [
     "amp",
     "amx",
     "arm_bfdot",
+    "arm_fdot",
+    "arm_fmmla",
     "arm_fp8dot",
     "blocks",
     "chains",
     "chunked",
+    "compensated",
     "exact",
+    "fixed_point",
     "fma",
     "mul_add",
     "pairwise",
@@ -74,6 +89,7 @@ __all__ = [
     "scaled_core",
     "scaled_exact",
     "slic",
+    "systolic",
     "tensor_core",
     "vdpbf16ps",
     "vdpphps",
@@ -338,12 +354,14 @@ class Core(NamedTuple):
 
 CORES = {
     "V100": {"half": Core(4, 23)},
+    "T4": {"half": Core(8, 24)},
     "A100": {"half": Core(8, 24), "tf32": Core(4, 24)},
     "Ada": {"half": Core(8, 24), "tf32": Core(4, 24), "fp8": Core(16, 13, 13)},
     "H100": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 13, 13)},
     "B200": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 25)},
+    "RTX Blackwell": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 25)},
 }
-CORES |= {"A2": CORES["A100"], "L40S": CORES["Ada"], "H200": CORES["H100"]}
+CORES |= {"A2": CORES["A100"], "A30": CORES["A100"], "L40S": CORES["Ada"], "H200": CORES["H100"]}
 CORE_INPUTS = {
     "float16": "half",
     "bfloat16": "half",
@@ -361,6 +379,9 @@ def tensor_core(
     input: str = "float16",
     output: str = "float32",
     instruction: str | None = None,
+    zero_exponent: int | None = None,
+    exponent_floor: int | None = None,
+    positive_zeros: bool = False,
     c: int | None = None,
     **options: Any,
 ) -> Result:
@@ -368,7 +389,7 @@ def tensor_core(
 
     To float32 the sum is truncated (of fp8 on Ada and Hopper to 13 fraction bits), to half rounded to nearest even. fp8
     by mma.sync on H100 and later is unpacked to half: of 32 products those of k % 4 in {0, 1}, then the others, chained
-    from +0; then one ordinary addition of c.
+    from +0; then one ordinary addition of c. Zeros may have an exponent, exponents a floor, and a sum that is zero may be +0.
     """
     inputs, out = CORE_INPUTS[input], ROSTER[output]
     unpacked = inputs == "fp8" and instruction == "mma.sync" and arch in ("H100", "H200", "B200")
@@ -381,17 +402,22 @@ def tensor_core(
         running = Site(RUNNING, SINGLE if core.sum_bits == 23 else E8M13, truncation, always_infinite=True)
     in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
     dot = Output(options, nan="nvidia", payloads=False)
-    total, terms = dot.start(c, running, out), dot.terms(a, b, fmts, dot.daz(running), HALF if unpacked else None)
+    total = dot.start(c, running, out)
+    terms = dot.terms(a, b, fmts, dot.daz(running), HALF if unpacked else None, zero_exponent)
+
+    def fused(block: Sequence[Term], z: Number) -> Number:
+        found = dot.block(running, block, z, core.fraction_bits, zero_exponent, exponent_floor)
+        return found._replace(code=0) if positive_zeros and found.value.is_zero else found
 
     if unpacked:
         for group in groups(terms, 32):
             chain = dot.start(None, running)
             for pair in ((0, 1), (2, 3)):
-                chain = dot.block(running, [x for k, x in enumerate(group) if k % 4 in pair], chain, core.fraction_bits)
+                chain = fused([x for k, x in enumerate(group) if k % 4 in pair], chain)
             total = dot.add(addition, total, chain)
         return dot.deliver(total)
     for block in groups(terms, core.length):
-        total = dot.block(running, block, total, core.fraction_bits)
+        total = fused(block, total)
         if running.fmt == E8M13:
             total = dot.convert(in_memory, total)
     return dot.deliver(total)

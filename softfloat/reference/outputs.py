@@ -164,11 +164,17 @@ class Output:
         """Whether subnormals read at a site count as zero."""
         return bool(self.settings(site).get("daz", False))
 
-    def terms(self, a: Codes, b: Codes, fmts: Pair, daz: bool, unpacked: Format | None = None) -> list[Term]:
-        """The factors of each product; exponents are those they have once `unpacked` to another format."""
+    def terms(
+        self, a: Codes, b: Codes, fmts: Pair, daz: bool, unpacked: Format | None = None, zeros: int | None = None
+    ) -> list[Term]:
+        """The factors of each product; exponents are those they have once `unpacked` to another format, of zeros as given."""
         first, second = fmts
         factors = [(Number(i, first, daz).value, Number(j, second, daz).value) for i, j in zip(a, b, strict=True)]
-        return [Term(x, y, exponent_in(unpacked or first, x) + exponent_in(unpacked or second, y)) for x, y in factors]
+
+        def own(x: Value, fmt: Format) -> int:
+            return zeros if zeros is not None and x.is_zero else exponent_in(unpacked or fmt, x)
+
+        return [Term(x, y, own(x, first) + own(y, second)) for x, y in factors]
 
     def start(self, c: int | None, site: Site, fmt: Format | None = None) -> Number:
         """c, which comes in `fmt` (that of the site, unless named) and is read at the site; or +0."""
@@ -213,6 +219,19 @@ class Output:
         """x + y (IEEE 754-2019 5.4.1)."""
         return self._operation(site, self.next_rules(site), exact_sum, x.value, y.value)
 
+    def subtract(self, site: Site, x: Number, y: Number) -> Number:
+        """x - y (IEEE 754-2019 5.4.1)."""
+        minus = y.value._replace(negative=not y.value.negative)
+        return self._operation(site, self.next_rules(site), exact_sum, x.value, minus)
+
+    def settle(self, site: Site, value: Value) -> Number:
+        """An exact value, or NaN, rounded."""
+        rules = self.next_rules(site)
+        if value.is_nan:
+            _, flags = propagated([value], site.fmt, rules)
+            return self._rounded(site, rules, (default_nan(site.fmt, rules), flags))
+        return self._rounded(site, rules, round_once(value, site.fmt, rules))
+
     def fuse(self, site: Site, term: Term, addend: Number) -> Number:
         """x * y + z (IEEE 754-2019 5.4.1), NaNs as in `reference.fma`."""
         rules, z = self.next_rules(site), addend.value
@@ -223,14 +242,23 @@ class Output:
             return self._rounded(site, rules, propagated([z, term.x, term.y], site.fmt, rules))
         return self._operation(site, rules, exact_fused, term.x, term.y, z)
 
-    def block(self, site: Site, terms: Sequence[Term], running: Number, fraction_bits: int | None = None) -> Number:
+    def block(
+        self,
+        site: Site,
+        terms: Sequence[Term],
+        running: Number,
+        fraction_bits: int | None = None,
+        zeros: int | None = None,
+        floor: int | None = None,
+    ) -> Number:
         """Several products and the running sum, added exactly and rounded once.
 
         With `fraction_bits`, each magnitude is first truncated to that many fraction bits below the largest exponent.
-        The running sum's exponent is that of a number of the site's format.
+        The running sum's exponent is that of a number of the site's format. Zeros have an exponent too if `zeros` says which,
+        and no exponent counts as less than `floor`.
         """
         rules = self.next_rules(site)
-        return self._rounded(site, rules, _block(site.fmt, rules, terms, running.value, fraction_bits))
+        return self._rounded(site, rules, _block(site.fmt, rules, terms, running.value, fraction_bits, zeros, floor))
 
     def total(
         self, site: Site, terms: Sequence[Term], addend: Sequence[Number], summed: Callable[[list[Fraction]], Summed]
@@ -275,16 +303,27 @@ def _special(fmt: Format, rules: Options, terms: Sequence[Term], addend: Sequenc
     return None
 
 
-def _block(fmt: Format, rules: Options, terms: Sequence[Term], z: Value, fraction_bits: int | None) -> Result:
+def _block(
+    fmt: Format,
+    rules: Options,
+    terms: Sequence[Term],
+    z: Value,
+    fraction_bits: int | None,
+    zeros: int | None,
+    floor: int | None,
+) -> Result:
     special = _special(fmt, rules, terms, [z])
     if special is not None:
         return special
     products = [product for term in terms if (product := exact_product(term.x, term.y, rules)[0])]
     numbers = [Fraction(x.real) for x in [*products, z]]
-    exponents = [term.exponent for term in terms] + [exponent_in(fmt, z)]
+    own = exponent_in(fmt, z) if z.magnitude or zeros is None else zeros
+    empty = 0 if zeros is None else 2 * zeros  # of a product that completes the block
+    exponents = [empty if term.x.is_zero and term.y.is_zero else term.exponent for term in terms] + [own]
     total, lost = sum(numbers, Fraction(0)), 0
     if fraction_bits is not None and any(numbers):
-        largest = max(e for e, x in zip(exponents, numbers, strict=True) if x)
+        counted = [e for e, x in zip(exponents, numbers, strict=True) if x or zeros is not None]
+        largest = max(*counted, floor) if floor is not None else max(counted)
         unit = two_to(largest - fraction_bits)
         cut = sum((math.trunc(x / unit) * unit for x in numbers), Fraction(0))
         lost = 0 if all((x / unit).denominator == 1 for x in numbers) else INEXACT

@@ -27,7 +27,7 @@ from softfloat.reference.outputs import (
 )
 from softfloat.reference.values import Result, Value, two_to
 
-__all__ = ["amd_mfma", "amx", "arm_bfdot", "arm_fp8dot", "rvbna", "vdpbf16ps", "vdpphps"]
+__all__ = ["amd_mfma", "amx", "arm_bfdot", "arm_fdot", "arm_fmmla", "arm_fp8dot", "rvbna", "vdpbf16ps", "vdpphps"]
 
 
 # -- x86 -------------------------------------------------------------------------------------------------------------
@@ -130,6 +130,37 @@ def arm_bfdot(
             low, high = (output.multiply(product, x) for x in pair)
             both = output.add(running, low, high)
         total = output.add(running, total, both)
+    return output.deliver(total)
+
+
+def _pair_sum(products: list[Fraction]) -> Summed:
+    return sum(products, Fraction(0)), False
+
+
+def arm_fdot(a: Codes, b: Codes, fmts: Pair, fz16: bool = False, c: int | None = None, **options: Any) -> Result:
+    """FPDotAdd: the exact sum of two products of halves, rounded, then added."""
+    output = Output(options, payloads=False)
+    product, running = (Site(number, SINGLE, {"tininess": Tininess.BEFORE}) for number in (PRODUCT, RUNNING))
+    output.signed_zeros = True
+    total = output.start(c, running)
+    for pair in groups(output.terms(a, b, fmts, fz16), 2):
+        total = output.add(running, total, output.total(product, pair, [], _pair_sum))
+    return output.deliver(total)
+
+
+def arm_fmmla(a: Codes, b: Codes, fmts: Pair, fz16: bool = False, c: int | None = None, **options: Any) -> Result:
+    """FPMatMulAddH, and of singles FPMatMulAdd: two dot products, or products, rounded and added; then c + that."""
+    output, half = Output(options, payloads=False), fmts[0].name == "float16"
+    product, running = (Site(number, SINGLE, {"tininess": Tininess.BEFORE}) for number in (PRODUCT, RUNNING))
+    output.signed_zeros = True
+    total = output.start(c, running)
+    terms = output.terms(a, b, fmts, fz16 if half else output.daz(product))
+    for group in groups(terms, 4 if half else 2):
+        if half:
+            low, high = (output.total(product, pair, [], _pair_sum) for pair in (group[:2], group[2:]))
+        else:
+            low, high = (output.multiply(product, x) for x in group)
+        total = output.add(running, total, output.add(running, low, high))
     return output.deliver(total)
 
 

@@ -139,8 +139,8 @@ def test_what_cannot_be_told_apart_comes_together() -> None:
         both = (None, "mma.sync")
         return {tensor_core(x, instruction=way).name for x in architectures for way in both}
 
-    assert set(names(identified(tensor_core("A2"), "float16", 32))) == cores("A100", "A2", "Ada", "L40S")
-    assert set(names(identified(tensor_core("H100"), "float16", 32))) == cores("H100", "H200", "B200")
+    assert set(names(identified(tensor_core("A2"), "float16", 32))) == cores("A100", "A2", "A30", "Ada", "L40S", "T4")
+    assert set(names(identified(tensor_core("H100"), "float16", 32))) == cores("H100", "H200", "B200", "RTX Blackwell")
     assert set(names(identified(tensor_core("V100"), "float16", 32))) == cores("V100")
     half = names(identified(amp("half"), "float16", 32))
     assert {"amp('float16')", "slic('float16')"} <= set(half)  # a window of four is a pass of four phases

@@ -32,6 +32,7 @@ from softfloat.accumulators import (
     TENSOR_CORES,
     Accumulator,
     chunked,
+    compensated,
     exact,
     fma,
     mul_add,
@@ -314,6 +315,8 @@ def _calls(
     """Calls of preset functions, some of them refused."""
     for simple in (fma, mul_add, exact, pairwise):
         yield simple, (memory,), {}
+    for method in PRESETS["compensated"].parameters["method"]:
+        yield compensated, (memory, method), {}
     inner = dict.fromkeys((memory, *(ROSTER[x] for x in ("float16", "bfloat16", "float32")), *pair))
     for n in (1 << i for i in range(1, 9) if 1 << i < length):
         for fmt in inner:
@@ -339,6 +342,8 @@ def _worth_trying(
         return [x for x in values if x == memory.name]
     if name == "n":
         return [x for x in values if x <= length]
+    if name == "fz16":
+        return [False]
     return [True] if name == "stochastic" else list(values)  # which leaves nearest rounding as it is
 
 
