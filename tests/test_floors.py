@@ -21,8 +21,8 @@ CHECKOUT = Path(__file__).parent.parent
 FLOORS = """
 kernels
 checks progress frozen
-status markup files positions processors
-formats
+status markup files positions
+formats processors
 blocks
 environments recipes
 accumulators reference
