@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,13 @@ def test_rows(row: Any) -> None:
     assert row.standing in STANDINGS
     assert row.example.startswith(f"Environment.{row.name}(")
     assert row.source
+
+
+def test_the_page_has_every_row() -> None:
+    page = Path(__file__).parent.parent / "docs" / "processors.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for row in ENVIRONMENT_ROWS:
+        assert f"| `{row.example}` | {row.meaning} | {row.source} | {row.standing} |" in lines
 
 
 @pytest.mark.parametrize("rounding", ["RN", "RP", "RM", "RZ"])

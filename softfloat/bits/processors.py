@@ -68,7 +68,7 @@ def avx10_convert(codes: Any, fmt: Format | str, bias: Any = None, saturate: boo
         if bias.dtype != np.uint8:
             raise TypeError(f"bias must be an array of uint8, got {bias.dtype}")
         halves, bias = np.broadcast_arrays(halves, bias)
-        settings |= {"rounding": "stochastic", "random_bits": np.ascontiguousarray(bias)}
+        settings |= {"rounding": "stochastic", "random_bits": np.array(bias)}
     found, flags = convert(halves, float16, target, **settings)
     if target == E4M3:
         signs = (halves >> 8 & 0x80).astype(np.uint8)

@@ -31,6 +31,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
+from softfloat.accumulators.roster import ARRAYS
 from softfloat.reference import dots
 from softfloat.testing import UnitError, command_unit, identify, presets_for, unit_of
 from softfloat.testing.hardware import model
@@ -130,6 +131,9 @@ def test_the_example_of_every_preset(name: str) -> None:
         x: PRESETS[x].example for x in ("vdpphps", "zvfbfwma", "arm_bfdot", "arm_bfmmla", "arm_bfmlal", "arm_fp8dot")
     }
     examples |= {x: PRESETS[x].example for x in ("amx", "amd_mfma")} | {"rvbna": "rvbna(4, 'bfloat16')"}
+    examples |= {x: PRESETS[x].example for x in ("compensated", "fixed_point", "arm_fdot", "arm_fmmla")}
+    examples |= {array.name: f"{array.name}({array.inputs[0]!r})" for array in ARRAYS}
+    examples["systolic"] = examples["gaudi_mme"]  # which is taken for one column of it
     assert examples[name] in how
     assert document["calls"] <= MAXIMUM_CALLS
 

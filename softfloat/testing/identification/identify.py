@@ -57,7 +57,7 @@ from softfloat.testing.identification.probes import (
     draw_rows,
     pair_of,
 )
-from softfloat.testing.identification.structures import Candidate, descriptions, spelled, structures_of
+from softfloat.testing.identification.structures import Candidate, descriptions, registers, spelled, structures_of
 from softfloat.testing.vectors.operations import as_number
 from softfloat.testing.verdicts.check import NAN_MODES, wrong_results
 
@@ -505,7 +505,10 @@ def identify(
     found.withdraw(answers)
     search = _Search(found, nan, answers)
     say("presets")
-    search.try_presets(list(presets) if presets is not None else presets_for(pair, memory, length))
+    candidates = list(presets) if presets is not None else presets_for(pair, memory, length)
+    if presets is None:
+        candidates += registers(np.asarray(bits.decode(answers[3], target)), memory)
+    search.try_presets(candidates)
     if not search.fits:
         say("a description")
         search.describe()
