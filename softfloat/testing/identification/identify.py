@@ -546,7 +546,11 @@ class _Search:
             "overflow" in settings
         ):  # modes that stay finite, and sums in formats without infinity, look like other rules
             variants.insert(0, {name: x for name, x in settings.items() if name != "overflow"})
-        self.tried = [Candidate(x, options) for x in accumulators for options in (variants if _is_open(x) else [{}])]
+        plain: list[dict[str, Any]] = [{}]
+        tried = [(x, variants if _is_open(x) else plain) for x in accumulators]
+        # a coarse register looks as if it flushed subnormals and rounded otherwise
+        tried = [(x, [*plain, *(y for y in options if y)] if x.fixed is not None else options) for x, options in tried]
+        self.tried = [Candidate(x, options) for x, several in tried for options in several]
         self.judged = len(self.tried)
         everything = self.asked.everything()
         few = _every(everything, 300)
