@@ -115,11 +115,18 @@ def capsule_of(codes: Codes, fmt: Format, options: dict[str, Any]) -> Any:
     Raises
     ------
     BufferError
-        If DLPack has no such type, or the consumer's DLPack cannot say that elements of less than a byte are padded.
+        If DLPack has no such type, if the consumer's DLPack cannot say that elements of less than a byte are padded, and for
+        memory that runs backwards.
     """
     kind = KINDS.get(fmt.name) if ROSTER.get(fmt.name) == fmt else None
     if kind is None:
         raise BufferError(f"DLPack has no {fmt}; accepted: its .codes, or .values (float64)")
+    if (
+        codes.size
+        and not options.get("copy")
+        and any(n > 1 and step < 0 for n, step in zip(codes.shape, codes.strides, strict=True))
+    ):
+        raise BufferError("x runs backwards along an axis, which ends PyTorch's process; accepted: x.copy()")
     capsule = codes.__dlpack__(**options)
     tensor, managed = _opened(capsule)
     if kind.bits % 8 and managed is None:

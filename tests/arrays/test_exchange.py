@@ -161,6 +161,12 @@ def test_versions_and_flags() -> None:
     mine = softfloat.zeros(3, Format("float16", exponent_bits=6, mantissa_bits=9))
     with pytest.raises(BufferError, match=r"DLPack has no float16; accepted: its \.codes"):  # of that kind
         mine.__dlpack__()
+    for x in (half[:, ::-1], half[::-1]):
+        with pytest.raises(BufferError, match=r"x runs backwards along an axis, .*; accepted: x\.copy\(\)"):
+            x.__dlpack__(max_version=(1, 1))
+        np.testing.assert_array_equal(softfloat.asarray(Foreign(x.copy())).codes, x.codes)
+        x.__dlpack__(max_version=(1, 1), copy=True)
+    half[:1][::-1].__dlpack__()
     frozen = softfloat.zeros(3, "bfloat16")
     frozen.codes.flags.writeable = False
     with pytest.raises(BufferError):
