@@ -58,8 +58,8 @@ def content_of(arrays: Any, environment: Environment | None) -> Content:
     members: dict[str, Member] = {}
     described: Header = {}
     for name, x in arrays.items():
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"arrays must have non-empty strings as names, got {name!r}")
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise TypeError(f"arrays must have non-empty strings as names, without NUL, got {name!r}")
         if isinstance(x, SoftArray):
             parts: dict[str, Member] = {name: x}
             described[name] = {"format": described_format(x.format)}

@@ -87,6 +87,7 @@ def test_types_are_formats() -> None:
     assert brain != half
     assert brain == columns.CodesType(softfloat.bfloat16)
     assert brain != pa.uint16()
+    assert half != columns.CodesType(Format("float16", exponent_bits=6, mantissa_bits=9))  # of one name
     assert len({brain, half, columns.CodesType("bfloat16")}) == 2
     assert (str(brain), repr(brain)) == ("softfloat.codes[bfloat16]", "CodesType('bfloat16')")
     x, y = columns.to_arrow(some("bfloat16")), columns.to_arrow(some("float16"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -157,6 +158,8 @@ def test_numpy_reads_the_codes(tmp_path: Path) -> None:
         ({"x": np.array([None])}, "arrays has dtype object as 'x'"),
         ({"x": np.ma.array([1.0], mask=[True])}, "arrays has MaskedArray as 'x'"),
         ({"x": np.ones(2, ml_dtypes.bfloat16)}, "arrays has dtype bfloat16 as 'x'; .*softfloat.asarray"),
+        ({"x": np.ones(2, ml_dtypes.float8_e5m2)}, "arrays has dtype float8_e5m2 as 'x'; .*softfloat.asarray"),
+        ({"a\0b": np.ones(2)}, "arrays must have non-empty strings as names"),
         ({"x": np.ones(2, ml_dtypes.int4)}, "arrays has dtype int4 as 'x'"),
         ({"x": np.array(["a"])}, "arrays has dtype <U1 as 'x'"),
         (
@@ -242,6 +245,19 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"x\.npz .* damaged one: .*allow_pickle"):
         softfloat.load(tmp_path / "x.npz")
     same(softfloat.load(tmp_path / "x.npz", ["x"]), {"x": np.arange(2)})
+
+
+def test_members_that_are_ambiguous(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    for name, more in (("x.npy", b""), ("y.npy", b"1")):
+        softfloat.save(path, {"x": np.arange(2)})
+        held = io.BytesIO()
+        np.lib.format.write_array(held, np.arange(3))
+        with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+            warnings.simplefilter("ignore")  # of zipfile, for a name that stands there twice
+            archive.writestr(name, held.getvalue() + more)
+        with pytest.raises(ValueError, match=r"x\.npz .* damaged one: (two members|'y' is longer)"):
+            softfloat.load(path)
 
 
 def rewritten(path: Path, **members: Any) -> None:

@@ -107,6 +107,19 @@ def test_what_pytorch_wrote_is_read(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found[name], tensors[name].numpy())
 
 
+def test_everything_is_aligned(tmp_path: Path) -> None:
+    """In memory that a whole file is mapped into."""
+    arrays: dict[str, Any] = {f"{kind}": np.ones(3, kind) for kind in ("u1", "f8", "u2", "c8", "u4")}
+    for n in range(8):
+        path = tmp_path / "x.safetensors"
+        softfloat.save(path, arrays | {"n" * n: softfloat.ones(3, "bfloat16")} if n else arrays)
+        whole = path.read_bytes()
+        start = 8 + int.from_bytes(whole[:8], "little")
+        head = json.loads(whole[8:start])
+        for name, x in arrays.items():
+            assert (start + head[name]["data_offsets"][0]) % x.itemsize == 0
+
+
 # -- by the description of the format --------------------------------------------------------------------------------
 
 
