@@ -44,7 +44,7 @@ INSIDE = {
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
-    "entire lines stacks trees | calls products quantization segments | placing small",
+    "entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_sums | block_numbers scalars | quantization",
