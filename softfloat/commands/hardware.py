@@ -276,7 +276,7 @@ def _identify(options: argparse.Namespace) -> int:
 
 def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:
     from softfloat.testing.identification.identify import command_unit, unit_of
-    from softfloat.testing.vectors.operations import parse_accumulator
+    from softfloat.testing.vectors.expressions import parse_accumulator
 
     names = None if options.format is None else [x.strip() for x in options.format.split(",")]
     if names is not None and len(names) > 2:

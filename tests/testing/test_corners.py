@@ -15,11 +15,12 @@ from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, Format, bits
 from softfloat.status import Flags
+from softfloat.testing.vectors.columns import as_number
 from softfloat.testing.vectors.corners import Rows, corner_rows, corners, fractions
 from softfloat.testing.vectors.distributions import draw_operands
 from softfloat.testing.vectors.files import read_vectors, write_vectors
 from softfloat.testing.vectors.levels import corners_of
-from softfloat.testing.vectors.operations import OPERATIONS, Case, as_number, resolve
+from softfloat.testing.vectors.operations import OPERATIONS, Case, resolve
 
 FMA = resolve("fma", "float16")
 DOT = resolve("vecdot", "bfloat16", accumulator='fma("float32")', length=16)

@@ -19,6 +19,7 @@ from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
 from softfloat.bits import block_codes, quantization, scaled_sums
 from softfloat.testing.vectors import files, operations
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
+from softfloat.testing.vectors.expressions import parse_accumulator
 from softfloat.testing.vectors.files import (
     Layout,
     TextReader,
@@ -28,7 +29,7 @@ from softfloat.testing.vectors.files import (
     read_vectors,
     write_vectors,
 )
-from softfloat.testing.vectors.operations import OPERATIONS, parse_accumulator, resolve
+from softfloat.testing.vectors.operations import OPERATIONS, resolve
 from softfloat.testing.verdicts.check import check_vectors
 
 ADD = resolve("add", "float16")

@@ -24,7 +24,8 @@ from softfloat import bits
 from softfloat.accumulators import exact
 from softfloat.formats import Format
 from softfloat.status import Flags
-from softfloat.testing.vectors.operations import Case, Number
+from softfloat.testing.vectors.columns import Number
+from softfloat.testing.vectors.operations import Case
 
 __all__ = ["SETS", "Dimension", "dimensions", "flag_names", "followed", "measure", "products_of_a_step"]
 
