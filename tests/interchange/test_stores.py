@@ -52,7 +52,9 @@ def test_arrays_drawn(
 
 
 def test_those_of_dask(tmp_path: Path) -> None:
-    blocks = pytest.importorskip("softfloat.dask", reason="needs the extra 'dask'")
+    pytest.importorskip("dask.array", reason="needs the extra 'dask'")
+    from softfloat import dask as blocks
+
     x = softfloat.from_codes(np.arange(12).reshape(3, 4), MINE)
     env = Environment(overflow="saturate")
     to_zarr(x, tmp_path / "x.zarr", env, chunks=2)
