@@ -59,13 +59,14 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
     "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
-    "identification.probes verdicts.regions | verdicts.check | identification.structures | identification.identify",
+    "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "
+    "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
-    "parser | __main__",
+    "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
+    "accumulators coverage formats onnx | vectors | parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

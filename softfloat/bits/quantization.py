@@ -549,8 +549,8 @@ class Plan:
         """The error of each block, summed in float32 as TransformerEngine's reference does: along a row in order, rows in a tree."""
         assert tensor.amax is not None
         read = element_values(codes, self.fmt.element) * layout.spread(values_of(scales.codes, self.fmt.scale))
-        read = single(single(read * tensor.amax) / (self.fmt.element.max * OVER_SIX_BOUND))
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # under an infinite amax
+            read = single(single(read * tensor.amax) / (self.fmt.element.max * OVER_SIX_BOUND))
             difference = layout.rows(single(read - exactly(numbers)))
         row = layout.block[-1] if layout.block[-1] > 1 else layout.elements
         difference = difference.reshape(*layout.grid, -1, row)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.identification.identify import identify as identify
     from softfloat.testing.identification.identify import presets_for as presets_for
     from softfloat.testing.identification.identify import unit_of as unit_of
+    from softfloat.testing.identification.scales import ScaleFit as ScaleFit
+    from softfloat.testing.identification.scales import ScaleIdentification as ScaleIdentification
+    from softfloat.testing.identification.scales import identify_scales as identify_scales
     from softfloat.testing.vectors.columns import Column as Column
     from softfloat.testing.vectors.columns import Number as Number
     from softfloat.testing.vectors.corners import Rows as Rows
@@ -65,6 +68,7 @@ _EXPORTS = {
     "assertions": ("assert_bits_equal", "bits_differ", "ulp_distance"),
     "verdicts.check": ("Mismatch", "Report", "check_vectors"),
     "hardware.model": ("check_hardware",),
+    "identification.scales": ("ScaleFit", "ScaleIdentification", "identify_scales"),
     "identification.identify": ("Identification", "UnitError", "command_unit", "identify", "presets_for", "unit_of"),
 }
 """Module -> what it offers here; imported when first asked for."""

@@ -308,7 +308,18 @@ def _signed_bins(spread: range) -> tuple[str, ...]:
 
 
 def dimensions(case: Case) -> list[Dimension]:
-    """The dimensions of a case, and all their bins, reachable or not."""
+    """The dimensions of a case, and all their bins, reachable or not.
+
+    Raises
+    ------
+    ValueError
+        For operations on blocks, which have none.
+    """
+    if case.blocks is not None:
+        raise ValueError(
+            f"coverage has no bins for {case.operation.name}; accepted: elementwise operations, convert and vecdot. "
+            "Levels 1 and 2 of its vectors go through all elements, ties and scales"
+        )
     return list(_dimensions(case))
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.blocks import BlockFormat
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
@@ -159,6 +160,8 @@ def _rows() -> Iterator[Operation]:
 OPERATIONS = {row.name: row for row in _rows()}
 """Name -> operands, kind of result, how to run, whether results are rounded, TestFloat's name without its format."""
 
+IN_BLOCKS = Environment(overflow="saturate")
+"""What elements of blocks are rounded in, as `bits.quantize` rounds them."""
 OPERATION_ALIASES = {"dot": "vecdot"}
 STREAM = "mac"
 """Name of streams of multiply-accumulate rows, which are dot products to everything but files."""
@@ -326,7 +329,7 @@ class Case:
             words += f" to {self.target.name}"
         if self.accumulator is not None:
             words += f", {self.length} products{' and c' if self.addend else ''} by {self.accumulator!r}"
-        default, settings = Environment(), self.environment
+        default, settings = IN_BLOCKS if self.operation.name == QUANTIZE else Environment(), self.environment
         parts = [as_rounding(settings.rounding).name.lower()] if self.operation.rounds else []
         if self.blocks is not None and self.operation.name in (SCALE, QUANTIZE):
             parts.insert(0, f"rule {self.blocks.rule}")
@@ -384,7 +387,7 @@ def as_rounding_mode(value: Rounding | str, argument: str = "rounding") -> Round
 
 def resolve(
     operation: str,
-    format: Number | Format | str | Sequence[Format | str] | None = None,
+    format: Number | Format | BlockFormat | str | Sequence[Format | BlockFormat | str] | None = None,
     to: Number | Format | str | None = None,
     *,
     environment: Environment | None = None,
@@ -409,7 +412,8 @@ def resolve(
     to : Format, Number or str, optional
         What "convert" converts to, and, of "vecdot", the format of the output.
     environment : Environment, optional
-        Default `Environment()`. Under stochastic rounding rows have a column of random numbers, each of `sr_bits` bits
+        Default `Environment()`, of "block_quantize" Environment(overflow="saturate").
+        Under stochastic rounding rows have a column of random numbers, each of `sr_bits` bits
         (default: the width of the unsigned integer that holds a result).
     exact : bool, optional
         Whether rounding to an integer raises INEXACT. Default True; False under TestFloat's names, as there.
@@ -433,7 +437,8 @@ def resolve(
     """
     if not isinstance(operation, str):
         raise TypeError(f"operation must be a string, got {operation!r}")
-    environment = Environment() if environment is None else environment
+    if environment is None:
+        environment = IN_BLOCKS if operation == QUANTIZE else Environment()
     if not isinstance(environment, Environment):
         raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
     name, found = operation, TESTFLOAT_NAME.fullmatch(operation)

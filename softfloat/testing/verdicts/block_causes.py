@@ -193,11 +193,10 @@ def _numbers(case: Case) -> Iterator[Cause]:
             return case.run([np.where(np.asarray(bits.issubnormal(codes, element)), zero, codes), operands[1]])
 
         yield Cause("subnormal elements as zero", "subnormal elements count as zero", flushed)
-    single = changed(lambda results, flags: (results.view(np.float64).astype(np.float32).astype(np.float64), None))
 
     def within(operands: Sequence[Codes], right: tuple[Codes, Codes]) -> Pair:
         with np.errstate(over="ignore", under="ignore"):
-            return single(operands, right)
+            return right[0].view(np.float64).astype(np.float32).astype(np.float64).view(np.uint64), None
 
     yield Cause("float32 only", "numbers beyond float32 overflow or vanish", within)
 
