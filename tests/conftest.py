@@ -56,9 +56,10 @@ FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--exhaustive"):
-        hypothesis.settings.register_profile("longer", max_examples=2000)
-        hypothesis.settings.load_profile("longer")
+    known = hypothesis.settings()  # those of the profile in force
+    examples = 2000 if config.getoption("--exhaustive") else known.max_examples
+    hypothesis.settings.register_profile("here", parent=known, deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("here")  # how long an example takes says nothing on a busy machine
     config.stash[COUNTS] = {}
     config.stash[FROM_WORKERS] = []
 
