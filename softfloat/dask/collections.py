@@ -14,6 +14,7 @@ from softfloat.arrays.softarray import SoftArray, coerced
 from softfloat.arrays.softarray import from_codes as soft_from_codes
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.dask.blocks import assembled, check_chunks, computed, evaluated, gathered, parts, places, step, task
+from softfloat.dask.following import Progress
 from softfloat.engine import check_codes
 from softfloat.formats import Format, check_format
 
@@ -57,9 +58,9 @@ class Truths:
         """Everything that the operations behind it raised: `flags.compute()` is an integer."""
         return gathered(self._flags)
 
-    def compute(self, **options: Any) -> Any:
-        """An array of bool; flags go to the status of the environment in force."""
-        return computed(self.values, self._flags, **options)
+    def compute(self, progress: Progress = False, **options: Any) -> Any:
+        """An array of bool; flags go to the status of the environment in force. Arguments are those of `DaskArray.compute`."""
+        return computed(self.values, self._flags, progress, **options)
 
     def __invert__(self) -> Truths:
         return Truths(~self.values, self._flags)
@@ -137,15 +138,23 @@ class DaskArray:
         """Everything that the operations behind this array raised, OR-ed together: `flags.compute()` is an integer."""
         return gathered(list(self._flags.values()))
 
-    def compute(self, **options: Any) -> SoftArray:
-        """The array, computed; flags go to the status of the environment in force. `options` are those of `dask.compute`.
+    def compute(self, progress: Progress = False, **options: Any) -> SoftArray:
+        """The array, computed; flags go to the status of the environment in force.
+
+        Parameters
+        ----------
+        progress : bool or callable
+            True: a bar on standard error, if that is a terminal. A callable gets (done, total): tasks of this process's schedulers, on a
+            cluster blocks of the result.
+        options
+            Of `dask.compute`: `scheduler` and what that takes.
 
         Raises
         ------
         FloatingPointTrap
             With the index in the whole, for a flag whose trap was on where the operation was written.
         """
-        return soft_from_codes(computed(self.codes, list(self._flags.values()), **options), self.format)
+        return soft_from_codes(computed(self.codes, list(self._flags.values()), progress, **options), self.format)
 
     def persist(self, **options: Any) -> DaskArray:
         """The same with its blocks, and its flags, computed and kept where they were computed."""

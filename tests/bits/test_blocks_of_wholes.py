@@ -494,6 +494,28 @@ def test_segments_on_the_fast_ways(name: str, length: int) -> None:
     assert bits.join_segments(dots, "float16", how, k=k, **DRAWN)[0] == lone[0]
 
 
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_segments_of_convolutions(kernel: int) -> None:
+    """Of channels for a kernel of 1 by 1, of groups of channels with their whole windows for others."""
+    inner = fma("float16") if kernel == 1 else fma("float16").replace(channel_group=4)
+    how = chunked(4 * kernel * kernel, inner, "float32")
+    draw = np.random.default_rng(5)
+    x, w = (bits.encode(draw.normal(size=size), "float16")[0] for size in ((2, 5, 4, 10), (kernel, kernel, 10, 3)))
+    whole, flags = bits.conv2d(x, w, "float16", how, flags="any", **DRAWN)
+    k, shape = 12 * kernel * kernel if kernel > 1 else 10, whole.shape
+    sums, raised = [], 0
+    for number in range(len(bits.segments(how, k))):
+        at, channels = Position((0,) * 4, shape, segment=number, k=k), slice(4 * number, 4 * number + 4)
+        codes, seen = bits.conv2d(
+            x[..., channels], w[:, :, channels], "float16", how, position=at, flags="any", **DRAWN
+        )
+        sums.append(codes)
+        raised |= seen
+    joined, seen = bits.join_segments(sums, "float16", how, k=k, flags="any", **DRAWN)
+    np.testing.assert_array_equal(joined, whole)
+    assert raised | seen == flags
+
+
 def test_sums_of_numbers_cut_into_segments() -> None:
     how = chunked(64, fma("float16"), "float32")
     (x,) = operands(1, (500, 6), "float16")
