@@ -16,7 +16,7 @@ from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.dask.following import Progress, compute
 from softfloat.engine import Codes
-from softfloat.environments import Environment, current_environment
+from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.positions import Position
 from softfloat.status import Flags, FloatingPointTrap, as_flags, first_trap
 
@@ -35,16 +35,20 @@ class Step(NamedTuple):
     stream: int
 
 
-def step(name: str, function: str, *arguments: Any, environment: Environment | None = None, **options: Any) -> Step:
-    """An operation under the environment in force; it takes the next stream, as any operation does."""
-    env = environment or current_environment()
+def step(name: str, function: str, *arguments: Any, rounding: Rounding | None = None, **options: Any) -> Step:
+    """An operation under the environment in force; it takes the next stream, as any operation does.
+
+    `rounding` is for functions that round in a direction of their own.
+    """
+    env = current_environment()
     if env.position is not None:
         raise ValueError(
             "position of the environment must be None: blocks of Dask's arrays have positions of their own"
         )
     if env.generator != "philox4x32":
         raise ValueError(f"generator must be 'philox4x32' for arrays in blocks, got {env.generator!r}")
-    return Step(name, function, arguments, options, env.replace(accumulator=None), env.next_stream())
+    own = {} if rounding is None else {"rounding": rounding}
+    return Step(name, function, arguments, options, env.replace(accumulator=None, **own), env.next_stream())
 
 
 class Block(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,15 @@ CASES: dict[str, Callable[..., Any]] = {
     "column": lambda x, y: y[:, 1:2] * x,
     "joined": lambda x, y: np.concatenate([x, y * x], 1).reshape(-1) * 1.1,
     "reflected": lambda x, y: 1.7 - x * y,
+    "of each element": lambda x, y: np.square(x) + np.reciprocal(y) * 0.3 + np.divmod(x, y)[1],
+    "integers": lambda x, y: np.rint(x * 3) + np.floor(y) * np.ceil(x * 1.1) - np.trunc(y * 5) + np.fix(x) / 3,
+    "rounded": lambda x, y: np.round(x, 1) + np.around(y * 3, -1),
+    "bounds": lambda x, y: np.clip(x, -0.5, y) * 1.1 + np.clip(y, None, 0.3),
+    "where": lambda x, y: np.where(x < y, x * y, 0.7) * 1.1,
+    "truths": lambda x, y: ((x < y) & ~(y < 0.1)) | (x * 3 > 1) ^ (x == y),
+    "logical": lambda x, y: np.logical_and(x * y, np.where(x < 0, 0.0, y)) ^ np.logical_not(x),
+    "moved": lambda x, y: np.swapaxes(np.flip(x * y, 1), 0, 1).T + np.roll(np.vstack([x, y])[::2], 2, 0) * 1.3,
+    "dot": lambda x, y: np.dot(x[0, :6] * 1.1, y[1, :6]) * np.dot(x[:, :6], np.transpose(y[:, :6])),
 }
 
 
@@ -189,6 +200,33 @@ def test_flags_of_every_segment_count(where: int) -> None:
     assert not soft.sum(x[:1], 1, HOW).flags.compute(**SYNC)
 
 
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_progress_follows_tasks(scheduler: str) -> None:
+    seen: list[tuple[int, int]] = []
+    x = soft.from_array(numbers(9, 8), chunks=(3, 8))
+    (x * x).compute(progress=lambda *at: seen.append(at), scheduler=scheduler)
+    totals = {total for _, total in seen}
+    assert len(totals) == 1
+    assert [done for done, _ in seen] == list(range(totals.pop() + 1))
+    assert len(seen) > 3
+
+
+def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, int]] = []
+
+    @contextlib.contextmanager
+    def bars(*columns: str) -> Iterator[Any]:
+        yield SimpleNamespace(add_task=lambda *_, **__: 0, update=lambda task, **at: seen.append(at))
+
+    monkeypatch.setattr("softfloat.dask.following.bars", bars)
+    x = soft.from_array(numbers(4), chunks=2)
+    (x + x).compute(progress=True, **SYNC)
+    assert not seen
+    monkeypatch.setattr("softfloat.dask.following.is_watched", lambda: True)
+    (x + x).compute(progress=True, **SYNC)
+    assert seen[-1]["completed"] == seen[-1]["total"] > 3
+
+
 def test_persisted_arrays_keep_their_flags() -> None:
     x = soft.from_codes(np.full(6, 0x7BFF, np.uint16), "float16", 2)
     kept = (x + x).persist(**SYNC)
@@ -201,6 +239,11 @@ def test_persisted_arrays_keep_their_flags() -> None:
 def refusals() -> dict[str, Callable[[Any], Any]]:
     return {
         "numpy.sort": np.sort,
+        "numpy.sign": np.sign,
+        "takes a DaskArray as x or y": lambda x: soft.where(x < x, 1.0, 2.0),
+        "condition of where must be of bool": lambda x: soft.where(x.codes, x, 2.0),
+        "numpy.dot takes DaskArrays of one axis or of two": lambda x: np.dot(x[0], x),
+        "progress must be True, False": lambda x: x.compute(progress=3),
         "numpy.mean": np.mean,
         "numpy.gcd": lambda x: np.gcd(x, x),
         "numpy.add.reduce": np.add.reduce,
