@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import Position, accumulators, bits, engine, reference
-from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise
+from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise, tensor_core
 from softfloat.accumulators.accumulator import Reduction, Stage
 from softfloat.engine import elementwise
 from softfloat.formats import check_format
@@ -383,6 +383,13 @@ def segmented() -> st.SearchStrategy[Accumulator]:
     blocks = st.just(
         fma("float32").replace(block=4, order=(0, 2, 1, 3), store=Stage("float16"), store_every=8, name="blocks")
     )
+    many = st.sampled_from(
+        [
+            pairwise("float16"), pairwise("float32").replace(product=Stage("float16")), pairwise("float16").replace(block=4),
+            fma("float16").replace(chains=3), tensor_core("H100"),
+            exact("float32").replace(block=4, block_sum=Stage("float16")),
+        ]
+    )  # fmt: skip
     maybe = st.none() | stages()
 
     def cut(inner: Accumulator) -> st.SearchStrategy[Accumulator]:
@@ -395,7 +402,7 @@ def segmented() -> st.SearchStrategy[Accumulator]:
         )  # fmt: skip
         return by_length | by_number | two
 
-    return (one_by_one | blocks).flatmap(cut)
+    return (one_by_one | blocks | many).flatmap(cut)
 
 
 @settings(max_examples=120, deadline=None)

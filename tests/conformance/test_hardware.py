@@ -58,8 +58,9 @@ def test_instruction(name: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["VCVTPS2PH", "VCVTNEPS2BF16"])
-def test_every_operand(name: str) -> None:
-    for outcome in outcomes_here(name, samples=1, exhaustive=True):
+def test_every_operand(name: str, pytestconfig: pytest.Config) -> None:
+    scheduler = pytestconfig.getoption("--scheduler")
+    for outcome in outcomes_here(name, samples=1, exhaustive=True, scheduler=scheduler):
         assert outcome.status == "agrees", outcome.examples
         assert outcome.exhaustive
         assert outcome.cases >= 2**32

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import Position, bits
-from softfloat.accumulators import chunked, fma, mul_add
+from softfloat.accumulators import PRESETS, chunked, exact, fma, mul_add
 from softfloat.accumulators.accumulator import Reduction, Stage
+from softfloat.commands.accumulators import example_of
 
 pytest.importorskip("dask", reason="needs the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="needs the extra 'dask'")
@@ -150,6 +151,24 @@ def test_chunks_that_would_change_bits_are_refused(how: Any, lengths: tuple[int,
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_accumulator_in_chunks(name: str) -> None:
+    """In segments of its own, or in chunks of which it is the inside."""
+    inner = exact("float16").replace(block=16) if name == "exact" else example_of(name)
+    how = inner if inner.reduction else chunked(16, inner, "float32")
+    fmt = how.inputs[0] if how.inputs else softfloat.float16
+    k, draw = 2 * bits.segments(how, 1024)[0][1] + 16, np.random.default_rng(2)
+    a, b = (bits.encode(draw.normal(size=shape), fmt, overflow="saturate")[0] for shape in ((2, k), (k, 3)))
+    ends = [stop for _, stop in bits.segments(how, k)]
+    lengths = tuple(np.diff([0, ends[0], ends[-1]]).tolist())
+    whole, flags = bits.matmul(a, b, fmt, how, out_format="float32", flags="any", **SR)
+    with softfloat.environment(**SR):
+        blocks = soft.from_codes(a, fmt, (1, lengths)), soft.from_codes(b, fmt, (lengths, 2))
+        lazy = soft.matmul(*blocks, how, "float32")
+    np.testing.assert_array_equal(lazy.compute(**SYNC).codes, whole)
+    assert lazy.flags.compute(**SYNC) == flags
 
 
 def test_numbers_are_rounded_where_they_lie() -> None:
