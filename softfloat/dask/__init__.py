@@ -23,6 +23,7 @@ if tuple(int(part) for part in _dask.__version__.split(".")[:2]) < (2025, 1):
 from softfloat.dask.collections import DaskArray, Truths, from_array, from_codes  # noqa: E402 -- after the check
 from softfloat.dask.convolutions import conv2d  # noqa: E402
 from softfloat.dask.counting import Counts  # noqa: E402
+from softfloat.dask.following import compute  # noqa: E402
 from softfloat.dask.functions import where  # noqa: E402
 from softfloat.dask.products import matmul, sum, vecdot  # noqa: E402
 from softfloat.dask.schedulers import scheduled  # noqa: E402
@@ -35,6 +36,7 @@ __all__ = [
     "Mismatch",
     "Sweep",
     "Truths",
+    "compute",
     "conv2d",
     "from_array",
     "from_codes",

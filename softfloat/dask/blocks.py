@@ -145,7 +145,7 @@ def _any(flags: Sequence[int]) -> int:
 
 def computed(codes: Any, flags: Sequence[Delayed], progress: Progress = False, **options: Any) -> Any:
     """The array computed; its flags go to the status of the environment in force."""
-    found, raised = compute([codes, gathered(flags)], progress, options)
+    found, raised = compute([codes, gathered(flags)], progress, **options)
     current_environment().status.raise_flags(Flags(int(raised)))
     return found
 

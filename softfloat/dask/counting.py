@@ -39,7 +39,7 @@ class Counts:
 
     def compute(self, progress: Progress = False, **options: Any) -> bits.Counts:
         """All of them, computed; arguments are those of `DaskArray.compute`."""
-        return bits.Counts(*compute([getattr(self, name) for name in FIELDS], progress, options))
+        return bits.Counts(*compute([getattr(self, name) for name in FIELDS], progress, **options))
 
 
 FIELDS = tuple(field.name for field in fields(Counts))

@@ -59,8 +59,16 @@ def client_of(options: dict[str, Any]) -> Any:
     return owner if hasattr(owner, "nthreads") else None
 
 
-def compute(things: Sequence[Any], progress: Progress, options: dict[str, Any]) -> tuple[Any, ...]:
-    """`dask.compute`, followed: the tasks of this process's schedulers, on a cluster the blocks of the result."""
+def compute(things: Sequence[Any], progress: Progress = False, **options: Any) -> tuple[Any, ...]:
+    """`dask.compute`, followed: several results at once, such as an array and its flags, so that what they share is computed once.
+
+    Parameters
+    ----------
+    things : sequence
+        Dask's collections.
+    progress, options
+        As in `DaskArray.compute`. Followed are the tasks of this process's schedulers, on a cluster the blocks of the results.
+    """
     with reporting(progress) as report:
         if report is None:
             return tuple(dask.compute(*things, **options))
