@@ -72,7 +72,8 @@ def compute(things: Sequence[Any], progress: Progress = False, **options: Any) -
     with reporting(progress) as report:
         if report is None:
             return tuple(dask.compute(*things, **options))
-        if client_of(options) is None:
+        client = client_of(options)
+        if client is None:
             with _Following(report):
                 return tuple(dask.compute(*things, **options))
         from distributed import as_completed
@@ -81,6 +82,6 @@ def compute(things: Sequence[Any], progress: Progress = False, **options: Any) -
         kept = dask.persist(*things, **options)
         futures = futures_of(kept)
         report(0, len(futures))
-        for done, _ in enumerate(as_completed(futures), 1):
+        for done, _ in enumerate(as_completed(futures, loop=client.loop), 1):
             report(done, len(futures))
         return tuple(dask.compute(*kept, **options))

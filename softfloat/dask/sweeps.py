@@ -357,7 +357,7 @@ def _on_cluster(
         running.update(some)
         return list(some)
 
-    finished = as_completed(submitted(4 * workers))
+    finished = as_completed(submitted(4 * workers), loop=client.loop)
     for future in finished:
         entered([(running.pop(future), future.result())])
         for one in submitted(1):

@@ -31,11 +31,17 @@ HOW = chunked(16, fma("float16"), "float32")
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    cluster = distributed.LocalCluster(
+def cluster() -> Iterator[Any]:
+    made = distributed.LocalCluster(
         n_workers=2, processes=True, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
     )
-    with cluster, distributed.Client(cluster) as found:
+    with made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    with distributed.Client(cluster) as found:
         yield found
 
 
@@ -73,7 +79,8 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, client: Any) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_products_outlive_a_worker(tmp_path: Path, client: Any) -> None:
+@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_products_outlive_a_worker(tmp_path: Path, client: Any, kill: bool) -> None:
     """Codes, flags and counts of a product, one of whose operands kills the first worker that makes it."""
     a, b, killed = numbers(20, 64), numbers(64, 30, seed=1), tmp_path / "killed"
     with softfloat.environment(**SR):
@@ -82,7 +89,7 @@ def test_products_outlive_a_worker(tmp_path: Path, client: Any) -> None:
                                            stream=1, **SR)  # fmt: skip
 
     def deadly(codes: Any) -> Any:
-        if not killed.exists():
+        if kill and not killed.exists():
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return codes
@@ -97,7 +104,7 @@ def test_products_outlive_a_worker(tmp_path: Path, client: Any) -> None:
     with softfloat.environment() as env:
         found = product.compute(progress=lambda *at: done.append(at))
         assert env.status.flags == flags
-    assert killed.exists()
+    assert killed.exists() == kill
     np.testing.assert_array_equal(found.codes, whole)
     found_counts = counted.compute()
     for name in ("additions", "overflowed", "inexact", "swamped", "smallest", "largest"):
@@ -122,9 +129,15 @@ def test_arrays_are_kept_and_traps_come_back(client: Any) -> None:
         assert softfloat.Flags.DIVBYZERO in env.status
 
 
-def test_a_scheduler_by_its_address(client: Any) -> None:
-    with soft.scheduled(client.scheduler.address) as options:
+def test_a_scheduler_by_its_address(cluster: Any) -> None:
+    with soft.scheduled(cluster.scheduler_address) as options:
         assert soft.sweep_tasks(lambda number: number**2, 5, "squares", **options) == [0, 1, 4, 9, 16]
+        seen: list[int] = []
+        x = soft.from_codes(np.full(6, 0x4000, np.uint16), "float16", 2)
+        found = (x * x).compute(scheduler=options["client"], progress=lambda done, total: seen.append(done))
+        assert found.values.tolist() == [4.0] * 6
+        assert seen == list(range(len(seen)))
+        assert len(seen) > 3
     with pytest.raises(ValueError, match="must be 'threads'"), soft.scheduled("nowhere"):
         pass
 
