@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import or_
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
@@ -115,19 +117,21 @@ Tasks: TypeAlias = dict[tuple[int, ...], Delayed]
 """The number of each block -> the task that gives it."""
 
 
-def laid_out(found: Tasks, chunks: Chunks, dtype: Any) -> da.Array:
-    """The array of which tasks give the blocks."""
-    table = np.empty([len(axis) for axis in chunks], object)
-    for block, task in found.items():
-        shape = [axis[i] for axis, i in zip(chunks, block, strict=True)]
-        table[block] = da.from_delayed(task, shape, dtype)
-    return da.block(table.tolist()) if table.ndim else table[()]
+def laid_out(found: Tasks, chunks: Chunks, dtype: Any, part: str = "codes") -> da.Array:
+    """The array whose blocks are a part of what tasks give: their codes, or an array of their counts."""
+    name = f"{part}-{uuid.uuid4().hex}"
+    blocks = {(name, *block): (_part_of, one.key, part) for block, one in found.items()}
+    graph = HighLevelGraph.from_collections(name, blocks, dependencies=list(found.values()))
+    return da.Array(graph, name, chunks, dtype=dtype)
+
+
+def _part_of(block: Block, name: str) -> Any:
+    return block.codes if name == "codes" else np.asarray(getattr(block.counts, name))
 
 
 def assembled(found: Tasks, chunks: Chunks, dtype: Any) -> tuple[da.Array, Delayed]:
     """(the array of codes, the flags of all blocks)."""
-    codes = laid_out({block: task[0] for block, task in found.items()}, chunks, dtype)
-    return codes, gathered([task[1] for task in found.values()])
+    return laid_out(found, chunks, dtype), gathered([task[1] for task in found.values()])
 
 
 def gathered(flags: Sequence[Any]) -> Delayed:

@@ -10,7 +10,7 @@ import numpy as np
 from dask.delayed import Delayed
 
 from softfloat import bits
-from softfloat.dask.blocks import Chunks, Tasks, laid_out, task
+from softfloat.dask.blocks import Block, Chunks, Tasks, laid_out, task
 from softfloat.dask.following import Progress, compute
 
 __all__ = ["Counts"]
@@ -46,20 +46,15 @@ FIELDS = tuple(field.name for field in fields(Counts))
 """The integer first, then the arrays."""
 
 
-def _field(block: Any, name: str) -> Any:
-    found = getattr(block.counts, name)
-    return found if name == "additions" else np.asarray(found)
+def _additions(block: Block) -> int:
+    assert block.counts is not None
+    return block.counts.additions
 
 
 def counts_of(found: Tasks, chunks: Chunks) -> Counts:
     """The counts that come with the blocks of a result."""
-    additions = task(_field, next(iter(found.values())), "additions")
     arrays = (
-        laid_out(
-            {block: task(_field, one, name) for block, one in found.items()},
-            chunks,
-            np.float64 if name in ("smallest", "largest") else np.int64,
-        )
+        laid_out(found, chunks, np.float64 if name in ("smallest", "largest") else np.int64, name)
         for name in FIELDS[1:]
     )
-    return Counts(additions, *arrays)
+    return Counts(task(_additions, next(iter(found.values()))), *arrays)

@@ -28,7 +28,9 @@ __all__ = ["Mismatch", "Sweep", "sweep", "sweep_tasks"]
 
 STEP = 1 << 22
 SHOWN = 10  # mismatches that are kept
-AT_ONCE = 32  # tasks between two entries of a manifest, without a cluster
+AT_ONCE = (
+    32  # tasks between two entries of a manifest without a cluster, and those that each thread of a cluster has waiting
+)
 
 
 class Mismatch(NamedTuple):
@@ -357,8 +359,8 @@ def _on_cluster(
         running.update(some)
         return list(some)
 
-    finished = as_completed(submitted(4 * workers), loop=client.loop)
-    for future in finished:
-        entered([(running.pop(future), future.result())])
-        for one in submitted(1):
+    finished = as_completed(submitted(AT_ONCE * workers), loop=client.loop)
+    for some in finished.batches():
+        entered([(running.pop(future), future.result()) for future in some])
+        for one in submitted(len(some)):
             finished.add(one)

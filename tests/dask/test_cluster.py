@@ -73,7 +73,8 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, client: Any) -> None:
     )
     assert killed.exists()
     assert found == alone
-    assert progress == [(done, 64) for done in range(65)]
+    assert progress == sorted(set(progress))
+    assert (progress[0], progress[-1]) == ((0, 64), (64, 64))
     entries = [json.loads(line)["task"] for line in manifest.read_text().splitlines()[1:]]
     assert sorted(entries) == list(range(64))
 
