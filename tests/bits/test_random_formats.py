@@ -94,7 +94,8 @@ def assert_as_the_oracle(name: str, fmt: Format, operands: list[tuple[int, ...]]
         assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], fmt, options)
 
 
-PLENTY = settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""As many examples as the profile says: 100, or 2 000 with --exhaustive."""
 
 
 @PLENTY
@@ -103,7 +104,7 @@ def test_arithmetic(data: st.DataObject, fmt: Format, name: str) -> None:
     assert_as_the_oracle(name, fmt, data.draw(rows(fmt, ARITY[name])), data.draw(rules(fmt)))
 
 
-@settings(PLENTY, max_examples=100)
+@PLENTY
 @given(st.data(), formats(), st.sampled_from(list(FUNCTIONS)))
 def test_functions(data: st.DataObject, fmt: Format, name: str) -> None:
     assert_as_the_oracle(name, fmt, data.draw(rows(fmt, FUNCTIONS[name])), data.draw(rules(fmt)))
