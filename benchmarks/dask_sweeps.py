@@ -164,7 +164,10 @@ BENCHMARK = Benchmark(
         ),
         "A task, processor time": (
             *(row(f"that does nothing, {where}", partial(a_task, where), "ms", 5) for where in ("threads", "cluster")),
-            *(row(f"a block of x * x, {where}", partial(a_block, where), "ms", 5) for where in ("threads", "cluster")),
+            *(
+                row(f"a block of x * x, four tasks, {where}", partial(a_block, where), "ms")
+                for where in ("threads", "cluster")
+            ),
         ),
         "Memory of a statistic": (
             row("2²⁴ numbers, blocks of 2²¹", partial(memory, 1 << 24, 1 << 21), "GiB"),

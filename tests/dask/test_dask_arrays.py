@@ -81,7 +81,9 @@ def test_operators_are_those_of_whole_arrays(name: str) -> None:
     both(CASES[name], x, y, chunks=[(5, 6), (12, 4)])
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+@pytest.mark.parametrize(
+    "scheduler", ["synchronous", "threads", pytest.param("processes", marks=pytest.mark.exhaustive)]
+)
 def test_schedulers(scheduler: str) -> None:
     x, y = numbers(9, 40), numbers(9, 40, seed=1)
     both(lambda x, y: (x * y) @ y.T, x, y, chunks=[(3, 16), (9, 16)], scheduler=scheduler)

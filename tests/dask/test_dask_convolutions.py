@@ -80,7 +80,7 @@ def test_blocks_give_the_bits_of_the_single_call(name: str) -> None:
     check(*arguments, **options)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(st.data())
 def test_windows_reach_over_any_cut(data: st.DataObject) -> None:
     def cut(size: int) -> tuple[int, ...]:
