@@ -25,10 +25,12 @@ status markup files positions
 formats
 blocks
 environments recipes
+descriptions
 accumulators reference
 engine
 bits
 arrays display
+interchange
 dask
 experiments onnx testing torch
 export
@@ -48,8 +50,9 @@ INSIDE = {
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_sums | block_numbers scalars | quantization",
-    "arrays": "views | softarray | functions | sums | ufuncs",
+    "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
@@ -84,6 +87,10 @@ HEAVY = {
     "dask",
     "distributed",
     "zarr",
+    "safetensors",
+    "pandas",
+    "pyarrow",
+    "jax",
     "gmpy2",
     "hypothesis",
     "pytest",
