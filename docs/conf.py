@@ -35,8 +35,13 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebooks")
 nb_execution_timeout = 600
-if importlib.util.find_spec("torch") is None:  # too large to be asked for: these pages then have no results
-    nb_execution_excludepatterns = ["**/07_*", "**/08_*", "**/09_*"]
+NEEDED = {
+    "torch": ["**/07_*", "**/08_*", "**/09_*"],
+    "distributed": ["**/11_*"],
+}  # not asked for: these pages then have no results
+nb_execution_excludepatterns = [
+    x for name, found in NEEDED.items() if importlib.util.find_spec(name) is None for x in found
+]
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
