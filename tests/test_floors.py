@@ -49,7 +49,7 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_sums | block_numbers scalars | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "dask": "blocks sweeps | collections | products storage",

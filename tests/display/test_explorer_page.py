@@ -1,18 +1,21 @@
 """The explorer's page: made of its parts, one small file, the same answers in JavaScript as in Python, and drawn in a real browser."""
 
 import json
+import math
 import random
 import re
 import shutil
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from exploring import Node, events, outcome, states
 from hypothesis import HealthCheck, given, settings
 
-from softfloat import ROSTER, bits
-from softfloat.display import exploration, inspect_code, inspect_number, pages
+from softfloat import BLOCK_ROSTER, ROSTER, BlockFormat, Flags, Format, bits
+from softfloat.blocks import SCALE_RULES
+from softfloat.display import block_exploration, exploration, inspect_code, inspect_number, pages
 from softfloat.display.inspection import inspection_rows, short_text
 
 MODES = list(exploration.ROUNDINGS)
@@ -136,6 +139,86 @@ def test_in_javascript_zeros_have_no_part_in_an_alignment(node: Node) -> None:
         "sums"
     ][0]
     assert (found["flags"], found["lost"]["text"]) == ("none", "0")
+
+
+BLOCKS = [
+    (element, scale, tensor, rule)
+    for element, scale, tensor in (
+        *((x.element.name, x.scale.name, str(x.tensor_scale or "none")) for x in BLOCK_ROSTER.values()),
+        ("float8_e4m3fn", "float32", "none"),
+        ("float8_e5m2", "float16", "none"),
+        ("float4_e2m1fn", "float8_e4m3fn", "none"),
+        ("int8", "float8_e5m2", "float32"),
+        ("{format}", "bfloat16", "float32"),
+    )
+    for rule in SCALE_RULES
+    if (SCALE_RULES[rule].kind == "power of two") == (scale == "float8_e8m0fnu")
+]
+"""Settings of blocks that go together: every rule, on every block format and some more."""
+
+
+def block_numbers(source: random.Random) -> list[str]:
+    """Numbers of one size, of all sizes, beside powers of two, and special ones."""
+    middle, spread = source.randint(-40, 40), source.choice([1, 3, 12])
+    if source.random() < 0.2:
+        middle, spread = source.choice([-146, -126, 0, 110]), 16
+    numbers = []
+    for _ in range(32):
+        size = math.ldexp(source.choice([1, source.uniform(1, 2)]), middle + source.randint(-spread, spread))
+        numbers.append(float(np.float32(min(size, 3.4e38)) * source.choice([-1, 1])).hex())
+    if source.random() < 0.15:
+        numbers[source.randrange(32)] = source.choice(["inf", "nan", "-inf"])
+    return ["0"] * 32 if source.random() < 0.05 else numbers
+
+
+def assert_javascript_quantises_as_bits_does(node: Node, settings_of: tuple[str, ...], source: random.Random) -> None:
+    """The page's block, to the letter as Python shows it, and bit by bit as `bits.quantize` makes it."""
+    element, scale, tensor, rule = settings_of
+    state = exploration.start(source.choice(["float16", "float8_e3m4", "binary6p3se"]), "1")
+    numbers = block_numbers(source)
+    state["block"] = {
+        "element": element, "scale": scale, "tensor_scale": tensor, "rule": rule, "size": source.choice([1, 16, 32]), "numbers": numbers,
+    }  # fmt: skip
+    state["rounding"], state["random_bits"] = source.choice(MODES), source.randrange(256)
+    event = {"do": "set", "name": "tininess", "value": source.choice(["after", "before"])}
+    assert_javascript_agrees(node, state, event)
+    shown = node.ask({"state": state, "event": event})["view"]["block"]
+    after = exploration.act(state, event)
+    fmt = exploration.format_of(after)
+    element_format = fmt if element == "{format}" else block_exploration.FIXED.get(element, element)
+    size, options = after["block"]["size"], exploration._options(after) | {"overflow": "saturate"}
+    made = BlockFormat(
+        "b", element=element_format, scale=scale, block=size, tensor_scale=None if tensor == "none" else tensor
+    )
+    x = np.array([float.fromhex(text) if "x" in text else float(text) for text in numbers[:size]], np.float32)
+    if not shown["rows"]:
+        with pytest.raises(ValueError, match="holds blocks whose scale is NaN"):
+            bits.quantize(x, made, rule, **options)
+        return
+    blocks, flags, counts = bits.quantize(x, made, rule, count=True, **options)
+    assert [int(row["code"], 16) for row in shown["rows"]] == blocks.elements.tolist()
+    assert [row["flags"] for row in shown["rows"]] == [str(Flags(x)) for x in flags.tolist()]
+    assert int(shown["facts"][0][1].split()[0], 16) == int(blocks.scales[0])
+    if shown["counts"]:
+        told = dict(shown["counts"])
+        infinite = int(np.isinf(x).sum())
+        lost = int(counts.zeroed[0]) if bits.decode(blocks.scales, made.scale)[0] else np.count_nonzero(x)
+        assert (told["saturated"], told["vanished"]) == (int(counts.saturated[0]) + infinite, lost)
+
+
+@pytest.mark.parametrize("rule", SCALE_RULES)
+def test_javascript_quantises_blocks_as_bits_does(node: Node, rule: str) -> None:
+    source = random.Random(rule)
+    for settings_of in source.sample([x for x in BLOCKS if x[-1] == rule], 3):
+        assert_javascript_quantises_as_bits_does(node, settings_of, source)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("settings_of", BLOCKS, ids="-".join)
+def test_javascript_quantises_blocks_as_bits_does_at_length(node: Node, settings_of: tuple[str, ...]) -> None:
+    source = random.Random("-".join([*settings_of, "at length"]))
+    for _ in range(40):
+        assert_javascript_quantises_as_bits_does(node, settings_of, source)
 
 
 # -- a real browser ----------------------------------------------------------------------------------------------------
@@ -321,6 +404,57 @@ def test_a_format_of_one_s_own_is_made_by_the_form(page: Any) -> None:
     assert page.get_by_role("combobox", name="format", exact=True).input_value() == "mine"
     assert form.locator("[name=nan]").input_value() == "none"
     assert form.locator("[name=bias]").input_value() == "3"
+
+
+@pytest.mark.browser
+def test_a_format_of_p3109_is_made_by_its_form(page: Any) -> None:
+    page.get_by_text("A format of IEEE P3109").click()
+    form = page.locator("form[data-drafted]")
+    for k, p, signed, extended, name in ((6, 2, True, True, "binary6p2se"), (8, 8, False, False, "binary8p8uf")):
+        form.locator("[name=k]").fill(str(k))
+        form.locator("[name=p]").fill(str(p))
+        form.locator("[name=signed]").set_checked(signed)
+        form.locator("[name=extended]").set_checked(extended)
+        form.get_by_role("button").click()
+        assert exploration.format_of(page.evaluate("softfloatExplorer.state()")) == Format.p3109(name)
+        assert page.locator(".sf-grid button").count() == 2**k
+        assert name in page.locator(".sf-controls").inner_text()
+    form.locator("[name=p]").fill("9")
+    form.get_by_role("button").click()
+    assert "p must be 1 to 8" in page.get_by_role("alert").inner_text()
+
+
+BLOCK_ROWS = """[...document.querySelectorAll(".sf-block table")].at(-1).querySelectorAll("tbody tr").values()
+  .map((row) => [...row.children].map((cell) => cell.textContent)).toArray()"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", BLOCK_ROSTER)
+def test_a_block_is_what_bits_quantises(page: Any, name: str) -> None:
+    """By the rows that are drawn, under every rule of its kind, after a number was typed."""
+    fmt, box = BLOCK_ROSTER[name], page.get_by_label("number 3", exact=True)
+    page.get_by_role("combobox", name="block format", exact=True).select_option(name)
+    rules = page.get_by_role("combobox", name="scale rule", exact=True)
+    for rule in rules.locator("option").all_inner_texts():
+        rules.select_option(rule)
+        box.fill("-37.5")
+        box.press("Enter")
+        texts = page.evaluate("softfloatExplorer.state().block.numbers")[: fmt.elements]
+        x = np.array([float(text) for text in texts], np.float32)
+        assert x[2] == -37.5
+        blocks, flags, counts = bits.quantize(x, fmt, rule, count=True)
+        drawn = page.evaluate(BLOCK_ROWS)
+        assert [int(row[2], 16) for row in drawn] == blocks.elements.tolist()
+        assert [float(row[4]) for row in drawn if "about" not in row[4]] == [
+            value for value, row in zip(bits.dequantize(blocks).tolist(), drawn, strict=True) if "about" not in row[4]
+        ]
+        assert [row[7] for row in drawn] == [str(Flags(flag)) for flag in flags.tolist()]
+        said = page.locator(".sf-block .sf-equation").inner_text()
+        assert said.startswith(f"{int(counts.saturated[0])} saturated, {int(counts.zeroed[0])} vanished")
+        assert (page.locator(".sf-sign-of").count(), page.locator(".sf-stick").count()) == (
+            int(counts.saturated[0] + counts.zeroed[0]),
+            fmt.elements,
+        )
 
 
 WIDGET = """async (text) => {
