@@ -28,7 +28,7 @@ function morph(old, next) {
     return;
   }
   if (old.dataset.keep !== undefined) {
-    if (old.dataset.keep !== next.dataset.keep) old.replaceWith(next);
+    if (old.dataset.keep !== next.dataset.keep) renew(old, next);
     return;
   }
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
@@ -39,6 +39,13 @@ function morph(old, next) {
   if (old.nodeName === "SELECT") old.value = old.dataset.value;
   if (old.nodeName === "INPUT" && old.getRootNode().activeElement !== old && old.dataset.change) old.value = old.getAttribute("value");
   if (old.nodeName === "TEXTAREA" && old.getRootNode().activeElement !== old) old.value = old.textContent;
+}
+
+// Puts `next` in the place of `old`; what had the focus hands it to what is in its place.
+function renew(old, next) {
+  const inside = (x) => [...x.querySelectorAll("button, input, select")], place = inside(old).indexOf(old.getRootNode().activeElement);
+  old.replaceWith(next);
+  if (place >= 0) inside(next)[place]?.focus();
 }
 
 const section = (name, title, ...children) => h("section", { class: `sf-${name}`, "aria-labelledby": `sf-title-${name}` }, h("h2", { id: `sf-title-${name}` }, title), ...children);
