@@ -43,8 +43,10 @@ nb_merge_streams = True
 html_theme = "pydata_sphinx_theme"
 html_title = "softfloat"
 html_static_path = ["static"]
+html_extra_path = ["made/extra"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "search" / "scorer.js")
 html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": True,

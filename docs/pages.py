@@ -20,6 +20,7 @@ from softfloat import ROSTER, Format, accumulators, bits, display
 from softfloat.accumulators import PRESETS
 from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
+from softfloat.display.pages import PAGE
 from softfloat.formats import format_facts
 
 HERE = Path(__file__).parent
@@ -42,6 +43,9 @@ MODULES = {
     "softfloat.torch": "PyTorch models",
 }
 """Public module -> what is in it, a page of the reference each."""
+
+EXPLORER = "explore/index.html"
+"""Where the site has the explorer's page, from its root."""
 
 LARGEST_TABLE = 8  # bits of a format whose page shows every code
 
@@ -107,6 +111,7 @@ def format_page(fmt: Format) -> str:
         parts += ["## Neighbours", neighbours(fmt)]
     if fmt.bits <= LARGEST_TABLE:
         parts += ["## Every code", "First digits in the rows, last ones in the columns, hexadecimal.", codes_table(fmt)]
+    parts.append(f'<a href="../../{EXPLORER}#format={fmt.name}">Click its bits in the explorer</a>')
     parts += [
         "## In Python",
         f'```python\nimport softfloat\nsoftfloat.array([0.1, 1.5], "{fmt.name}")          # an array that computes in the format\n'
@@ -251,6 +256,11 @@ def copies() -> None:
     put(MADE / "changelog.md", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
+def explorer(app: Any = None, config: Any = None) -> None:
+    """The explorer's page, before Sphinx looks for what it is to copy."""
+    put(MADE / "extra" / EXPLORER, PAGE.read_text(encoding="utf-8"))
+
+
 def make(app: Any = None) -> None:
     """Make every page."""
     formats()
@@ -271,6 +281,7 @@ NumpyDocString.sections["Source"] = []  # read before `sourced` has a say, for m
 
 def setup(app: Any) -> dict[str, Any]:
     """Sphinx's hook."""
+    app.connect("config-inited", explorer, priority=100)
     app.connect("builder-inited", make)
     app.connect("autodoc-process-docstring", sourced, priority=100)
     return {"version": softfloat.__version__, "parallel_read_safe": True}

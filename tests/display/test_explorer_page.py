@@ -497,6 +497,10 @@ def test_the_address_and_the_form_restore_a_state(page: Any) -> None:
     page.goto(address)
     page.wait_for_selector(".sf-number")
     assert page.evaluate("softfloatExplorer.state()") == saved
+    page.goto("about:blank")
+    page.goto(f"{pages.PAGE.as_uri()}#format=binary6p2se")
+    page.wait_for_selector(".sf-number")
+    assert page.evaluate("softfloatExplorer.state().format.name") == "binary6p2se"
     page.evaluate(DRAWN, [[{"do": "format", "value": "float16"}], ROWS])
     page.get_by_text("State, to save and restore").click()
     page.get_by_label("state as JSON").fill(json.dumps(saved))
