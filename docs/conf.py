@@ -39,6 +39,7 @@ if importlib.util.find_spec("torch") is None:  # too large to be asked for: thes
     nb_execution_excludepatterns = ["**/07_*", "**/08_*", "**/09_*"]
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # that loops were compiled is true of the machine that builds, and of one run there
 
 html_theme = "pydata_sphinx_theme"
 html_title = "softfloat"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -247,8 +246,7 @@ def copies() -> None:
     names = []
     for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
         target = folder / path.name
-        if not target.exists() or target.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, target)
+        put(target, path.read_text(encoding="utf-8").replace("](../docs/", "](../../"))
         names.append(path.stem)
     text = "# Notebooks\n\nEach opens with a question and runs from top to bottom on an installed package.\n\n"
     listed = "\n".join(["```{toctree}", ":maxdepth: 1", "", *names, "```"])
