@@ -171,11 +171,34 @@ def block_numbers(source: random.Random) -> list[str]:
     return ["0"] * 32 if source.random() < 0.05 else numbers
 
 
-def assert_javascript_quantises_as_bits_does(node: Node, settings_of: tuple[str, ...], source: random.Random) -> None:
+def edge_numbers(source: random.Random, largest: float, fraction: int) -> list[str]:
+    """The largest at or beside what decides a rule, others at or beside elements and ties of the scale that it asks for."""
+    edges = [
+        1.0,
+        largest,
+        2 - 2.0 ** -(fraction + 1),
+        2 - 2.0**-fraction,
+        math.sqrt(2),
+        largest * math.sqrt(2),
+        1.45 * largest,
+    ]
+    amax = np.float32(source.choice(edges) * 2.0 ** source.randint(-6, 6))
+    for _ in range(2):
+        amax = np.nextafter(amax, np.float32(source.choice([0, 1]) * 1e9)) if source.random() < 0.6 else amax
+    parts = [source.randint(1, max(int(16 * largest), 2)) / (16 * largest) for _ in range(31)]
+    return [float(x).hex() for x in [amax, *(np.float32(amax * np.float32(part)) for part in parts)]]
+
+
+def assert_javascript_quantises_as_bits_does(
+    node: Node, settings_of: tuple[str, ...], source: random.Random, edges: bool = False
+) -> None:
     """The page's block, to the letter as Python shows it, and bit by bit as `bits.quantize` makes it."""
     element, scale, tensor, rule = settings_of
     state = exploration.start(source.choice(["float16", "float8_e3m4", "binary6p3se"]), "1")
     numbers = block_numbers(source)
+    if edges:
+        coded = block_exploration.FIXED.get(element) or ROSTER.get(element) or ROSTER["float16"]
+        numbers = edge_numbers(source, min(coded.max, 2.0**16), coded.mantissa_bits)
     state["block"] = {
         "element": element, "scale": scale, "tensor_scale": tensor, "rule": rule, "size": source.choice([1, 16, 32]), "numbers": numbers,
     }  # fmt: skip
@@ -210,15 +233,16 @@ def assert_javascript_quantises_as_bits_does(node: Node, settings_of: tuple[str,
 def test_javascript_quantises_blocks_as_bits_does(node: Node, rule: str) -> None:
     source = random.Random(rule)
     for settings_of in source.sample([x for x in BLOCKS if x[-1] == rule], 3):
-        assert_javascript_quantises_as_bits_does(node, settings_of, source)
+        for edges in (False, True, True, True):
+            assert_javascript_quantises_as_bits_does(node, settings_of, source, edges)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("settings_of", BLOCKS, ids="-".join)
 def test_javascript_quantises_blocks_as_bits_does_at_length(node: Node, settings_of: tuple[str, ...]) -> None:
     source = random.Random("-".join([*settings_of, "at length"]))
-    for _ in range(40):
-        assert_javascript_quantises_as_bits_does(node, settings_of, source)
+    for i in range(40):
+        assert_javascript_quantises_as_bits_does(node, settings_of, source, edges=i % 4 > 0)
 
 
 # -- a real browser ----------------------------------------------------------------------------------------------------
