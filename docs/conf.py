@@ -44,12 +44,15 @@ nb_execution_excludepatterns = [
 ]
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # that loops were compiled is true of the machine that builds, and of one run there
 
 html_theme = "pydata_sphinx_theme"
 html_title = "softfloat"
 html_static_path = ["static"]
+html_extra_path = ["made/extra"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "search" / "scorer.js")
 html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": True,

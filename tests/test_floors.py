@@ -51,7 +51,7 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_sums | block_numbers scalars | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",

@@ -397,6 +397,21 @@ def test_notebooks_are_stored_without_output(path):
     assert f"{name}." in sources
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS[:9], ids=by_name)
+def test_notebooks_link_pages_that_there_are(path):
+    links = re.findall(r"\]\((\.\./docs/[^)#]+)\)", nbformat.read(path, as_version=4).cells[-1].source)
+    assert links
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[:5], ids=by_name)
+def test_a_picture_is_the_first_that_is_shown_of_formats_and_sums(path):
+    """A network has to be trained before there is one of it."""
+    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    shown = [source for source in cells if source.splitlines()[-1].startswith(("display.", "plt.", "print", "np."))]
+    assert draws(shown[0]) or shown[0] == 'display.value_table("float4_e2m1fn")'
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
 def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
     missing = [name for name in NEEDED.get(path.stem, ()) if importlib.util.find_spec(name) is None]
