@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from softfloat import ROSTER, bits
-from softfloat.accumulators import Accumulator, arm_fdot, arm_fmmla, tensor_core
+from softfloat import ROSTER, Position, bits
+from softfloat.accumulators import Accumulator, arm_fdot, arm_fmmla, chunked, compensated, fixed_point, tensor_core
 from softfloat.reference import dots
 
 BF16, F16 = ROSTER["bfloat16"], ROSTER["float16"]
@@ -53,3 +54,22 @@ def test_pairs_are_rounded_before_they_meet() -> None:
     a, b = [4096.0, 1.0, -4096.0, 0.0], [4096.0, 1.0, 4096.0, 0.0]
     assert math.fsum(x * y for x, y in zip(a, b, strict=True)) == 1
     assert row(arm_fmmla(), F16, a, b, 0, dots.arm_fmmla) == 0
+
+
+SEVERAL = [compensated("float16", method) for method in ("kahan", "neumaier", "two_term")]
+SEVERAL += [fixed_point(24, -12, "float16"), arm_fmmla().replace(name="leaves", segment=None)]
+
+
+@pytest.mark.parametrize("inner", SEVERAL, ids=str)
+def test_segments_draw_what_the_whole_draws(inner: Accumulator) -> None:
+    """However many roundings a product takes: cut where the accumulator cuts, and joined, the bits are the whole's."""
+    random = np.random.default_rng(0)
+    a, b = (random.integers(0x3000, 0x4000, (5, 20)).astype(np.uint16) for _ in "ab")
+    how = chunked(8, inner, "float16")
+    words: dict[str, Any] = {"rounding": "stochastic", "seed": 3, "stream": 1}
+    parts = [
+        bits.vecdot(a[:, i:j], b[:, i:j], F16, how, position=Position(segment=n, k=20), **words)[0]
+        for n, (i, j) in enumerate(bits.segments(how, 20))
+    ]
+    joined = bits.join_segments(np.array(parts), F16, how, k=20, **words)[0]
+    np.testing.assert_array_equal(joined, bits.vecdot(a, b, F16, how, **words)[0])
