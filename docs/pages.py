@@ -17,6 +17,7 @@ from numpydoc.docscrape import NumpyDocString
 import softfloat
 from softfloat import ROSTER, Format, accumulators, bits, display
 from softfloat.accumulators import PRESETS
+from softfloat.accumulators.roster import STANDINGS
 from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
 from softfloat.display.pages import PAGE
@@ -156,24 +157,24 @@ def accumulators_pages() -> None:
     for name, row in PRESETS.items():
         how = example_of(name)
         make = getattr(accumulators, name)
-        standing = how.note or "as its source defines it"
+        standing = f"{row.standing}: {how.note or STANDINGS[row.standing]}"
+        parameters = "; ".join(f"{x}: {', '.join(map(str, values)) or 'any'}" for x, values in row.parameters.items())
+        facts = [["example", f"`{row.example}`"], ["parameters", parameters or "none"]]
         text = [
             f"# {name}",
             row.meaning[0].upper() + row.meaning[1:] + ".",
-            table(
-                ["property", "value"], [["example", f"`{row.example}`"], ["source", row.source], ["standing", standing]]
-            ),
+            table(["property", "value"], [*facts, ["source", row.source], ["standing", standing]]),
             "## What the example does",
             f"```text\n{how.describe()}\n```",
             "## Reference",
             f"```{{eval-rst}}\n.. autofunction:: softfloat.accumulators.{make.__name__}\n   :no-index:\n```",
         ]
         put(MADE / "accumulators" / f"{name}.md", "\n\n".join(text) + "\n")
-        rows.append([f"[{name}]({name}.md)", f"`{row.example}`", row.meaning, row.source])
+        rows.append([f"[{name}]({name}.md)", f"`{row.example}`", row.meaning, row.standing, row.source])
     text = [
         "# Accumulators",
         "A dot product in narrow arithmetic is defined by how it is summed. Each row says whose rule it is and where that is written.",
-        table(["", "example", "meaning", "source"], rows),
+        table(["", "example", "meaning", "standing", "source"], rows),
         contents(list(PRESETS)),
     ]
     put(MADE / "accumulators" / "index.md", "\n\n".join(text) + "\n")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .accumulate import (
+    FLOOR,
     LEVEL,
     PRODUCT,
     RESULT,
@@ -42,8 +43,8 @@ from .carrier import source_of
 from .jit import bits_float, row, stand_alone
 from .rounding import target_of
 
-FUSED, ROUNDED, EXACT, ALIGNED = 0, 1, 2, 3
-"""How products meet the running sum; the first two one at a time."""
+FUSED, ROUNDED, EXACT, ALIGNED, FIXED = 0, 1, 2, 3, 4
+"""How products meet the running sum; the first two, and the last, one at a time."""
 
 A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE = range(13)
 TOTAL, OVER, SECOND_SCALE, SECOND_TOTAL, APART, LEAD, SUMMED, NEGATIVE, POSITIVE, OPERAND = range(13, 23)
@@ -87,12 +88,22 @@ class Choices(NamedTuple):
     sum_direction: int
     drop: int  # the running sum is dropped further below; negative: never
     scaling: int  # how a segment's sum is multiplied by its scales
+    least: int  # the least exponent that sets an aligned block's grid, NO_EXPONENT: none
+    positive_zeros: int  # whether zero sums of aligned blocks are +0, however they came to be zero
+    leaf: int  # products whose exact sum is a leaf of a tree
+    compensation: int  # how the errors of a running sum are made up for
+    fixed_bits: int  # of a fixed-point running sum
+    fixed_last: int  # exponent of its last bit
+    fixed_saturates: int
 
 
 CHOICES = len(Choices._fields)
 NO_EXPONENT = -2000
 UNSCALED, SCALES_FUSED, FIRST_FUSED, SECOND_FUSED, SCALES_ADDED = range(5)
 """How a segment's sum s meets the running sum t: s + t; (x*y)*s + t, (s*x)*y + t, (s*y)*x + t, each with a fused last step; (x*y)*s, then + t."""
+
+UNCOMPENSATED, KAHAN, NEUMAIER, TWO_TERM = range(4)
+"""What becomes of the error of an addition: nothing; added to the next product; summed apart, added in the end; a second term of the sum."""
 
 
 class Call(NamedTuple):
@@ -205,6 +216,156 @@ def added(site, total, addend, state, call):
     stage(site, total, 2, state, call)
     if call.how.counting:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
+
+
+@row
+def plus(site, total, addend, state, call):
+    """As `added`, but a step of a compensated sum, which no count knows."""
+    stand_alone()
+    work = state.work
+    if call.draws[site]:
+        for j in range(total.size):
+            work[PARTS, j] = total[j]
+            work[PARTS + 1, j] = addend[j]
+    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
+    stage(site, total, 2, state, call)
+
+
+@row
+def difference(site, total, x, y, state, call):
+    """total: x - y, rounded."""
+    stand_alone()
+    minus = state.work[OPERAND]
+    for j in range(total.size):
+        minus[j] = -y[j]
+    total[:] = x
+    plus(site, total, minus, state, call)
+
+
+@row
+def compensated(z, errors, state, call):
+    """The rounded product and the running sum, whose errors so far are in `errors`: the operations that the method names, in its order."""
+    stand_alone()
+    work, how = state.work, call.how
+    term, before, part, other, codes = work[TERM], work[LEAD], work[SPARE], work[APART], work[NEGATIVE]
+    before[:] = z
+    if how.compensation == KAHAN:
+        difference(RUNNING, part, term, errors, state, call)
+        added(RUNNING, z, part, state, call)
+        codes[:] = state.codes
+        difference(RUNNING, errors, z, before, state, call)
+        other[:] = errors
+        difference(RUNNING, errors, other, part, state, call)
+    elif how.compensation == NEUMAIER:
+        added(RUNNING, z, term, state, call)
+        for j in range(z.size):
+            first = abs(before[j]) >= abs(term[j])
+            part[j] = before[j] if first else term[j]
+            other[j] = term[j] if first else before[j]
+        before[:] = part
+        difference(RUNNING, part, before, z, state, call)
+        plus(RUNNING, part, other, state, call)
+        plus(RUNNING, errors, part, state, call)
+    else:
+        sums, rest = work[SUMMED], work[TOTAL]
+        sums[:] = z
+        plus(RUNNING, sums, term, state, call)
+        difference(RUNNING, part, sums, before, state, call)
+        difference(RUNNING, other, sums, part, state, call)
+        difference(RUNNING, rest, term, part, state, call)
+        difference(RUNNING, part, before, other, state, call)
+        plus(RUNNING, part, rest, state, call)
+        plus(RUNNING, part, errors, state, call)
+        z[:] = sums
+        added(RUNNING, z, part, state, call)
+        codes[:] = state.codes
+        difference(RUNNING, other, z, sums, state, call)
+        errors[:] = part
+        difference(RUNNING, errors, part, other, state, call)
+    if how.compensation != NEUMAIER:  # whose last step, in the end, is the sum's own
+        for j in range(z.size):
+            state.codes[j] = np.int64(codes[j])
+
+
+@row
+def registered(z, terms, numbers, state, call):
+    """Terms, cut to the grid of a fixed-point register and added to it; `numbers`: 0 where an operand was NaN."""
+    stand_alone()
+    how = call.how
+    up, down = bits_float((1023 - how.fixed_last) << 52, 1.0), bits_float((1023 + how.fixed_last) << 52, 1.0)
+    span = bits_float((1023 + how.fixed_bits) << 52, 1.0)
+    half = span * 0.5
+    inverse = 1.0 / span
+    for j in range(z.size):
+        y, before = terms[j] * up, z[j] * up
+        n = np.floor(y) if how.direction == FLOOR else np.trunc(y)
+        sound = abs(y) < np.inf
+        lost = sound & (n != y)
+        state.work[CUT, j] = 1.0 if lost else 0.0
+        raised = 1 if lost else 0
+        if sound & (before == before):
+            total = before + n
+            beyond = (total >= half) | (total < -half)
+            raised |= 5 if beyond else 0
+            if beyond & (how.fixed_saturates != 0):
+                total = half - 1.0 if total > 0.0 else -half
+            elif beyond:
+                total = before + (n - span * np.floor(n * inverse))
+                total -= span * np.floor((total + half) * inverse)
+            z[j] = (total + 0.0) * down
+        else:
+            raised |= 16 if (numbers[j] != 0.0) & (not sound) else 0
+            z[j] = np.nan
+        state.raised[j] = raised
+        state.flags[j] |= raised
+
+
+@row
+def fixed_step(z, first, a, b, i, k, start, state, call):
+    """A product to the fixed-point register; the `first` one finds an addend in it that is cut before."""
+    stand_alone()
+    work = state.work
+    numbers = work[NUMBER]
+    if first:
+        work[TERM, :] = z
+        for j in range(z.size):
+            numbers[j] = 1.0 if z[j] == z[j] else 0.0
+            z[j] = 0.0
+        registered(z, work[TERM], numbers, state, call)
+    load_row(work[A], a, i, k, start, call.how.paired)
+    load_row(work[B], b, i, k, start, True)
+    for j in range(z.size):
+        x, y = work[A, j], work[B, j]
+        numbers[j] = 1.0 if (x == x) & (y == y) else 0.0
+        work[TERM, j] = x * y
+    if call.how.counting:
+        work[BEFORE, :] = z
+        for j in range(z.size):
+            work[BEFORE_ROUNDING, j] = z[j] + work[TERM, j]
+    registered(z, work[TERM], numbers, state, call)
+    if call.how.counting:
+        count_row(
+            state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], z, state.raised, work[CUT]
+        )  # fmt: skip
+
+
+@row
+def settled(z, errors, state, call):
+    """What a segment does with its sum in the end: errors summed apart are added, a register is rounded to the running sum's format."""
+    stand_alone()
+    if call.how.compensation == NEUMAIER:
+        plus(RUNNING, z, errors, state, call)
+    if call.how.fixed_bits:
+        stage(RUNNING, z, 0, state, call)
+
+
+@row
+def without_signs(z, codes):
+    """Zeros are +0."""
+    stand_alone()
+    for j in range(z.size):
+        codes[j] = 0 if z[j] == 0.0 else codes[j]
+        z[j] = 0.0 if z[j] == 0.0 else z[j]
 
 
 @row
@@ -350,14 +511,15 @@ def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call)
         if how.zero != NO_EXPONENT:
             for j in range(z.size):
                 lead[j] = bits_float((1023 + how.zero) << 52, 1.0) if z[j] == 0.0 else lead[j]
-    scales[:] = 0.0
+    least = 0.0 if how.least == NO_EXPONENT else bits_float((1023 + how.least) << 52, 1.0)
+    scales[:] = least
     if how.addend_inside:
-        scales[:] = lead
+        higher_row(scales, lead)
     steps = 2 * group if how.halves else group
     half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, steps, state, call)
     if how.halves:
         second = work[SECOND_SCALE]
-        second[:] = 0.0
+        second[:] = least
         half_block(
             work[SECOND_TOTAL], second, a, b, leads_a, leads_b, i, start, first + group, last, steps, state, call
         )
@@ -409,13 +571,20 @@ def grown(top, place, stack, state, call):
 
 
 @row
-def tree_block(z, stack, a, b, i, start, first, last, state, call):
-    """Rounded products first ... last - 1 added in pairs, and their sum to the running sum."""
+def tree_block(z, stack, bins, a, b, i, start, first, last, state, call):
+    """Leaves of products first ... last - 1, each rounded, added in pairs, and their sum to the running sum."""
     stand_alone()
-    top = -1
-    for k in range(first, last):
-        rounded_product(a, b, i, k, start, state, call)
-        top = grown(top, k - first, stack, state, call)
+    top, leaf = -1, call.how.leaf
+    for k in range(first, last, leaf):
+        if leaf == 1:
+            rounded_product(a, b, i, k, start, state, call)
+        else:
+            sums = state.work[SUMMED]
+            sums[:] = 0.0
+            exact_block(sums, a, b, i, start, k, k + leaf, bins, state, call)
+            stage(PRODUCT, sums, call.magics.size, state, call)
+            state.work[TERM, :] = sums
+        top = grown(top, (k - first) // leaf, stack, state, call)
     for level in range(top, 0, -1):
         added(RUNNING, stack[level - 1], stack[level], state, call)
     added(RUNNING, z, stack[0], state, call)

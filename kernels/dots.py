@@ -27,6 +27,7 @@ from .dot_steps import (
     CHOICES,
     CUT,
     EXACT,
+    FIXED,
     FUSED,
     MEMORY,
     NO_EXPONENT,
@@ -44,9 +45,11 @@ from .dot_steps import (
     added,
     aligned_block,
     close,
+    compensated,
     copied,
     exact_block,
     finish,
+    fixed_step,
     grown,
     joined,
     load_codes,
@@ -54,16 +57,19 @@ from .dot_steps import (
     moved,
     put_payloads,
     rounded_product,
+    settled,
     source_at,
     stage,
     target_at,
     tree_block,
+    without_signs,
 )
 from .jit import bits_float, fixed_tuple, float_bits
 
 __all__ = [
     "ALIGNED",
     "EXACT",
+    "FIXED",
     "FUSED",
     "LANES",
     "LEVEL",
@@ -149,6 +155,8 @@ def contraction():
             )
             work = state.work
             running = np.zeros((chains, width))
+            errors = np.zeros(width)
+            ends = how.compensation or how.fixed_bits
             totals = np.zeros((max(levels, 1), width))
             stack = np.zeros((DEEPEST if how.tree else 1, width))
             bins = work[PARTS : PARTS + magics.size]
@@ -190,7 +198,7 @@ def contraction():
                     held = RUNNING if place else PRODUCT
                     top = grown(top, place, stack, state, call)
                 elif how.tree:
-                    tree_block(z, stack, a, b, i, start, n * block, (n + 1) * block, state, call)
+                    tree_block(z, stack, bins, a, b, i, start, n * block, (n + 1) * block, state, call)
                 elif how.sums_blocks:
                     sums, parts = work[SUMMED], 0
                     sums[:] = 0.0
@@ -201,8 +209,12 @@ def contraction():
                         aligned_block(sums, a, b, leads_a, leads_b, i, start, n * block, (n + 1) * block, state, call)
                     stage(PRODUCT, sums, parts, state, call)
                     added(RUNNING, z, sums, state, call)
+                elif kind == ROUNDED and how.compensation:
+                    compensated(z, errors, state, call)
                 elif kind == ROUNDED:
                     added(RUNNING, z, work[TERM], state, call)
+                elif kind == FIXED:
+                    fixed_step(z, place == 0, a, b, i, n, start, state, call)
                 else:
                     if how.counting:
                         work[BEFORE, :] = z
@@ -225,6 +237,8 @@ def contraction():
                     if how.counting:
                         work[BEFORE_ROUNDING, :] = z
                     stage(RUNNING, z, parts, state, call)
+                    if how.positive_zeros:
+                        without_signs(z, state.codes)
                     if how.counting:
                         cut = work[CUT] if kind == ALIGNED else work[NOTHING]
                         before, exact = work[BEFORE], work[BEFORE_ROUNDING]
@@ -252,16 +266,21 @@ def contraction():
                         work[MEMORY, :] = z
                     held = STORE
                 place += 1
+                if ends and (closes[n] or (n == stores.size - 1 and not how.cumulative)):
+                    settled(z, errors, state, call)
                 if closes[n]:
                     joined(top, running, stack, False, held, state, call)
                     close(closes[n], running, totals, held, scales_a, scales_b, i, segment, start, state, call)
                     running[:, :] = 0.0
+                    errors[:] = 0.0
                     work[MEMORY, :] = 0.0
                     held = RUNNING
                     top, place = -1, 0
                     segment += 1
                 if how.cumulative:
                     so_far, branches, sums_shown, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
+                    if ends and not closes[n]:
+                        settled(so_far[0], errors, shown, call)
                     if levels and not closes[n]:
                         joined(top, so_far, branches, False, held, shown, call)
                         close(1, so_far, sums_shown, held, scales_a, scales_b, i, segment, start, shown, call)

@@ -370,7 +370,9 @@ def lead(value, tiny):
 
 PLAIN_CHOICES = np.zeros(dots.CHOICES, np.int64)
 """Those of an accumulator without the fields that exports refuse."""
-for _name, _choice in {"group": 1, "limit": 1000, "zero": dots.NO_EXPONENT, "addend_inside": 1, "drop": -1}.items():
+for _name, _choice in {
+    "group": 1, "limit": 1000, "zero": dots.NO_EXPONENT, "addend_inside": 1, "drop": -1, "least": dots.NO_EXPONENT, "leaf": 1,
+}.items():  # fmt: skip
     PLAIN_CHOICES[dots.Choices._fields.index(_name)] = _choice
 
 

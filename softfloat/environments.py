@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from softfloat import processors
 from softfloat.checks import check_choice, check_switch, is_integer
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import (
@@ -403,6 +404,110 @@ class Environment:
             traps=Flags(traps),
             overrides=MappingProxyType({"float32": single}),
         )
+
+    @classmethod
+    def arm(
+        cls,
+        rounding: Rounding | str = Rounding.NEAREST_EVEN,
+        *,
+        fz: bool = False,
+        fiz: bool = False,
+        fz16: bool = False,
+        ah: bool = False,
+        dn: bool = False,
+    ) -> Environment:
+        """AArch64's scalar and vector arithmetic under FPCR.
+
+        Parameters
+        ----------
+        rounding : Rounding or str
+            FPCR.RMode: "RN", "RP", "RM", "RZ", or the names used here.
+        fz : bool
+            Tiny results are zero, and without `ah` subnormal operands too, halves aside.
+        fiz : bool
+            Subnormal operands are zero, halves aside.
+        fz16 : bool
+            The same as `fz` for halves.
+        ah : bool
+            Alternate handling (FEAT_AFP): tininess after rounding, the first NaN operand wins, the default NaN is negative.
+        dn : bool
+            Every NaN result is the default one; not with `ah`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the argument and the accepted values.
+
+        Notes
+        -----
+        Pseudo-code of the Arm Architecture Reference Manual, not measured. Where it differs here: a flushed result raises INEXACT
+        beside UNDERFLOW; `to_integer` of a NaN gives 0 only where NaNs propagate without `ah`; a conversion into half reads its
+        operand by `fz16`.
+
+        >>> env = Environment.arm("RZ", fz=True)
+        >>> env.rounding.name, env.daz, env.ftz, env.tininess.name, env.nan, env.for_format("float16").ftz
+        ('TOWARD_ZERO', True, True, 'BEFORE', 'arm', False)
+        """
+        settings, half = processors.arm(rounding, fz, fiz, fz16, ah, dn)
+        return cls(**settings, overrides={"float16": cls(**{**settings, **half})})
+
+    @classmethod
+    def x86(cls, mxcsr: int = processors.DEFAULT_MXCSR) -> Environment:
+        """x86's SSE, AVX and FMA under MXCSR.
+
+        Parameters
+        ----------
+        mxcsr : int
+            The register: rounding mode, DAZ, FTZ (which needs the underflow trap masked), and masks; a flag that is not masked traps.
+            Default 0x1F80, what a process starts with.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the argument and the accepted values.
+
+        Notes
+        -----
+        Intel SDM; conversions, arithmetic and fused multiply-adds are what `softfloat hardware` compares with the machine. Instructions on
+        halves (AVX512-FP16, F16C's results) know neither DAZ nor FTZ. NaNs are those of VFMADD, whose inf * 0 + NaN raises nothing.
+
+        >>> env = Environment.x86(0x9FC0)
+        >>> env.rounding.name, env.daz, env.ftz, env.nan, env.for_format("float16").daz, int(env.traps)
+        ('NEAREST_EVEN', True, True, 'x86_fma3', False, 0)
+        """
+        settings, traps = processors.x86(mxcsr)
+        half = cls(**{**settings, "daz": False, "ftz": False})
+        return cls(**settings, traps=traps, overrides={"float16": half})
+
+    @classmethod
+    def riscv(cls, rounding: Rounding | str = Rounding.NEAREST_EVEN) -> Environment:
+        """RISC-V's floating point: the canonical NaN, subnormals, tininess after rounding.
+
+        Parameters
+        ----------
+        rounding : Rounding or str
+            frm: "RNE", "RTZ", "RDN", "RUP", "RMM", or the names used here.
+
+        Raises
+        ------
+        ValueError
+            Naming the argument and the accepted values.
+
+        >>> Environment.riscv("RMM").rounding.name
+        'NEAREST_AWAY'
+        """
+        return cls(rounding=processors.named_mode(rounding, processors.FRM), nan="riscv")
+
+    @classmethod
+    def avx10_bf16(cls) -> Environment:
+        """AVX10.2's bfloat16 arithmetic (VADDBF16 and others): nearest even, DAZ, FTZ, whatever MXCSR says.
+
+        Notes
+        -----
+        Pseudo-code of Intel's AVX10.2 specification, not silicon; that tininess is after rounding is assumed, as measured for
+        VDPBF16PS. The instructions raise no flags: those raised here say what the operations did.
+        """
+        return cls(daz=True, ftz=True, nan="x86_fma3")
 
     @classmethod
     def p3109(

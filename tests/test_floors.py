@@ -22,7 +22,7 @@ FLOORS = """
 kernels
 checks progress frozen
 status markup files positions
-formats
+formats processors
 blocks
 environments recipes
 descriptions
@@ -42,14 +42,14 @@ examples
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
     "loops dot_steps quantization tiles | dots paired rules | entries | exported",
-    "accumulators": "accumulator | presets tensor_cores ipu units",
-    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
+    "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
+    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
     "entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
-    "block_scales codes scaled_sums | block_numbers scalars | quantization",
+    "block_scales codes scaled_sums | block_numbers processors split_sums scalars | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
@@ -58,7 +58,8 @@ INSIDE = {
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
-    "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
+    "vectors.distributions hardware.tiles | vectors.streams | "
+    "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
     "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "

@@ -1,8 +1,11 @@
 """How dot products are summed: `Accumulator`, and functions that make the usual ones."""
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Preset, Reduction, Stage
+from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, FixedPoint, Preset, Reduction, Stage
+from softfloat.accumulators.assumptions import ascend_cube, gaudi_mme, systolic, tpu_mxu, trainium_pe
 from softfloat.accumulators.ipu import amp, from_poplar_options, slic
-from softfloat.accumulators.presets import chunked, exact, fma, mul_add, pairwise, vdpbf16ps
+from softfloat.accumulators.presets import chunked, compensated, exact, fixed_point, fma, mul_add, pairwise, vdpbf16ps
+from softfloat.accumulators.roster import STANDINGS
+from softfloat.accumulators.splits import SPLITS, Split, split
 from softfloat.accumulators.tensor_cores import TENSOR_CORES, TensorCore, tensor_core
 from softfloat.accumulators.units import (
     amd_mfma,
@@ -10,6 +13,8 @@ from softfloat.accumulators.units import (
     arm_bfdot,
     arm_bfmlal,
     arm_bfmmla,
+    arm_fdot,
+    arm_fmmla,
     arm_fp8dot,
     rvbna,
     vdpphps,
@@ -18,11 +23,15 @@ from softfloat.accumulators.units import (
 
 __all__ = [
     "PRESETS",
+    "SPLITS",
+    "STANDINGS",
     "TENSOR_CORES",
     "Accumulator",
     "Alignment",
+    "FixedPoint",
     "Preset",
     "Reduction",
+    "Split",
     "Stage",
     "TensorCore",
     "amd_mfma",
@@ -31,16 +40,26 @@ __all__ = [
     "arm_bfdot",
     "arm_bfmlal",
     "arm_bfmmla",
+    "arm_fdot",
+    "arm_fmmla",
     "arm_fp8dot",
+    "ascend_cube",
     "chunked",
+    "compensated",
     "exact",
+    "fixed_point",
     "fma",
     "from_poplar_options",
+    "gaudi_mme",
     "mul_add",
     "pairwise",
     "rvbna",
     "slic",
+    "split",
+    "systolic",
     "tensor_core",
+    "tpu_mxu",
+    "trainium_pe",
     "vdpbf16ps",
     "vdpphps",
     "zvfbfwma",

@@ -35,7 +35,7 @@ Rules that hold for all of them:
   Bits lost in alignment raise INEXACT.
 
 * NaN payloads pass on, under policies that propagate them, where products are added one at a time, without chains, a
-  tree, `fraction_bits` or `alignment`; any other NaN result is the policy's default one.
+  tree, `compensation`, `fixed`, `fraction_bits` or `alignment`; any other NaN result is the policy's default one.
 
 >>> from softfloat.accumulators import amp, fma
 >>> fma("float16")
@@ -46,22 +46,25 @@ amp('float16'): blocks of 4, each to float32 nearest_even daz ftz; stored as flo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
-from softfloat.checks import check_choice, check_kind, check_switch, check_whole
+from softfloat.accumulators.roster import PRESET_ROWS
+from softfloat.checks import check_choice, check_integer, check_kind, check_switch, check_whole
 from softfloat.environments import as_member, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding, Tininess
 
-__all__ = ["PRESETS", "Accumulator", "Alignment", "Preset", "Reduction", "Stage"]
+__all__ = ["PRESETS", "Accumulator", "Alignment", "FixedPoint", "Preset", "Reduction", "Stage"]
 
 
 MAXIMUM_REDUCTIONS = 3
 MAXIMUM_BITS = 40
+MAXIMUM_REGISTER, MAXIMUM_WEIGHT = 50, 300
+COMPENSATIONS = ("kahan", "neumaier", "two_term")
 SCALINGS = ("scales_fused", "first_fused", "second_fused", "scales_added")
 CUTS = (Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
 ALL = 0
@@ -128,7 +131,7 @@ class Alignment:
     cut : Rounding or str
         How terms are cut: "toward_zero", "toward_negative" (floor) or "to_odd" (a last bit is set where bits were lost).
     group : int
-        Products whose exact sum is one term. Its exponent is that of the group's scales, 0 without scales.
+        Products whose exact sum is one term. Its exponent is that of the group's scales and of `scale_exponent`, 0 without.
     zeros : int, optional
         Exponent of a factor, and of a running sum, that is zero; None: zeros have no part in the largest exponent.
     limit : int, optional
@@ -145,6 +148,8 @@ class Alignment:
         How sums and the running sum are cut.
     drop_addend_below : int, optional
         A running sum whose exponent is more than that below M is left out.
+    least : int, optional
+        M is at least that, whatever the terms are.
 
     Raises
     ------
@@ -163,6 +168,7 @@ class Alignment:
     addend: int | None = None
     sum_cut: Rounding = Rounding.TOWARD_ZERO
     drop_addend_below: int | None = None
+    least: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("terms", "sum", "addend", "drop_addend_below"):
@@ -172,7 +178,7 @@ class Alignment:
                 if bits > MAXIMUM_BITS:
                     raise ValueError(f"{name} must be 1 to {MAXIMUM_BITS}, got {bits}")
         check_whole("group", self.group, 1)
-        for name, least, most in (("zeros", -200, 200), ("limit", 1, 500)):
+        for name, least, most in (("zeros", -200, 200), ("limit", 1, 500), ("least", -300, 200)):
             exponent = getattr(self, name)
             if exponent is not None:
                 check_kind(name, exponent, int)
@@ -206,6 +212,8 @@ class Alignment:
             text += f" of even and odd ones apart, their sums {cuts[self.sum_cut]} to as many"
         if self.zeros is not None:
             text += f" (zeros: {self.zeros})"
+        if self.least is not None:
+            text += f" (at least {self.least})"
         if self.limit is not None:
             text += f", infinite from 2^{self.limit} on"
         if self.sum is not None:
@@ -215,6 +223,53 @@ class Alignment:
         if self.drop_addend_below is not None:
             text += f", dropped if {self.drop_addend_below} below"
         return text
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A running sum in fixed point, in two's complement: each product is cut to its grid and added.
+
+    Parameters
+    ----------
+    bits : int
+        Of the register, the sign's included: 2 to 50.
+    last : int
+        Exponent of the last bit's weight, -300 to 300.
+    overflow : {"wrap", "saturate"}
+        What becomes of sums beyond the register.
+    cut : Rounding or str
+        How products and c are cut to the grid: "toward_negative" (a shift to the right does) or "toward_zero".
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    An infinite product or c, and 0 * inf, raise INVALID and make the sum NaN. Bits lost raise INEXACT, sums beyond the
+    register OVERFLOW and INEXACT. A zero sum is +0.
+    """
+
+    bits: int
+    last: int
+    overflow: str = "wrap"
+    cut: Rounding = Rounding.TOWARD_NEGATIVE
+
+    def __post_init__(self) -> None:
+        if check_whole("bits", self.bits, 2) > MAXIMUM_REGISTER:
+            raise ValueError(f"bits must be 2 to {MAXIMUM_REGISTER}, got {self.bits}")
+        if not -MAXIMUM_WEIGHT <= check_integer("last", self.last) <= MAXIMUM_WEIGHT:
+            raise ValueError(f"last must be {-MAXIMUM_WEIGHT} to {MAXIMUM_WEIGHT}, got {self.last}")
+        check_choice("overflow", self.overflow, ("wrap", "saturate"))
+        rounding = as_rounding(self.cut, "cut")
+        if rounding not in CUTS[:2]:
+            raise ValueError(f"cut must be 'toward_zero' or 'toward_negative', got {rounding.name.lower()!r}")
+        settle(self, cut=rounding)
+
+    def __str__(self) -> str:
+        cut = "floored" if self.cut is Rounding.TOWARD_NEGATIVE else "cut"
+        return f"{cut} to multiples of 2^{self.last}, added in {self.bits} bits that {self.overflow}"
 
 
 @dataclass(frozen=True)
@@ -293,6 +348,18 @@ class Accumulator:
         A zero sum of terms that all have the same sign keeps it; only in blocks that are added exactly.
     unsigned_zeros : bool
         A zero product is +0, and so is a subnormal of c that counts as zero; only with a `product` stage.
+    positive_zeros : bool
+        A zero sum of a block is +0, however it came to be zero; only with `fraction_bits` or `alignment`, and no `block_sum`.
+    leaf : int
+        Products whose exact sum, rounded by `product`, is a leaf of a tree; `block` is a multiple of it.
+    compensation : str, optional
+        How errors of additions are made up for, each operation rounded as `running` says, x the rounded product, s the
+        running sum: "kahan" y = x - e; t = s + y; e = (t - s) - y; s = t. "neumaier" t = s + x; e = e + ((u - t) + v), u the
+        larger of s and x, v the other; s = t; in the end s + e. "two_term" the sum s + e of two numbers: (t, d) the sum of
+        s and x and its error (Knuth's six operations), v = d + e, s = t + v, e = v - (s - t). Only with a `product` stage.
+    fixed : FixedPoint, optional
+        The running sum is a fixed-point number; `running` rounds it in the end, or at the end of a segment. Only with
+        single, exact products.
     segment : int, optional
         Products of a segment.
     segments : int or tuple of int, optional
@@ -343,6 +410,10 @@ class Accumulator:
     scale_exponent: int = 0
     keeps_zero_sign: bool = False
     unsigned_zeros: bool = False
+    positive_zeros: bool = False
+    leaf: int = 1
+    compensation: str | None = None
+    fixed: FixedPoint | None = None
     result: str | Format = "partials"
     nan: str | None = None
     note: str = field(default="", compare=False)
@@ -352,7 +423,11 @@ class Accumulator:
         check_kind("name", self.name, str)
         check_kind("running", self.running, Stage)
         check_kind("alignment", self.alignment, Alignment, optional=True)
-        for name in ("keeps_zero_sign", "unsigned_zeros"):
+        check_kind("fixed", self.fixed, FixedPoint, optional=True)
+        check_whole("leaf", self.leaf, 1)
+        if self.compensation is not None:
+            check_choice("compensation", self.compensation, COMPENSATIONS)
+        for name in ("keeps_zero_sign", "unsigned_zeros", "positive_zeros"):
             check_kind(name, getattr(self, name), bool)
         check_kind("scale_exponent", self.scale_exponent, int)
         if not -127 <= self.scale_exponent <= 127:
@@ -426,8 +501,20 @@ class Accumulator:
         yield from self._alignment_contradictions()
         if self.block_sum is not None and (self.block in (ALL, 1) or self.tree):
             yield "block_sum needs blocks of several products, and no tree"
-        if self.keeps_zero_sign and (aligned or self.block == 1 or self.tree):
+        exact_leaves = self.tree and self.leaf > 1
+        if self.keeps_zero_sign and (aligned or self.block == 1 or self.tree) and not exact_leaves:
             yield "keeps_zero_sign needs blocks that are added exactly"
+        if self.positive_zeros and (not aligned or self.block_sum is not None):
+            yield "positive_zeros needs fraction_bits or alignment, and no block_sum"
+        if self.leaf > 1 and not (self.tree and self.block > 1 and self.block % self.leaf == 0):
+            yield "leaf needs a tree in blocks of a multiple of its length"
+        if self.leaf > 1 and self.unsigned_zeros:
+            yield "unsigned_zeros needs leaves of one product"
+        single = self.block == 1 and not (self.tree or aligned or self.store) and self.chains == 1
+        if self.compensation is not None and not (single and self.product):
+            yield "compensation needs single rounded products, and neither chains, a tree, alignment nor a store"
+        if self.fixed is not None and not (single and self.product is None):
+            yield "fixed needs single exact products, and neither chains, a tree, alignment nor a store"
         if self.unsigned_zeros and self.product is None:
             yield "unsigned_zeros needs a product stage"
         if segmented != bool(self.reduction):
@@ -497,19 +584,25 @@ class Accumulator:
         """What happens, in one line."""
         parts = []
         if self.product:
-            parts.append(f"products to {self.product}")
+            parts.append(f"{f'exact sums of {self.leaf} ' if self.leaf > 1 else ''}products to {self.product}")
         size = {ALL: "all products at once", 1: "one product at a time"}.get(self.block, f"blocks of {self.block}")
         if self.scale_exponent:
             parts.append(f"products times 2^{self.scale_exponent}")
         cut = f", {self.aligned}" if self.aligned is not None else ""
         if self.tree and self.block == 1:
             parts.append(f"added in pairs, each sum to {self.running}")
+        elif self.fixed is not None:
+            parts.append(f"{size}, {self.fixed}; in the end to {self.running}")
         elif self.tree:
             parts.append(f"{size} added in pairs, then to the running sum, each sum to {self.running}")
         elif self.block_sum is not None:
             parts.append(f"{size}{cut}, their sums to {self.block_sum}, added to {self.running}")
         else:
             parts.append(f"{size}{cut}, {'once' if self.block == ALL else 'each'} to {self.running}")
+        if self.compensation:
+            parts.append(f"errors compensated ({self.compensation})")
+        if self.positive_zeros:
+            parts.append("zero sums are +0")
         if self.keeps_zero_sign:
             parts.append("zeros of one sign keep it")
         if self.unsigned_zeros:
@@ -538,34 +631,32 @@ class Accumulator:
 
 
 class Preset(NamedTuple):
-    """One row of `PRESETS`."""
+    """One row of `PRESETS`: the function, and what `softfloat.accumulators.roster.Row` says of it."""
 
     make: Callable[..., Accumulator]
     example: str
     meaning: str
     source: str
+    standing: str
+    parameters: Mapping[str, tuple[Any, ...]]
 
 
 PRESETS: dict[str, Preset] = {}
-"""Name -> function, an example, what it means, and where the rule comes from; `preset` fills it."""
+"""Name -> function, an example, what it means, where the rule comes from, how sure it is, and the parameters; `preset` fills it."""
 
 Make = TypeVar("Make", bound=Callable[..., "Accumulator"])
 
 
-def preset(example: str, meaning: str, source: str) -> Callable[[Make], Make]:
-    """A decorator: the function is a row of `PRESETS` under its own name, and what it makes, a value, is kept."""
+def preset(make: Make) -> Make:
+    """A decorator: the function is that of a row of `PRESET_ROWS` under its own name, and what it makes, a value, is kept."""
+    row, kept = PRESET_ROWS[make.__name__], lru_cache(maxsize=256, typed=True)(make)
 
-    def entered(make: Make) -> Make:
-        kept = lru_cache(maxsize=256, typed=True)(make)
+    @wraps(make)
+    def made(*arguments: Any, **settings: Any) -> Accumulator:
+        try:
+            return kept(*arguments, **settings)
+        except TypeError:  # of no kind that is kept, or refused: then again, saying why
+            return make(*arguments, **settings)
 
-        @wraps(make)
-        def made(*arguments: Any, **settings: Any) -> Accumulator:
-            try:
-                return kept(*arguments, **settings)
-            except TypeError:  # of no kind that is kept, or refused: then again, saying why
-                return make(*arguments, **settings)
-
-        PRESETS[make.__name__] = Preset(made, example, meaning, source)
-        return cast(Make, made)
-
-    return entered
+    PRESETS[row.name] = Preset(made, row.example, row.meaning, row.source, row.standing, row.parameters)
+    return cast(Make, made)

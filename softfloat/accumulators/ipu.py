@@ -93,11 +93,7 @@ def _single(rounding: Rounding = Rounding.NEAREST_EVEN) -> Stage:
     return Stage(float32, rounding, Overflow.INFINITY, daz=True, ftz=True, always_infinite=True)
 
 
-@preset(
-    "amp('half')",
-    "IPU AMP: dot-4 phases in single, partials stored every 16 inputs",
-    "Graphcore ISA documents; poplibs inlineAssemblerConv.hpp, Convolution.hpp: documented behaviour",
-)
+@preset
 def amp(
     partials: Format | str = "float32",
     *,
@@ -140,11 +136,7 @@ def amp(
     return _ipu("amp", 1, partials, inputs, out_format, mode, rounding, stochastic)
 
 
-@preset(
-    "slic('half', window=4)",
-    "IPU slim convolution: one phase per position of a short window",
-    "Graphcore ISA documents; poplibs inlineAssemblerSLIC.hpp: documented behaviour",
-)
+@preset
 def slic(
     partials: Format | str = "float32",
     *,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from softfloat.accumulators.accumulator import ALL, PRESETS, Accumulator, Reduction, Stage, preset
-from softfloat.checks import check_whole
+from softfloat.accumulators.accumulator import (
+    ALL,
+    COMPENSATIONS,
+    PRESETS,
+    Accumulator,
+    FixedPoint,
+    Reduction,
+    Stage,
+    preset,
+)
+from softfloat.checks import check_choice, check_whole
+from softfloat.environments import as_rounding
 from softfloat.formats import Format, bfloat16, check_format, float32
 from softfloat.kernels.spec import Overflow, Rounding, Tininess
 
-__all__ = ["chunked", "exact", "fma", "mul_add", "pairwise", "vdpbf16ps"]
+__all__ = ["chunked", "compensated", "exact", "fixed_point", "fma", "mul_add", "pairwise", "vdpbf16ps"]
 
 
-@preset("fma('float16')", "one fused multiply-add per product", "IEEE 754-2019 5.4.1 fusedMultiplyAdd")
+@preset
 def fma(fmt: Format | str) -> Accumulator:
     """One fused multiply-add after another, each rounded to `fmt`.
 
@@ -21,7 +31,7 @@ def fma(fmt: Format | str) -> Accumulator:
     return Accumulator(name=f"fma({fmt.name!r})", running=Stage(fmt), source=PRESETS["fma"].source)
 
 
-@preset("mul_add('float16')", "product rounded, then sum rounded", "IEEE 754-2019 5.4.1 multiplication, addition")
+@preset
 def mul_add(fmt: Format | str) -> Accumulator:
     """Each product rounded to `fmt`, then each sum."""
     fmt = check_format(fmt, "fmt")
@@ -30,22 +40,75 @@ def mul_add(fmt: Format | str) -> Accumulator:
     )
 
 
-@preset(
-    "exact('float32')",
-    "exact sum, one rounding",
-    "Kulisch, Computer Arithmetic and Validity (2008); IEEE 754-2019 9.4 leaves it open",
-)
+@preset
+def compensated(fmt: Format | str, method: str = "kahan") -> Accumulator:
+    """Each product rounded to `fmt`, then each sum, whose error is made up for.
+
+    Parameters
+    ----------
+    fmt : Format or str
+        What every operation is rounded to.
+    method : {"kahan", "neumaier", "two_term"}
+        The operations are those that `Accumulator` lists under `compensation`.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and the accepted values.
+    """
+    fmt = check_format(fmt, "fmt")
+    check_choice("method", method, COMPENSATIONS)
+    return Accumulator(
+        name=f"compensated({fmt.name!r}, {method!r})",
+        product=Stage(fmt),
+        running=Stage(fmt),
+        compensation=method,
+        source=PRESETS["compensated"].source,
+    )
+
+
+@preset
+def fixed_point(
+    bits: int,
+    last: int,
+    fmt: Format | str = "float32",
+    overflow: str = "wrap",
+    cut: Rounding | str = Rounding.TOWARD_NEGATIVE,
+) -> Accumulator:
+    """Products cut to multiples of 2^`last` and added in a register of `bits` bits; the sum is rounded to `fmt` in the end.
+
+    Parameters
+    ----------
+    bits, last, overflow, cut
+        Those of `FixedPoint`.
+    fmt : Format or str
+        Of c and of the result.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+    """
+    register, out = FixedPoint(bits, last, overflow, as_rounding(cut, "cut")), check_format(fmt, "fmt")
+    shown = [f"{out.name!r}"] * (out.name != "float32")
+    shown += [f"overflow={overflow!r}"] * (overflow != "wrap")
+    shown += [f"cut={register.cut.name.lower()!r}"] * (register.cut is not Rounding.TOWARD_NEGATIVE)
+    return Accumulator(
+        name=f"fixed_point({', '.join([str(bits), str(last), *shown])})",
+        running=Stage(out),
+        fixed=register,
+        source=PRESETS["fixed_point"].source,
+    )
+
+
+@preset
 def exact(fmt: Format | str) -> Accumulator:
     """The exact sum of all products and c, rounded once to `fmt` (Kulisch's long accumulator)."""
     fmt = check_format(fmt, "fmt")
     return Accumulator(name=f"exact({fmt.name!r})", block=ALL, running=Stage(fmt), source=PRESETS["exact"].source)
 
 
-@preset(
-    "pairwise('float16')",
-    "sums in pairs, pairs of pairs ...",
-    "Higham, The accuracy of floating point summation, SIAM J. Sci. Comput. 14 (1993)",
-)
+@preset
 def pairwise(fmt: Format | str) -> Accumulator:
     """Products rounded to `fmt`, added in pairs, each sum rounded to `fmt`."""
     fmt = check_format(fmt, "fmt")
@@ -58,11 +121,7 @@ def pairwise(fmt: Format | str) -> Accumulator:
     )
 
 
-@preset(
-    "chunked(64, 'float16', 'float32')",
-    "chunks with sums of their own, added up in another format",
-    "Wang et al., Training Deep Neural Networks with 8-bit Floating Point Numbers, NeurIPS 2018",
-)
+@preset
 def chunked(
     length: int, inner: Format | str | Accumulator, outer: Format | str, scaling: str | None = None
 ) -> Accumulator:
@@ -115,11 +174,7 @@ def _check_inner(inner: Accumulator, length: int) -> None:
         )
 
 
-@preset(
-    "vdpbf16ps()",
-    "x86 AVX512_BF16: second of each pair first, DAZ, FTZ",
-    "Intel SDM, VDPBF16PS; checked against the instruction",
-)
+@preset
 def vdpbf16ps() -> Accumulator:
     """x86 AVX512_BF16 VDPBF16PS, one 32-bit lane, pairs of bfloat16 in the order of memory.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Reduction, Stage, preset
-from softfloat.checks import check_choice
+from softfloat.checks import check_choice, check_integer, check_kind
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding
 
@@ -33,8 +33,10 @@ class TensorCore(NamedTuple):
 BOTH, SINGLE = ("float32", "float16"), ("float32",)
 UNVERIFIED = "fraction bits from the published model, not from measured rows"
 HALF_UNVERIFIED = "float16 results from the published model, not from measured rows"
+MODEL = "from the published model MMA-Sim, not from measured rows"
 TENSOR_CORES = (
     TensorCore("V100", "float16", "mma.sync", 4, 23, 23, BOTH),
+    TensorCore("T4", "float16", "mma.sync", 8, 24, 23, BOTH, MODEL),
     TensorCore("A100", "float16", "mma.sync", 8, 24, 23, BOTH),
     TensorCore("A100", "tfloat32", "mma.sync", 4, 24, 23, SINGLE),
     TensorCore("Ada", "float16", "mma.sync", 8, 24, 23, BOTH),
@@ -46,15 +48,20 @@ TENSOR_CORES = (
     TensorCore("B200", "float16", "tcgen05", 16, 25, 23, BOTH),
     TensorCore("B200", "tfloat32", "tcgen05", 8, 25, 23, SINGLE),
     TensorCore("B200", "float8", "tcgen05", 32, 25, 23, BOTH, UNVERIFIED),
+    TensorCore("RTX Blackwell", "float16", "mma.sync", 16, 25, 23, BOTH, MODEL),
+    TensorCore("RTX Blackwell", "tfloat32", "mma.sync", 8, 25, 23, SINGLE, MODEL),
+    TensorCore("RTX Blackwell", "float8", "mma.sync", 32, 25, 23, BOTH, MODEL),
 )
-SAME_AS = {"A2": "A100", "L40S": "Ada", "H200": "H100"}
+SAME_AS = {"A2": "A100", "A30": "A100", "L40S": "Ada", "H200": "H100"}
 """Architectures that the same rows describe."""
 UNPACKING = ("H100", "H200", "B200")
 """Where `mma.sync` exists too: the same for 16- and 19-bit inputs; fp8 is unpacked to half."""
 UNPACKED_ORDER = tuple(k for low in (0, 2) for k in range(32) if k % 4 in (low, low + 1))
 
 
-BLOCK_SCALING = ("B200",)
+HALF_ALONE = ("V100", "T4")
+"""Where bfloat16 is not an input."""
+BLOCK_SCALING = ("B200", "RTX Blackwell")
 """Where operands may have scales."""
 BLOCK_SCALED = {
     "mxf8f6f4": ((E4M3, E5M2), 32, Alignment(25, zeros=-126)),
@@ -63,30 +70,41 @@ BLOCK_SCALED = {
 """Inputs, products of an instruction, and how they are aligned, as MMA-Sim models it."""
 
 
-@preset(
-    "tensor_core('H100')",
-    "NVIDIA: blocks aligned to the largest exponent, cut, added, cut",
-    "Khattak and Mikaitis, arXiv 2512.07004, measured rows; Microsoft MMA-Sim",
-)
+@preset
 def tensor_core(
-    arch: str, input: Format | str = "float16", output: Format | str = "float32", instruction: str | None = None
+    arch: str,
+    input: Format | str = "float16",
+    output: Format | str = "float32",
+    instruction: str | None = None,
+    *,
+    zero_exponent: int | None = None,
+    exponent_floor: int | None = None,
+    positive_zeros: bool = False,
 ) -> Accumulator:
     """NVIDIA tensor cores: blocks of products and the running sum, aligned, cut, added, and cut again.
 
     Parameters
     ----------
     arch : str
-        "V100", "A100", "A2", "Ada", "L40S", "H100", "H200" or "B200".
+        "V100", "T4", "A100", "A2", "A30", "Ada", "L40S", "H100", "H200", "B200" or "RTX Blackwell".
     input : Format or str
-        "float16", "bfloat16" (not on V100), "tfloat32" (not on V100), "float8_e4m3fn" or "float8_e5m2" (from Ada on;
+        "float16", "bfloat16" and "tfloat32" (neither on V100 and T4), "float8_e4m3fn" or "float8_e5m2" (from Ada on;
         either accepts operands in both).
     output : Format or str
         "float32" or "float16": the accumulator. With float16 each block is rounded to nearest even.
     instruction : str, optional
         "mma.sync", or what the architecture has beside it: "wgmma" (H100, H200), "tcgen05" (B200), their default. On
         these, fp8 through "mma.sync" is unpacked to half: two halves of each 32 products, a chain from +0, then one
-        ordinary addition to c, in the output's format. On B200, "mxf8f6f4" (fp8, 32 products to a scale) and "mxf4nvf4"
+        ordinary addition to c, in the output's format. On B200 and RTX Blackwell, "mxf8f6f4" (fp8, 32 products to a scale) and "mxf4nvf4"
         ("float4_e2m1fn", 16 or 32 to a scale; groups of 16 are summed exactly) take operands with scales.
+    zero_exponent : int, optional
+        The exponent that each factor that is zero, and a running sum that is zero, has in the alignment: -126 in MMA-Sim.
+        None: a zero product has no part in it, as Khattak and Mikaitis have it. Not for operands with scales.
+    exponent_floor : int, optional
+        The least exponent that terms are aligned to. Khattak and Mikaitis have, for float32 results of bfloat16 and
+        tfloat32, -132 on A100 and Ada, -133 on H100 and B200; MMA-Sim has none. Not for operands with scales.
+    positive_zeros : bool
+        Sums that are cut to zero are +0, as in MMA-Sim; they keep their sign otherwise.
 
     Raises
     ------
@@ -95,17 +113,34 @@ def tensor_core(
 
     Notes
     -----
-    Zero products have no part in the largest exponent; the published models disagree on that, and on a floor for it.
-    Measured rows do not decide: those that hold zeros, of e4m3, have larger exponents beside them. NaN is 0x7FFFFFFF
+    The published models disagree on the exponent of zeros, on a floor of the exponents and on the sign of a sum that is cut
+    to zero: the last three parameters. Measured rows do not decide: those that hold zeros, of e4m3, have larger exponents
+    beside them. NaN is 0x7FFFFFFF
     (0x7FFF in half). Hardware raises no flags; those returned say what a block did: INEXACT if any bit was cut,
     OVERFLOW, UNDERFLOW, INVALID.
 
     Source: Khattak and Mikaitis, arXiv 2512.07004, and their measured rows; Microsoft's MMA-Sim.
     """
+    check_kind("positive_zeros", positive_zeros, bool)
     if instruction in BLOCK_SCALED and arch in BLOCK_SCALING:
-        return _block_scaled(arch, input, output, instruction)
+        for name, value in (("zero_exponent", zero_exponent), ("exponent_floor", exponent_floor)):
+            if value is not None:
+                raise ValueError(f"{name} must be None for {instruction}, whose zeros the model counts, got {value!r}")
+        return _block_scaled(arch, input, output, instruction, positive_zeros)
     row, fmt, out, unpacked = _asked_for(arch, input, output, instruction)
     shown = f", instruction={instruction!r}" if instruction else ""
+    switches = {"zero_exponent": zero_exponent, "exponent_floor": exponent_floor, "positive_zeros": positive_zeros}
+    shown += "".join(f", {name}={value!r}" for name, value in switches.items() if value not in (None, False))
+
+    def cut_at(bits: int) -> dict[str, Any]:
+        if zero_exponent is None and exponent_floor is None:
+            return {"fraction_bits": bits, "positive_zeros": positive_zeros}
+        for name, exponent in (("zero_exponent", zero_exponent), ("exponent_floor", exponent_floor)):
+            if exponent is not None and not -200 <= check_integer(name, exponent) <= 0:
+                raise ValueError(f"{name} must be -200 to 0 or None, got {exponent}")
+        how = Alignment(bits, zeros=zero_exponent, least=exponent_floor)
+        return {"alignment": how, "positive_zeros": positive_zeros}
+
     common: dict[str, Any] = {
         "name": f"tensor_core({arch!r}, input={fmt.name!r}, output={out.name!r}{shown})",
         "inputs": (E4M3, E5M2) if row.input == "float8" else (fmt,),
@@ -128,7 +163,7 @@ def tensor_core(
         return Accumulator(
             running=nearest if out == float16 else truncated,
             block=half.block,
-            fraction_bits=half.fraction_bits,
+            **cut_at(half.fraction_bits),
             order=UNPACKED_ORDER,
             segment=len(UNPACKED_ORDER),
             reduction=(Reduction(nearest),),
@@ -145,14 +180,16 @@ def tensor_core(
     return Accumulator(
         running=running,
         block=row.block,
-        fraction_bits=row.fraction_bits,
+        **cut_at(row.fraction_bits),
         store=store,
         store_every=row.block if store else 1,
         **common,
     )
 
 
-def _block_scaled(arch: str, input: Format | str, output: Format | str, instruction: str) -> Accumulator:
+def _block_scaled(
+    arch: str, input: Format | str, output: Format | str, instruction: str, positive_zeros: bool
+) -> Accumulator:
     """Products of operands with scales, whose exponents count in the alignment; zeros count as -126."""
     inputs, block, alignment = BLOCK_SCALED[instruction]
     fmt, out = check_format(input, "input"), check_format(output, "output")
@@ -161,11 +198,13 @@ def _block_scaled(arch: str, input: Format | str, output: Format | str, instruct
     if out != float32:
         raise ValueError(f"output must be 'float32' for {instruction}, got {out.name!r}")
     return Accumulator(
-        name=f"tensor_core({arch!r}, input={fmt.name!r}, output='float32', instruction={instruction!r})",
+        name=f"tensor_core({arch!r}, input={fmt.name!r}, output='float32', instruction={instruction!r}"
+        + (", positive_zeros=True)" if positive_zeros else ")"),
         inputs=inputs,
         running=Stage(float32, Rounding.TOWARD_ZERO, Overflow.INFINITY, daz=False, ftz=False, always_infinite=True),
         block=block,
         alignment=alignment,
+        positive_zeros=positive_zeros,
         daz=False,
         nan="nvidia",
         note="from a published model, not from measured rows",
@@ -206,5 +245,5 @@ def _inputs(row: TensorCore, arch: str) -> tuple[Format, ...]:
     if row.input == "float8":
         return E4M3, E5M2
     if row.input == "float16":
-        return (float16,) if arch == "V100" else (float16, bfloat16)
+        return (float16,) if arch in HALF_ALONE else (float16, bfloat16)
     return (tfloat32,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Reduction, Stage, preset
+from softfloat.accumulators.roster import MODES
 from softfloat.checks import check_choice, check_kind, check_whole
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding, Tininess
@@ -18,6 +19,8 @@ __all__ = [
     "arm_bfdot",
     "arm_bfmlal",
     "arm_bfmmla",
+    "arm_fdot",
+    "arm_fmmla",
     "arm_fp8dot",
     "rvbna",
     "vdpphps",
@@ -42,11 +45,7 @@ def _one_of(name: str, fmt: Format | str, accepted: tuple[Format, ...]) -> Forma
 # -- RISC-V ----------------------------------------------------------------------------------------------------------
 
 
-@preset(
-    "rvbna(4)",
-    "RISC-V bulk normalisation: aligned, cut to odd, added, rounded to odd, then added to c",
-    "RISC-V unprivileged ISA, RVBNA (drafts of Zvbdot and Zvldot): pseudo-code; Spike's bulknormdot.h, rows of it",
-)
+@preset
 def rvbna(n: int, input: Format | str = "bfloat16") -> Accumulator:
     """RISC-V's bulk-normalisation dot product of `n` products, and its sum to odd with c.
 
@@ -88,11 +87,7 @@ def rvbna(n: int, input: Format | str = "bfloat16") -> Accumulator:
     )
 
 
-@preset(
-    "zvfbfwma()",
-    "RISC-V vfwmaccbf16, and vfwmacc of halves: fused multiply-adds to float32",
-    "RISC-V unprivileged ISA, Zvfbfwma and Zvfh: pseudo-code",
-)
+@preset
 def zvfbfwma(input: Format | str = "bfloat16") -> Accumulator:
     """RISC-V's widening multiply-add: one fused multiply-add to float32 after another, rounded as the call says.
 
@@ -115,11 +110,7 @@ def zvfbfwma(input: Format | str = "bfloat16") -> Accumulator:
 # -- x86 -------------------------------------------------------------------------------------------------------------
 
 
-@preset(
-    "amx('bfloat16')",
-    "Intel AMX tiles: two chains, even and odd, or of pair sums; then added to c",
-    "Intel ISA extensions reference, TDPBF16PS, TDPFP16PS and AMX-FP8: pseudo-code, in Bochs' order; no silicon",
-)
+@preset
 def amx(input: Format | str, tile: int | None = None) -> Accumulator:
     """Intel AMX: TDPBF16PS, TDPFP16PS, and TDPBF8PS, TDPBHF8PS, TDPHBF8PS, TDPHF8PS.
 
@@ -169,11 +160,7 @@ def amx(input: Format | str, tile: int | None = None) -> Accumulator:
     )
 
 
-@preset(
-    "vdpphps()",
-    "x86 AVX10.2: pairs of halves, second first, DAZ, FTZ",
-    "Intel AVX10.2 specification, VDPPHPS: pseudo-code, in Bochs' order; no silicon",
-)
+@preset
 def vdpphps() -> Accumulator:
     """x86 AVX10.2 VDPPHPS, one 32-bit lane: VDPBF16PS with halves, whose subnormals are kept."""
     return Accumulator(
@@ -190,14 +177,8 @@ def vdpphps() -> Accumulator:
 
 # -- Arm -------------------------------------------------------------------------------------------------------------
 
-ARM = "Arm Architecture Reference Manual for A-profile, {}: pseudo-code; FPCR.AH = 0"
 
-
-@preset(
-    "arm_bfdot()",
-    "Arm BFDOT: pairs rounded to odd, or with EBF summed exactly, then added to c",
-    ARM.format("BFDotAdd"),
-)
+@preset
 def arm_bfdot(ebf: bool = False, rounding: Rounding | str = "nearest_even") -> Accumulator:
     """Arm BFDOT, one 32-bit lane.
 
@@ -221,19 +202,16 @@ def arm_bfdot(ebf: bool = False, rounding: Rounding | str = "nearest_even") -> A
     return _bfdot("arm_bfdot", ebf, rounding)
 
 
-@preset("arm_bfmmla()", "Arm BFMMLA: two BFDOT steps for each output", ARM.format("BFMatMulAddH"))
+@preset
 def arm_bfmmla(ebf: bool = False, rounding: Rounding | str = "nearest_even") -> Accumulator:
     """Arm BFMMLA: each output takes its pairs in order, as `arm_bfdot` does."""
     return _bfdot("arm_bfmmla", ebf, rounding)
 
 
-RMODES = ("nearest_even", "toward_zero", "toward_positive", "toward_negative")
-
-
 def _bfdot(name: str, ebf: bool, rounding: Rounding | str) -> Accumulator:
     check_kind("ebf", ebf, bool)
     word = rounding.name.lower() if isinstance(rounding, Rounding) else rounding
-    check_choice("rounding", word, RMODES)
+    check_choice("rounding", word, MODES)
     mode = Rounding[word.upper()]
     shown = [f"ebf={ebf}"] * ebf + [f"rounding={word!r}"] * (mode is not Rounding.NEAREST_EVEN)
     if not ebf:
@@ -261,7 +239,7 @@ def _bfdot(name: str, ebf: bool, rounding: Rounding | str) -> Accumulator:
     )
 
 
-@preset("arm_bfmlal()", "Arm BFMLALB or BFMLALT: fused multiply-adds to float32", ARM.format("BFMulAddH"))
+@preset
 def arm_bfmlal() -> Accumulator:
     """Arm BFMLALB and BFMLALT: the even products of a vector, or the odd ones, by fused multiply-adds, as the call's options say."""
     return Accumulator(
@@ -272,11 +250,79 @@ def arm_bfmlal() -> Accumulator:
     )
 
 
+@preset
+def arm_fdot(fz16: bool = False) -> Accumulator:
+    """Arm FDOT of two halves, one 32-bit lane (FEAT_SME2, FEAT_SVE2p1): the exact sum of a pair rounded to float32, then added to c.
+
+    Parameters
+    ----------
+    fz16 : bool
+        FPCR.FZ16: subnormal halves count as zero.
+
+    Notes
+    -----
+    Rounding mode and float32's subnormals are the call's: `Environment.arm`. NaN results are the policy's default one, as
+    with FPCR.DN = 1.
+    """
+    stage = Stage(float32, tininess=Tininess.BEFORE)
+    check_kind("fz16", fz16, bool)
+    return Accumulator(
+        name=f"arm_fdot({'fz16=True' if fz16 else ''})",
+        inputs=(float16,),
+        running=stage,
+        block=2,
+        block_sum=stage,
+        keeps_zero_sign=True,
+        daz=fz16,
+        source=PRESETS["arm_fdot"].source,
+    )
+
+
+@preset
+def arm_fmmla(input: Format | str = "float16", fz16: bool = False) -> Accumulator:
+    """Arm FMMLA to float32, one output.
+
+    Parameters
+    ----------
+    input : Format or str
+        "float16" (FEAT_F16F32MM): two exact pairs, each rounded, are added, and their sum to c. "float32" (FEAT_F32MM): the
+        same with two products.
+    fz16 : bool
+        FPCR.FZ16: subnormal halves count as zero.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    As in `arm_fdot`.
+    """
+    fmt = _one_of("input", input, (float16, float32))
+    check_kind("fz16", fz16, bool)
+    if fz16 and fmt == float32:
+        raise ValueError("fz16 is that of input='float16': subnormals of float32 are the call's")
+    stage, half = Stage(float32, tininess=Tininess.BEFORE), fmt == float16
+    return Accumulator(
+        name=f"arm_fmmla({'' if half else repr(fmt.name)}{'fz16=True' if fz16 else ''})",
+        inputs=(fmt,),
+        running=stage,
+        product=stage,
+        block=4 if half else 2,
+        tree=True,
+        leaf=2 if half else 1,
+        keeps_zero_sign=half,
+        daz=fz16 if half else None,
+        source=PRESETS["arm_fmmla"].source,
+    )
+
+
 WAYS = {"float16": (1, 2, 4), "float32": (1, 4, 8)}
 """Products that one fp8 instruction of Arm adds to an output, by its format: FMLAL, FDOT, FMMLA."""
 
 
-@preset("arm_fp8dot(4)", "Arm FP8 FMLAL, FDOT and FMMLA: c and all products, one rounding", ARM.format("FP8DotAddFP"))
+@preset
 def arm_fp8dot(ways: int, output: Format | str = "float32", lscale: int = 0, saturate: bool = False) -> Accumulator:
     """Arm's fp8 products: c + 2^-lscale * (the sum of `ways` products), exactly, rounded once to nearest even.
 
@@ -353,11 +399,7 @@ MFMA = (
 INPUTS = {"bfloat16_1k": bfloat16, "tfloat32": tfloat32}
 
 
-@preset(
-    "amd_mfma('CDNA3', 'float16')",
-    "AMD matrix cores: sums in pairs, or aligned and floored",
-    "Microsoft MMA-Sim, arXiv 2511.10909: a published model, no measured rows",
-)
+@preset
 def amd_mfma(arch: str, input: Format | str) -> Accumulator:
     """AMD's V_MFMA instructions with float32 sums.
 
@@ -385,7 +427,8 @@ def amd_mfma(arch: str, input: Format | str) -> Accumulator:
     """
     check_choice("arch", arch, sorted({row.architecture for row in MFMA}))
     rows = {row.input: row for row in MFMA if row.architecture == arch}
-    name = input if isinstance(input, str) and input in rows else check_format(input, "input").name
+    named = {row.input for row in MFMA}
+    name = input if isinstance(input, str) and input in named else check_format(input, "input").name
     if name not in rows:
         raise ValueError(f"input must be one of {', '.join(map(repr, rows))} on {arch}, got {name!r}")
     row, fmt = rows[name], INPUTS[name] if name in INPUTS else check_format(name, "input")

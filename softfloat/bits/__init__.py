@@ -48,9 +48,11 @@ from softfloat.bits import (
     convolutions,
     functions,
     numbers,
+    processors,
     quantization,
     scalars,
     scaled_sums,
+    split_sums,
     sums,
 )
 from softfloat.bits.arithmetic import *
@@ -60,9 +62,11 @@ from softfloat.bits.comparisons import *
 from softfloat.bits.convolutions import *
 from softfloat.bits.functions import *
 from softfloat.bits.numbers import *
+from softfloat.bits.processors import *
 from softfloat.bits.quantization import *
 from softfloat.bits.scalars import *
 from softfloat.bits.scaled_sums import *
+from softfloat.bits.split_sums import *
 from softfloat.bits.sums import *
 
 __all__: list[str] = []
@@ -73,7 +77,9 @@ __all__ += comparisons.__all__
 __all__ += convolutions.__all__
 __all__ += functions.__all__
 __all__ += numbers.__all__
+__all__ += processors.__all__
 __all__ += quantization.__all__
 __all__ += scalars.__all__
 __all__ += scaled_sums.__all__
+__all__ += split_sums.__all__
 __all__ += sums.__all__

@@ -7,6 +7,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 import softfloat
+from softfloat.accumulators.roster import STANDINGS
 from softfloat.commands.arguments import preset
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import grid, measurements
@@ -67,6 +68,8 @@ def _preset_document(name: str) -> dict[str, Any]:
         "example": row.example,
         "meaning": row.meaning,
         "source": row.source,
+        "standing": row.standing,
+        "parameters": {parameter: list(values) for parameter, values in row.parameters.items()},
         "description": example.describe(),
         "note": example.note,
     }
@@ -106,14 +109,21 @@ def _print_presets() -> None:
     console = _console()
     if console.width >= WIDE:
         rows: list[list[str | Text]] = [
-            [Text(row.example, "bold"), row.meaning, Text(row.source, "dim")] for row in PRESETS.values()
+            [Text(row.example, "bold"), row.meaning, row.standing, Text(row.source, "dim")] for row in PRESETS.values()
         ]
-        console.print(grid(["call", "meaning", "source"], rows, whole=[0]))
+        console.print(grid(["call", "meaning", "standing", "source"], rows, whole=[0]))
         return
     for row in PRESETS.values():
         console.print(Text(row.example, "bold"))
         console.print(Padding(Text(row.meaning), (0, 0, 0, 2)))
-        console.print(Padding(Text(row.source, "dim"), (0, 0, 0, 2)))
+        console.print(Padding(Text(f"{row.standing}: {row.source}", "dim"), (0, 0, 0, 2)))
+
+
+def _told(label: str, found: Any) -> str:
+    """A property of a preset in words."""
+    if label == "parameters":
+        return "; ".join(f"{name}: {', '.join(map(str, values)) or 'any'}" for name, values in found.items())
+    return f"{found}: {STANDINGS[found]}" if label == "standing" else str(found)
 
 
 def _print_preset(name: str) -> None:
@@ -125,9 +135,10 @@ def _print_preset(name: str) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     found = _preset_document(name)
-    for label in ("example", "meaning", "description", "note", "source"):
-        if found[label]:
-            table.add_row(label, Text(found[label], "bold" if label == "example" else ""))
+    for label in ("example", "parameters", "meaning", "description", "standing", "note", "source"):
+        text = _told(label, found[label])
+        if text:
+            table.add_row(label, Text(text, "bold" if label == "example" else ""))
     console.print(table)
     hardware = _hardware(name)
     if not hardware:
@@ -155,7 +166,7 @@ def _print_preset(name: str) -> None:
     console.print(measurements(headings, rows, console.width))
     notes = [
         "Cut at: fraction bits kept below the largest exponent of a block. Result: fraction bits of a single result.",
-        "float16 stands for bfloat16 too (not on V100), float8 for both formats. "
+        "float16 stands for bfloat16 too (not on V100 and T4), float8 for both formats. "
         + ", ".join(f"{name} is as {other}" for name, other in hardware["same_as"].items())
         + ".",
         *(f"{row['architecture']}, {row['input']}: {row['note']}." for row in cores if row["note"]),

@@ -23,7 +23,7 @@ from typing import Any
 
 from softfloat import accumulators, bits
 from softfloat.accumulators import Accumulator
-from softfloat.accumulators.tensor_cores import TENSOR_CORES
+from softfloat.accumulators.tensor_cores import HALF_ALONE, TENSOR_CORES
 from softfloat.checks import check_choice
 from softfloat.display.block_exploration import block_view, check_block, fitting, set_block, start_block
 from softfloat.display.inspection import inspect_code, inspect_number, inspection_rows, short_text
@@ -90,7 +90,7 @@ def hardware() -> dict[str, Accumulator]:
         accumulators.tensor_core(row.architecture, name)
         for row in TENSOR_CORES
         for name in inputs.get(row.input, (row.input,))
-        if (row.architecture, name) != ("V100", "bfloat16")
+        if not (row.architecture in HALF_ALONE and name == "bfloat16")
     ]
     return {x.name: x for x in [*plain, *ipu, accumulators.vdpbf16ps(), *cores]}
 

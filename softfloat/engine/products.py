@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softfloat.accumulators import Accumulator, Alignment
-from softfloat.accumulators.accumulator import SCALINGS
+from softfloat.accumulators.accumulator import COMPENSATIONS, SCALINGS
 from softfloat.engine import (
     arguments,
     elementwise,
@@ -421,7 +421,7 @@ def _plain(
     unpacked = planned.accumulator.unpacked
     factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
     tiny = np.array([*factors, running.tiny])
-    aligned = accumulator.aligned or Alignment(1)
+    aligned, fixed = accumulator.aligned or Alignment(1), accumulator.fixed
     leads = nothing, nothing
     if planned.kind == floor.ALIGNED and product is None:
         shared: tuple[Any, Any] = (None, None)
@@ -454,10 +454,10 @@ def _plain(
         entered=planned.entered,
         products_rounded=int(product is not None),
         lone_converted=int(product is not None and product.format != running),
-        sums_blocks=int(accumulator.block_sum is not None),
+        sums_blocks=int(accumulator.block_sum is not None or accumulator.leaf > 1),
         signed_zeros=int(accumulator.keeps_zero_sign),
         unsigned_products=int(accumulator.unsigned_zeros),
-        direction=DIRECTIONS.index(aligned.cut),
+        direction=DIRECTIONS.index(aligned.cut if fixed is None else fixed.cut),
         group=aligned.group,
         halves=int(aligned.halves),
         limit=UNLIMITED if aligned.limit is None else aligned.limit,
@@ -468,6 +468,13 @@ def _plain(
         sum_direction=DIRECTIONS.index(aligned.sum_cut),
         drop=-1 if aligned.drop_addend_below is None else aligned.drop_addend_below,
         scaling=scaling,
+        least=floor.NO_EXPONENT if aligned.least is None else aligned.least,
+        positive_zeros=int(accumulator.positive_zeros),
+        leaf=accumulator.leaf,
+        compensation=0 if accumulator.compensation is None else 1 + COMPENSATIONS.index(accumulator.compensation),
+        fixed_bits=0 if fixed is None else fixed.bits,
+        fixed_last=0 if fixed is None else fixed.last,
+        fixed_saturates=int(fixed is not None and fixed.overflow == "saturate"),
     )
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
@@ -582,7 +589,7 @@ def _scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:
     """The grids of the bins that hold every term and sum of these operands, whose scales have so many bits of precision."""
     floor = dots()
-    if planned.kind != floor.EXACT:
+    if planned.kind != floor.EXACT and planned.accumulator.leaf == 1:
         return np.zeros(1)
     first, second = planned.formats
     x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)

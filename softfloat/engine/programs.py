@@ -76,6 +76,8 @@ class Program:
     def kind(self) -> int:
         """How products meet the running sum."""
         kinds = dots()
+        if self.accumulator.fixed is not None:
+            return int(kinds.FIXED)
         if self.accumulator.aligned is not None:
             return int(kinds.ALIGNED)
         if self.accumulator.product is not None:
@@ -85,7 +87,8 @@ class Program:
     @property
     def carries(self) -> bool:
         """Whether payloads of NaN operands pass on to the output."""
-        one_by_one = self.kind in (dots().FUSED, dots().ROUNDED) and not self.accumulator.tree
+        how = self.accumulator
+        one_by_one = self.kind in (dots().FUSED, dots().ROUNDED) and not (how.tree or how.compensation)
         return bool(self.policy.propagate) and one_by_one and self.accumulator.chains == 1
 
     @property
@@ -102,8 +105,8 @@ class Program:
     def is_plain(self) -> bool:
         """Whether only fields of the accumulator count that the faster loops know."""
         how = self.accumulator
-        special = how.alignment, how.block_sum, how.scale_exponent
-        return not any((*special, how.keeps_zero_sign, how.unsigned_zeros))
+        special = how.alignment, how.block_sum, how.scale_exponent, how.compensation, how.fixed
+        return not any((*special, how.keeps_zero_sign, how.unsigned_zeros, how.positive_zeros, how.leaf > 1))
 
     @property
     def converts(self) -> bool:

@@ -61,12 +61,22 @@ def begun(planned: Program, accumulator: Accumulator, segment: int, k: int) -> P
     return dataclasses.replace(planned, begun={site: count for site, count in done.items() if count})
 
 
+OPERATIONS = {"kahan": (4, 0), "neumaier": (4, 1), "two_term": (10, 0)}
+"""Roundings of a compensated sum: for each product, and in the end."""
+
+
 def _roundings(accumulator: Accumulator, length: int) -> dict[int, int]:
     """How often a segment of so many products rounds to the running sum's format, and to that of products or of sums of blocks."""
     numbers, block = dots(), accumulator.block
     running, products = length // block, length
-    if accumulator.tree and block > 1:
-        running = length
+    if accumulator.fixed is not None:
+        running = 1
+    elif accumulator.compensation is not None:
+        each, last = OPERATIONS[accumulator.compensation]
+        running = each * length + last
+    elif accumulator.tree and block > 1:
+        products = length // accumulator.leaf
+        running = products
     elif accumulator.tree:
         first = accumulator.product
         alone = first is not None and first.format != accumulator.running.format  # a lone product changes its format

@@ -153,14 +153,16 @@ def _lengths(lengths: Iterable[int]) -> Sequence[int]:
     return [int(k) for k in found]
 
 
-LEFT_OUT = "alignment", "block_sum", "scale_exponent", "keeps_zero_sign", "unsigned_zeros"
+LEFT_OUT = (
+    "alignment", "block_sum", "scale_exponent", "keeps_zero_sign", "unsigned_zeros", "positive_zeros", "compensation", "fixed",
+)  # fmt: skip
 """Fields of accumulators that are not in exported dot products."""
 
 
 def _dots(how: Accumulator | str, formats: Sequence[Format]) -> list[Dot]:
     accumulator = parse_accumulator(how) if isinstance(how, str) else how
     fields = [name for name in LEFT_OUT if getattr(accumulator, name)]
-    fields += ["scaling" for level in accumulator.reduction if level.scaling]
+    fields += ["leaf"] * (accumulator.leaf > 1) + ["scaling" for level in accumulator.reduction if level.scaling]
     if fields:
         raise ValueError(
             f"accumulator {accumulator!r} has {fields[0]}, which no library has; accepted: accumulators without"

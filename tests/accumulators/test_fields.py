@@ -18,8 +18,8 @@ from softfloat.kernels.spec import PROJECTIONS, SR_METHODS, Overflow, Rounding
 from vectors import FAMILIES, MODES, draw_addend, draw_vectors
 
 from softfloat import ROSTER, Environment, Format, bits
-from softfloat.accumulators import Accumulator, Alignment, Reduction, Stage, fma
-from softfloat.accumulators.accumulator import ALL
+from softfloat.accumulators import Accumulator, Alignment, FixedPoint, Reduction, Stage, fma
+from softfloat.accumulators.accumulator import ALL, COMPENSATIONS
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
 E4M3, E5M2, E5M2FNUZ = (ROSTER[f"float8_{name}"] for name in ("e4m3fn", "e5m2", "e5m2fnuz"))
@@ -58,12 +58,21 @@ def reductions(draw: st.DrawFn, sums: int) -> tuple[Reduction, ...]:
 
 
 @st.composite
+def fixed_points(draw: st.DrawFn) -> FixedPoint:
+    """Registers that products of narrow formats fill, and others."""
+    cut, overflow = st.sampled_from(("toward_zero", "toward_negative")), st.sampled_from(("wrap", "saturate"))
+    bits = draw(st.sampled_from((2, 8, 12, 24, 50)))
+    return FixedPoint(bits, draw(st.integers(-bits, 2) | st.sampled_from((-300, -150, 60))), draw(overflow), draw(cut))
+
+
+@st.composite
 def alignments(draw: st.DrawFn, block: int, rounded: bool, alone: bool, narrow: bool) -> Alignment:
     """Every field of an alignment of blocks; of products rounded first, or of blocks that are summed alone."""
     cuts = st.sampled_from(("toward_zero", "toward_negative", "to_odd"))
     inside = not alone and draw(st.booleans())
     fields: dict[str, Any] = {"terms": draw(st.integers(1, 30)), "cut": draw(cuts), "includes_addend": inside}
     fields["limit"] = draw(optional(st.integers(1, 20)))
+    fields["least"] = draw(optional(st.integers(-20, 4)))
     if not rounded:
         fields["zeros"] = draw(optional(st.integers(-20, 3)))
     if not inside and not rounded and block % 2 == 0:
@@ -84,18 +93,27 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
     """Any accumulator that `length` products allow."""
     block = draw(st.sampled_from((1, 1, 1, 2, 3, 4, ALL)))
     fields: dict[str, Any] = {"name": "drawn", "running": draw(stages()), "block": block}
-    fields["tree"] = block != ALL and draw(st.integers(0, 3)) == 0
+    single = draw(st.sampled_from((None, None, "fixed", "compensation"))) if block == 1 else None
+    fields["tree"] = block != ALL and not single and draw(st.integers(0, 3)) == 0
     whole_tree = block == 1 and fields["tree"]
     if block == 1 or fields["tree"]:
-        fields["product"] = draw(stages() if fields["tree"] else optional(stages()))
-        fields["unsigned_zeros"] = fields["product"] is not None and draw(st.booleans())
+        if single == "fixed":
+            fields["fixed"] = draw(fixed_points())
+        else:
+            fields["product"] = draw(stages() if fields["tree"] or single else optional(stages()))
+            fields["unsigned_zeros"] = fields["product"] is not None and draw(st.booleans())
+        if single == "compensation":
+            fields["compensation"] = draw(st.sampled_from(COMPENSATIONS))
+        if block > 1 and not fields["unsigned_zeros"]:
+            fields["leaf"] = draw(st.sampled_from([n for n in (1, 2, 4) if block % n == 0]))
+            fields["keeps_zero_sign"] = fields["leaf"] > 1 and draw(st.booleans())
     elif block != ALL:
         fields["block_sum"] = draw(optional(stages()))
     if block != ALL:
-        fields["chains"] = 1 if whole_tree else draw(st.sampled_from((1, 1, 2, 3)))
+        fields["chains"] = 1 if whole_tree or single else draw(st.sampled_from((1, 1, 2, 3)))
         fields["order"] = tuple(draw(st.permutations(range(draw(st.sampled_from((1, 1, 2, 3, 4)))))))
     narrow = sum(fmt.emax - fmt.emin + fmt.p for fmt in pair) <= 50  # whose products the loops add exactly
-    kinds = ("exact",) if block == ALL or fields["tree"] else ("exact", "fraction_bits", "alignment")
+    kinds = ("exact",) if block == ALL or fields["tree"] or single else ("exact", "fraction_bits", "alignment")
     kind = draw(st.sampled_from(kinds))
     if kind == "fraction_bits" and fields.get("block_sum") is None:
         fields["fraction_bits"] = draw(st.integers(1, 30))
@@ -106,11 +124,13 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
     aligned = fields.get("fraction_bits") or fields.get("alignment")
     if aligned and fields.get("product") is None and getattr(aligned, "group", 1) == 1:
         fields["unpacked"] = draw(optional(st.sampled_from((F16, F32, CUSTOM[0]))))
+    if aligned and fields.get("block_sum") is None:
+        fields["positive_zeros"] = draw(st.booleans())
     if block != 1 and not aligned and not fields["tree"]:
         fields["keeps_zero_sign"] = draw(st.booleans())
     fields["scale_exponent"] = draw(st.sampled_from((0, 0, 0, 1, -3, 20, -127, 127)))
     if block != ALL:
-        if not whole_tree and fields["chains"] == 1:
+        if not whole_tree and not single and fields["chains"] == 1:
             fields["store"] = draw(optional(stages()))
         if fields.get("store") is not None:
             fields["store_every"] = block * draw(st.integers(1, 4))

@@ -33,20 +33,27 @@ from softfloat.accumulators import (
     arm_bfdot,
     arm_bfmlal,
     arm_bfmmla,
+    arm_fdot,
+    arm_fmmla,
     arm_fp8dot,
     chunked,
+    compensated,
     exact,
+    fixed_point,
     fma,
     from_poplar_options,
     mul_add,
     pairwise,
     rvbna,
     slic,
+    systolic,
     tensor_core,
     vdpbf16ps,
     vdpphps,
     zvfbfwma,
 )
+from softfloat.accumulators.accumulator import COMPENSATIONS
+from softfloat.accumulators.roster import ARRAYS
 from softfloat.accumulators.units import MFMA
 from softfloat.reference import dots as oracle
 
@@ -98,6 +105,20 @@ def one_format() -> dict[str, Case]:
         made[f"fma {fmt}"] = simple(oracle.fma, fma(fmt), fmt)
         made[f"mul_add {fmt}"] = simple(oracle.mul_add, mul_add(fmt), fmt)
         made[f"exact {fmt}"] = simple(oracle.exact, exact(fmt), fmt)
+    for fmt, method in itertools.product((F16, F32, E4M3, SUMS[5]), COMPENSATIONS):
+        made[f"compensated {fmt} {method}"] = simple(oracle.compensated, compensated(fmt, method), fmt, method)
+    for bits_, last, fmt, overflow, cut in (
+        (16, -8, F32, "wrap", "toward_negative"),
+        (12, -10, F16, "saturate", "toward_zero"),
+        (50, -40, F32, "saturate", "toward_negative"),
+        (2, 3, BF16, "wrap", "toward_zero"),
+    ):
+
+        def registered(a: Any, b: Any, pair: Pair, given: Any = (bits_, last, fmt, overflow, cut), **o: Any) -> Result:
+            return oracle.fixed_point(a, b, pair, *given, **o)
+
+        how = fixed_point(bits_, last, fmt, overflow, cut)
+        made[how.name] = Case(how, registered, pairs_for(fmt), (fmt,))
     for fmt in (F16, BF16, F32, E4M3, CUSTOM[0]):
         made[f"pairwise {fmt}"] = simple(oracle.pairwise, pairwise(fmt), fmt)
         for n in (2, 5):
@@ -135,7 +156,10 @@ def chunks() -> dict[str, Case]:
 def cores() -> dict[str, Case]:
     made = {}
     for arch, name, output, instruction in itertools.product(
-        ("V100", "A100", "Ada", "H100", "B200"), oracle.CORE_INPUTS, ("float32", "float16"), (None, "mma.sync")
+        ("V100", "T4", "A100", "Ada", "H100", "B200", "RTX Blackwell"),
+        oracle.CORE_INPUTS,
+        ("float32", "float16"),
+        (None, "mma.sync"),
     ):
         fp8 = name.startswith("float8")
         if instruction and not (fp8 and arch in ("H100", "B200")):
@@ -148,6 +172,24 @@ def cores() -> dict[str, Case]:
             accumulator,
             lambda a, b, pair, p=(arch, name, output, instruction), **o: oracle.tensor_core(a, b, pair, *p, **o),
             tuple(itertools.product((E4M3, E5M2), repeat=2)) if fp8 else ((ROSTER[name], ROSTER[name]),),
+            (),
+        )
+    for arch, name, output, instruction, *switches in (
+        ("A100", "bfloat16", "float32", None, -126, -132, True),
+        ("H100", "float16", "float32", None, -126, None, True),
+        ("H100", "float8_e4m3fn", "float32", "mma.sync", -126, -20, True),
+        ("B200", "tfloat32", "float32", None, None, -133, False),
+        ("V100", "float16", "float16", None, None, -21, True),
+        ("Ada", "float8_e5m2", "float32", None, -126, None, True),
+    ):
+        words = dict(zip(("zero_exponent", "exponent_floor", "positive_zeros"), switches, strict=True))
+        accumulator = tensor_core(arch, name, output, instruction, **words)
+        made[accumulator.name] = Case(
+            accumulator,
+            lambda a, b, pair, p=(arch, name, output, instruction, *switches), **o: oracle.tensor_core(
+                a, b, pair, *p, **o
+            ),
+            tuple(itertools.product((E4M3, E5M2), repeat=2)) if "8" in name[:6] else ((ROSTER[name], ROSTER[name]),),
             (),
         )
     return made
@@ -213,7 +255,7 @@ def general() -> dict[str, Case]:
     """What no preset has: random rounding on every level of a reduction, stores between blocks, an order of products."""
 
     def reduced(a: list[int], b: list[int], pair: Pair, c: int | None = None, **options: Any) -> Result:
-        output, running = oracle._Output(options), oracle.Site(oracle.RUNNING, F16)
+        output, running = oracle.Output(options), oracle.Site(oracle.RUNNING, F16)
         additions = [oracle.Site(oracle.LEVEL + 2 * level, fmt) for level, fmt in enumerate((BF16, F16, F32))]
         stores = [oracle.Site(oracle.LEVEL + 2 * level + 1, fmt) for level, fmt in enumerate((F16, BF16))]
         total = output.start(c, additions[2])
@@ -236,10 +278,10 @@ def general() -> dict[str, Case]:
         return output.deliver(total)
 
     def stored(a: list[int], b: list[int], pair: Pair, c: int | None = None, **options: Any) -> Result:
-        output = oracle._Output(options)
+        output = oracle.Output(options)
         running, store = oracle.Site(oracle.RUNNING, F32), oracle.Site(oracle.STORE, BF16)
         total = output.start(c, store)
-        blocks = list(oracle._groups(output.terms(a, b, pair, output.daz(running)), 2))
+        blocks = list(oracle.groups(output.terms(a, b, pair, output.daz(running)), 2))
         for i, block in enumerate(blocks, 1):
             total = output.block(running, block, total)
             if i % 2 == 0 or i == len(blocks):
@@ -247,10 +289,10 @@ def general() -> dict[str, Case]:
         return output.deliver(total)
 
     def ordered(a: list[int], b: list[int], pair: Pair, c: int | None = None, **options: Any) -> Result:
-        output = oracle._Output(options)
+        output = oracle.Output(options)
         product, running = oracle.Site(oracle.PRODUCT, BF16), oracle.Site(oracle.RUNNING, F16)
         total = output.start(c, running)
-        for group in oracle._groups(output.terms(a, b, pair, output.daz(product)), 3):
+        for group in oracle.groups(output.terms(a, b, pair, output.daz(product)), 3):
             for k in (2, 0, 1):
                 total = output.add(running, total, output.multiply(product, group[k]))
         return output.deliver(total)
@@ -315,6 +357,16 @@ def units() -> dict[str, Case]:
         (1, F16, 3, False), (2, F16, 15, True), (4, F16, 0, True), (1, F32, 0, False), (4, F32, 127, False), (8, F32, 9, True),
     ):  # fmt: skip
         enter(arm_fp8dot(ways, output, lscale, saturate), oracle.arm_fp8dot, FP8, ways, output, lscale, saturate)
+    for fz16 in (False, True):
+        enter(arm_fdot(fz16), oracle.arm_fdot, ((F16, F16),), fz16)
+        enter(arm_fmmla(fz16=fz16), oracle.arm_fmmla, ((F16, F16),), fz16)
+    enter(arm_fmmla(F32), oracle.arm_fmmla, ((F32, F32),))
+    for fmt, depth, out, flush in ((BF16, None, F32, False), (F16, 5, F32, True), (E4M3, 3, F16, False)):
+        enter(systolic(fmt, depth, out, flush), oracle.systolic, ((fmt, fmt),), depth, out, flush)
+    for array in ARRAYS:
+        for name in array.inputs:
+            pair = ROSTER[name], ROSTER[name]
+            enter(PRESETS[array.name].make(name), oracle.systolic, (pair,), None, F32, array.flush)
     for row in MFMA:
         fmt = {"bfloat16_1k": BF16}.get(row.input) or ROSTER[row.input]
         pairs = QUARTERS if row.how == "halves" else ((fmt, fmt),)

@@ -15,7 +15,7 @@ import pytest
 
 import softfloat
 from softfloat import Format, bits, reference
-from softfloat.bits import block_codes, convolutions, quantization, scaled_sums, sums
+from softfloat.bits import block_codes, convolutions, processors, quantization, scaled_sums, split_sums, sums
 from softfloat.bits.operations import ELEMENTWISE, Operation
 
 HALF, TF32, FP6 = softfloat.float16, softfloat.tfloat32, softfloat.float6_e3m2fn
@@ -91,7 +91,13 @@ def test_the_table_is_complete() -> None:
         *sums.__all__,
         *convolutions.__all__,
     }  # sums have tables of their own
-    rest |= {*block_codes.__all__, *quantization.__all__, *scaled_sums.__all__}
+    rest |= {
+        *block_codes.__all__,
+        *quantization.__all__,
+        *scaled_sums.__all__,
+        *split_sums.__all__,
+        *processors.__all__,
+    }
     assert set(bits.__all__) == set(FUNCTIONS) | rest
     for name, function in FUNCTIONS.items():
         parameters = inspect.signature(getattr(bits, name)).parameters

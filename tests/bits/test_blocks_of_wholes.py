@@ -21,7 +21,7 @@ from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pa
 from softfloat.accumulators.accumulator import Reduction, Stage
 from softfloat.engine import elementwise
 from softfloat.formats import check_format
-from softfloat.reference.dots import _random_bits, philox
+from softfloat.reference.outputs import philox, random_bits_of
 
 Cut = tuple[slice, ...]
 Codes = np.ndarray[Any, Any]
@@ -541,7 +541,7 @@ def test_bits_of_a_rounding_are_those_of_the_loops() -> None:
     for site, step, width in ((0, 0, 52), (1, 9, 16), (4, 1 << 20, 5), (9, 7, 40)):
         outputs = np.array([0, 1, 77, (1 << 32) - 1])
         found = engine.draws.rounding_bits(outputs, site, step, 1 << 63 | 5, 1 << 35 | 9, width)
-        assert found.tolist() == [_random_bits(1 << 63 | 5, 1 << 35 | 9, int(x), site, step, width) for x in outputs]
+        assert found.tolist() == [random_bits_of(1 << 63 | 5, 1 << 35 | 9, int(x), site, step, width) for x in outputs]
 
 
 PLAIN = """

@@ -14,7 +14,7 @@ import pytest
 import softfloat
 from softfloat import bits, reference
 from softfloat.arrays import ufuncs
-from softfloat.bits import block_codes, convolutions, quantization, scaled_sums, sums
+from softfloat.bits import block_codes, convolutions, processors, quantization, scaled_sums, split_sums, sums
 from softfloat.bits.operations import ELEMENTWISE, Operation
 from softfloat.display import measures
 from softfloat.testing import OPERATIONS
@@ -62,6 +62,8 @@ def test_every_elementwise_function_has_a_row() -> None:
         *block_codes.__all__,
         *quantization.__all__,
         *scaled_sums.__all__,
+        *split_sums.__all__,
+        *processors.__all__,
     }
 
 

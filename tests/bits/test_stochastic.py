@@ -16,7 +16,7 @@ from softfloat.kernels.spec import CARRIER64, Rule
 import softfloat
 from softfloat import Environment, Format, StochasticRounding, bits, engine, reference
 from softfloat.accumulators import chunked, exact, fma, mul_add, pairwise
-from softfloat.reference.dots import _random_bits
+from softfloat.reference.outputs import random_bits_of
 
 FORMATS = [softfloat.float16, softfloat.bfloat16, softfloat.float8_e4m3fn]
 PRECISE = Fraction(1, 2**200)
@@ -506,7 +506,7 @@ def test_law_of_sums(name: str, width: int) -> None:
     """1 + x, with x next to what the output's random bits ask for, where the carrier shows 29 bits of the fraction."""
     fmt, seed, stream = softfloat.float32, 11, 2
     site = 4 if name == "chunked" else 1
-    levels = [(2**width - _random_bits(seed, stream, index, site, 0, width), index) for index in range(3000)]
+    levels = [(2**width - random_bits_of(seed, stream, index, site, 0, width), index) for index in range(3000)]
     for level, index in sorted(levels)[:12]:
         target = Fraction(level, 2**width) * Fraction(fmt.eps)
         for mode in ("toward_zero", "toward_positive"):
@@ -530,7 +530,7 @@ def test_law_of_exact_blocks() -> None:
     fmt, width = softfloat.float32, 52
     ones = np.full((1, 4), fmt.one_code, np.uint32)
     for index in range(30):
-        level = 2**width - _random_bits(7, 0, index, 1, 0, width)
+        level = 2**width - random_bits_of(7, 0, index, 1, 0, width)
         shares = level >> 30 << 30, level % 2**30 >> 8 << 8, level % 2**8
         parts = [Fraction(share, 2**width) for share in shares]
         for tail, up in ((Fraction(0), 1), (Fraction(-1, 2**77), 0), (Fraction(1, 2**77), 1)):

@@ -12,7 +12,10 @@ import pytest
 from commands import Run
 
 from softfloat import bits
+from softfloat.accumulators import amx
+from softfloat.reference import dots
 from softfloat.testing.hardware import model as hardware_model
+from softfloat.testing.hardware import tiles
 from softfloat.testing.hardware.model import (
     EXTENSIONS,
     FAMILIES,
@@ -145,7 +148,7 @@ def test_the_register_is_as_it_was_before() -> None:
 
 
 @pytest.mark.skipif(not X86, reason="LLVM here may not know x86")
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked])
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked and not row.tiles])
 def test_llvm_assembles_it_for_a_cpu_that_has_it(name: str) -> None:
     """Rows that this machine cannot run are at least spelled right; nothing is run."""
     from softfloat.testing.hardware.instructions import machine_code
@@ -168,14 +171,14 @@ def test_the_table_is_whole() -> None:
         assert set(row.extensions) <= {*EXTENSIONS, "CUDA"}
         assert set(row.families) <= set(FAMILIES)
         if row.is_checked:
-            assert row.run_model is not None
+            assert (row.run_model is None) == row.tiles
             assert row.formats
         else:
             assert row.model.startswith("not checked: ")
     assert {"VCVTPS2PH", "VCVTPH2PS", "VCVTNEPS2BF16", "VDPBF16PS"} <= {x.name for x in TABLE.values() if x.is_checked}
 
 
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked])
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked and not row.tiles])
 def test_operands(name: str) -> None:
     row = TABLE[name]
     for family in row.families:
@@ -218,9 +221,62 @@ def test_a_machine_without_any_compiles_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_a_machine_with_everything_says_what_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = dict.fromkeys([*EXTENSIONS, "CUDA"], True)
     monkeypatch.setattr(hardware_model, "features", lambda: Features("x86_64", "x", everything, ("A GPU (sm_90)",)))
-    found = check_hardware(["TDPBF16PS", "mma.sync"])
+    found = check_hardware(["TDPBSSD", "mma.sync"])
     assert [x.status for x in found] == ["not checked", "not checked"]
-    assert "A GPU (sm_90)" in Run("hardware", "TDPBF16PS").out
+    assert "A GPU (sm_90)" in Run("hardware", "TDPBSSD").out
+
+
+# -- tiles -----------------------------------------------------------------------------------------------------------
+
+EVERYTHING = Features("x86_64", "x", dict.fromkeys([*EXTENSIONS, "CUDA"], True), ())
+
+
+@pytest.mark.skipif(not X86, reason="LLVM's assembler for x86")
+@pytest.mark.parametrize(("name", "extension", "prefix"), [("TDPBF16PS", "bf16", 0x6A), ("TDPFP16PS", "fp16", 0x6B)])
+def test_tile_instructions_are_assembled(name: str, extension: str, prefix: int) -> None:
+    """VEX.128.F3 or F2.0F38.W0 5C /r (Intel SDM, volume 2): sums in tmm0, a in tmm1, b in tmm2."""
+    code = tiles.machine_code(name, "sapphirerapids", f"+amx-tile,+amx-{extension}")
+    assert bytes([0xC4, 0xE2, prefix, 0x5C, 0xC1]) in code
+    assert bytes([0xC4, 0xE2, 0x78, 0x49, 0xC0]) in code  # TILERELEASE
+
+
+def test_tiles_are_configured() -> None:
+    made = tiles.configuration()
+    assert made.size == 64
+    assert made[0] == 1
+    assert made[16:22].view("<u2").tolist() == [64, 64, 64]
+    assert made[48:51].tolist() == [16, 16, 16]
+    assert not made[[*range(1, 16), *range(22, 48), *range(51, 64)]].any()
+
+
+@pytest.mark.parametrize("name", ["TDPBF16PS", "TDPFP16PS"])
+def test_tile_products_are_compared(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """By a stand-in for the instruction: the oracle, one sum at a time, which is right, and then wrong in one bit."""
+    fmt = TABLE[name].formats[1]
+
+    def stand_in(_: str, a: np.ndarray, b: np.ndarray, c: np.ndarray, flipped: int = 0) -> np.ndarray:
+        made = np.array(c)
+        for i, j in ((0, 0), (3, 15), (15, 2)):
+            made[i, j] = dots.amx(a[i].tolist(), b[:, j].tolist(), (fmt, fmt), c=int(c[i, j]))[0]
+        rest, _ = bits.matmul(a, b, fmt, amx(fmt), c)
+        chosen = np.zeros(made.shape, bool)
+        chosen[[0, 3, 15], [0, 15, 2]] = True
+        return np.where(chosen, made, rest) ^ np.where(chosen, flipped, 0).astype(np.uint32)
+
+    monkeypatch.setattr(hardware_model, "features", lambda: EVERYTHING)
+    monkeypatch.setattr(tiles, "permitted", lambda: "")
+    monkeypatch.setattr(tiles, "product", stand_in)
+    (found,) = check_hardware([name], samples=500)
+    assert (found.status, found.mismatches) == ("agrees", 0)
+    assert found.cases >= 500
+    monkeypatch.setattr(tiles, "product", lambda *x: stand_in(*x, flipped=1))
+    (found,) = check_hardware([name], samples=500)
+    assert found.status == "differs"
+    assert 0 < found.mismatches <= 9
+    assert len(found.examples[0].operands) == 65
+    monkeypatch.setattr(tiles, "permitted", lambda: "no permission")
+    (found,) = check_hardware([name], samples=500)
+    assert (found.status, found.reason) == ("not available", "no permission")
 
 
 # -- mismatches ------------------------------------------------------------------------------------------------------

@@ -162,7 +162,8 @@ class Output:
                 return NAN, False
             if beyond:
                 return Value(Kind.INFINITE, beyond.pop()), False
-        exponents = [terms[group[0]].exponent if how.group == 1 else 0 for group in groups]
+        shared = self.how.scale_exponent
+        exponents = [terms[group[0]].exponent if how.group == 1 else shared for group in groups]
         addend = Fraction(0) if z is None else Fraction(z.real)
         own = how.zeros if z is not None and not addend else None
         if z is not None and addend:
@@ -178,7 +179,7 @@ class Output:
             return n * Fraction(2) ** ((largest or 0) - bits)
 
         def highest(found: Sequence[int | None]) -> int | None:
-            return max((e for e in found if e is not None), default=None)
+            return max((e for e in (*found, how.least) if e is not None), default=None)
 
         if how.includes_addend:
             largest = highest([*exponents, own])
@@ -312,6 +313,10 @@ class Output:
         ]
         if how.tree and block == 1:
             return self.tree(ordered, c)
+        if how.fixed is not None:
+            return self.register(ordered, ZERO if c is None else c)
+        if how.compensation is not None:
+            return self.compensated(ordered, ZERO if c is None else c)
         running = [ZERO] * how.chains
         if how.chains == 1 and c is not None:
             running[0] = c
@@ -333,6 +338,8 @@ class Output:
                 exact, cut = self.block(terms, before, how.running)
                 code, running[chain], raised = self.round(RUNNING, how.running, exact)
                 self.flags |= INEXACT if cut else 0
+                if how.positive_zeros and running[chain].is_zero:
+                    code, running[chain] = 0, ZERO
                 self.tally.note(before, exact, running[chain], raised, cut)
             done = first + block
             if how.store is not None and (done % how.store_every == 0 or done == len(ordered)):
@@ -344,6 +351,76 @@ class Output:
         joined = running[1:] if c is None or how.chains == 1 else [*running[1:], c]
         for other in joined:
             code, total = self.add(RUNNING, how.running, total, other)
+        return code, total
+
+    def register(self, terms: Sequence[Term], c: Value) -> tuple[int, Value]:
+        """A fixed-point sum: an integer that counts multiples of the last bit's weight, None once it is no number."""
+        how = self.how.fixed
+        assert how is not None
+        unit, half = Fraction(2) ** how.last, 2 ** (how.bits - 1)
+        count: int | None = 0
+        for number, term in enumerate([Term(None if c.is_nan else c, c.is_nan, None), *terms]):
+            before, raised, lost, exact = count, 0, False, NAN
+            if term.value is None or term.value.is_infinite:
+                raised, count = 0 if term.nan else INVALID, None
+            elif count is not None:
+                y = Fraction(term.value.real) / unit
+                n = math.floor(y) if how.cut is Rounding.TOWARD_NEGATIVE else math.trunc(y)
+                total = count * unit + Fraction(term.value.real)
+                exact = Value(Kind.FINITE, total < 0, abs(total))
+                lost, count = n != y, count + n
+                raised = INEXACT if lost else 0
+                if not -half <= count < half:
+                    raised |= OVERFLOW | INEXACT
+                    saturated = half - 1 if count > 0 else -half
+                    count = saturated if how.overflow == "saturate" else (count + half) % (2 * half) - half
+            else:
+                y = None if term.value is None else Fraction(term.value.real) / unit
+                raised = INEXACT if y is not None and y.denominator != 1 else 0
+                lost = bool(raised)
+            self.flags |= raised
+            if number:
+                values = [NAN if x is None else Value(Kind.FINITE, x < 0, abs(x) * unit) for x in (before, count)]
+                self.tally.note(values[0], exact, values[1], raised, lost)
+        total = NAN if count is None else Value(Kind.FINITE, count < 0, abs(count) * unit)
+        code, value, _ = self.round(RUNNING, self.how.running, total)
+        return code, value
+
+    def compensated(self, terms: Sequence[Term], c: Value) -> tuple[int, Value]:
+        """Sums whose errors are made up for, in the operations of the method's paper."""
+        stage, error, total, code = self.how.running, ZERO, c, 0
+
+        def plus(x: Value, y: Value) -> Value:
+            exact, _ = self.exact_sum([Term(None if y.is_nan else y, y.is_nan, None)], x, stage)
+            return self.round(RUNNING, stage, exact)[1]
+
+        def minus(x: Value, y: Value) -> Value:
+            return plus(x, y._replace(negative=not y.negative))
+
+        for term in terms:
+            x = self.rounded_product(term, self.how.product).value or NAN
+            s = total
+            if self.how.compensation == "kahan":
+                y = minus(x, error)
+                code, total = self.add(RUNNING, stage, s, y)
+                error = minus(minus(total, s), y)
+            elif self.how.compensation == "neumaier":
+                code, total = self.add(RUNNING, stage, s, x)
+                first = not (s.is_nan or x.is_nan) and abs(s.real) >= abs(x.real)
+                u, v = (s, x) if first else (x, s)
+                error = plus(error, plus(minus(u, total), v))
+            else:
+                t = plus(s, x)
+                of_x = minus(t, s)
+                of_s = minus(t, of_x)
+                x_error = minus(x, of_x)
+                d = plus(minus(s, of_s), x_error)
+                v = plus(d, error)
+                code, total = self.add(RUNNING, stage, t, v)
+                error = minus(v, minus(total, t))
+        if self.how.compensation == "neumaier":
+            exact, _ = self.exact_sum([Term(None if error.is_nan else error, error.is_nan, None)], total, stage)
+            code, total, _ = self.round(RUNNING, stage, exact)
         return code, total
 
     def block(self, terms: Sequence[Term], before: Value | None, stage: Stage) -> tuple[Value, bool]:
@@ -363,9 +440,14 @@ class Output:
             (n, _, left), (m, _, right) = stack[-2:]
             stack[-2:] = [(n + m, *self.add(RUNNING, how.running, left, right))]
 
-        for term in terms:
-            self.flags |= INVALID if term.value is None and not term.nan else 0
-            code, value, _ = self.round(PRODUCT, how.product, NAN if term.value is None else term.value)
+        for first in range(0, len(terms), how.leaf):
+            term = terms[first]
+            if how.leaf > 1:
+                exact, _ = self.exact_sum(terms[first : first + how.leaf], None, how.product)
+            else:
+                self.flags |= INVALID if term.value is None and not term.nan else 0
+                exact = NAN if term.value is None else term.value
+            code, value, _ = self.round(PRODUCT, how.product, exact)
             stack.append((1, code, value))
             while len(stack) > 1 and stack[-2][0] == stack[-1][0]:
                 join()

@@ -31,6 +31,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
+from softfloat.accumulators.roster import ARRAYS
 from softfloat.reference import dots
 from softfloat.testing import UnitError, command_unit, identify, presets_for, unit_of
 from softfloat.testing.hardware import model
@@ -130,6 +131,9 @@ def test_the_example_of_every_preset(name: str) -> None:
         x: PRESETS[x].example for x in ("vdpphps", "zvfbfwma", "arm_bfdot", "arm_bfmmla", "arm_bfmlal", "arm_fp8dot")
     }
     examples |= {x: PRESETS[x].example for x in ("amx", "amd_mfma")} | {"rvbna": "rvbna(4, 'bfloat16')"}
+    examples |= {x: PRESETS[x].example for x in ("compensated", "fixed_point", "arm_fdot", "arm_fmmla")}
+    examples |= {array.name: f"{array.name}({array.inputs[0]!r})" for array in ARRAYS}
+    examples["systolic"] = examples["gaudi_mme"]  # which is taken for one column of it
     assert examples[name] in how
     assert document["calls"] <= MAXIMUM_CALLS
 
@@ -139,8 +143,8 @@ def test_what_cannot_be_told_apart_comes_together() -> None:
         both = (None, "mma.sync")
         return {tensor_core(x, instruction=way).name for x in architectures for way in both}
 
-    assert set(names(identified(tensor_core("A2"), "float16", 32))) == cores("A100", "A2", "Ada", "L40S")
-    assert set(names(identified(tensor_core("H100"), "float16", 32))) == cores("H100", "H200", "B200")
+    assert set(names(identified(tensor_core("A2"), "float16", 32))) == cores("A100", "A2", "A30", "Ada", "L40S", "T4")
+    assert set(names(identified(tensor_core("H100"), "float16", 32))) == cores("H100", "H200", "B200", "RTX Blackwell")
     assert set(names(identified(tensor_core("V100"), "float16", 32))) == cores("V100")
     half = names(identified(amp("half"), "float16", 32))
     assert {"amp('float16')", "slic('float16')"} <= set(half)  # a window of four is a pass of four phases

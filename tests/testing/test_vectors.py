@@ -16,7 +16,7 @@ from commands import not_hanging
 from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
-from softfloat.bits import block_codes, quantization, scaled_sums
+from softfloat.bits import block_codes, processors, quantization, scaled_sums, split_sums
 from softfloat.testing.vectors import files, operations
 from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
@@ -95,7 +95,15 @@ def test_every_elementwise_operation_of_bits_is_in_the_table() -> None:
         "decode",
         "to_integer",
     }  # convert has the last three
-    other |= {*block_codes.__all__, *quantization.__all__, *scaled_sums.__all__, "join_segments", "segments"}
+    other |= {
+        *block_codes.__all__,
+        *quantization.__all__,
+        *scaled_sums.__all__,
+        *split_sums.__all__,
+        *processors.__all__,
+        "join_segments",
+        "segments",
+    }
     assert set(bits.__all__) - not_elementwise - other <= set(OPERATIONS)
 
 

@@ -20,7 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import binding, ir
 
-__all__ = ["ALL_MASKED", "DENORMALS_ZERO", "ROUNDING_FIELD", "Assembled", "assemble", "machine_code"]
+__all__ = [
+    "ALL_MASKED",
+    "DENORMALS_ZERO",
+    "ROUNDING_FIELD",
+    "Assembled",
+    "assemble",
+    "initialize",
+    "machine_code",
+    "target_machine",
+]
 
 ALL_MASKED = 0x1F80
 """No traps, nearest even, nothing flushed: what a process starts with."""
@@ -125,13 +134,15 @@ def _loop(module: ir.Module, name: str, code: Code) -> None:
     builder.ret(builder.load(after))
 
 
-def _initialize() -> None:
+def initialize() -> None:
+    """Make LLVM ready to assemble."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     binding.initialize_native_asmparser()
 
 
-def _target(cpu: str, features: str, **options: Any) -> Any:
+def target_machine(cpu: str, features: str, **options: Any) -> Any:
+    """A machine for LLVM to assemble for."""
     return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=2, **options)
 
 
@@ -140,9 +151,9 @@ def machine_code(code: Code, cpu: str, features: str) -> bytes:
 
     `cpu` and `features` are LLVM's names, such as "sapphirerapids" and "+avx512fp16".
     """
-    _initialize()
+    initialize()
     module = binding.parse_assembly(_module(code))
-    return bytes(_target(cpu, features).emit_object(module))
+    return bytes(target_machine(cpu, features).emit_object(module))
 
 
 class Assembled:
@@ -150,11 +161,13 @@ class Assembled:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        _initialize()
+        initialize()
         module = binding.parse_assembly(_module(code))
         module.verify()
         features = binding.get_host_cpu_features().flatten()
-        self._engine = binding.create_mcjit_compiler(module, _target(binding.get_host_cpu_name(), features, jit=True))
+        self._engine = binding.create_mcjit_compiler(
+            module, target_machine(binding.get_host_cpu_name(), features, jit=True)
+        )
         self._engine.finalize_object()
         pointer = ctypes.c_void_p
         kind = ctypes.CFUNCTYPE(

@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+import itertools
 import os
 import platform
 import time
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.accumulators import vdpbf16ps
+from softfloat.accumulators import amx, vdpbf16ps
 from softfloat.checks import check_seed, check_whole
 from softfloat.formats import Format, bfloat16, float16, float32
 from softfloat.testing.vectors.distributions import edges
@@ -188,11 +189,12 @@ class Instruction:
     code: Callable[[str], Code] | None = field(default=None, repr=False, compare=False)
     run_model: Model | None = field(default=None, repr=False, compare=False)
     by_register: bool = False  # MXCSR.RC chooses the mode
+    tiles: bool = False  # operands are tiles of AMX
 
     @property
     def is_checked(self) -> bool:
         """Whether there is a model to check it against."""
-        return self.code is not None
+        return self.code is not None or self.tiles
 
     @property
     def all_operands(self) -> int:
@@ -350,8 +352,19 @@ def instructions() -> tuple[Instruction, ...]:
             "not checked: the EVEX form stands for it",
             f"{SDM}, VCVTNEPS2BF16",
         ),
-        Instruction("TDPBF16PS", ("AMX_BF16",), "not checked: no accumulator describes it yet", f"{SDM}, TDPBF16PS"),
-        Instruction("TDPFP16PS", ("AMX_FP16",), "not checked: no accumulator describes it yet", f"{SDM}, TDPFP16PS"),
+        *(
+            Instruction(
+                name,
+                (extension,),
+                f'matmul(a, b, "{fmt.name}", amx("{fmt.name}"), c)',
+                f"{SDM}, {name}: nearest even, DAZ and FTZ, MXCSR neither read nor written",
+                formats=(float32, fmt, fmt),
+                families=("any bits", "edges", "near"),
+                flags=False,
+                tiles=True,
+            )
+            for name, extension, fmt in (("TDPBF16PS", "AMX_BF16", bfloat16), ("TDPFP16PS", "AMX_FP16", float16))
+        ),
         Instruction("TDPBSSD", ("AMX_INT8",), "not checked: integers", f"{SDM}, TDPBSSD"),
         Instruction(
             "mma.sync", ("CUDA",), "not checked: vecdot(a, b, fmt, tensor_core(...), c)", "NVIDIA PTX ISA, mma.sync"
@@ -681,7 +694,61 @@ def _check_rows(
             if not row.is_checked:
                 outcome.status, outcome.reason = "not checked", row.model.removeprefix("not checked: ")
                 continue
-            _check(row, outcome, mode, samples, seed, exhaustive, progress, spread)
+            if row.tiles:
+                _check_tiles(row, outcome, samples, seed, progress)
+            else:
+                _check(row, outcome, mode, samples, seed, exhaustive, progress, spread)
+
+
+def _check_tiles(
+    row: Instruction, outcome: Outcome, samples: int, seed: int, progress: Callable[[str, int, int], None] | None
+) -> None:
+    """Tile products beside the model: codes alone, as the instruction raises no flags."""
+    from softfloat.testing.hardware import tiles
+
+    reason = tiles.permitted()
+    if reason:
+        outcome.status, outcome.reason = "not available", reason
+        return
+    started = time.perf_counter()
+    random = np.random.default_rng([seed, *row.name.encode()])
+    memory, fmt, _ = row.formats
+    size = tiles.ROWS * tiles.ROWS
+    each = -(-samples // (size * len(row.families)))
+    outcome.status = "agrees"
+    try:
+        for family, _ in itertools.product(row.families, range(each)):
+            a, b, c = tile_operands(fmt, memory, family, random, tiles.ROWS, tiles.TILE)
+            found = np.asarray(tiles.product(row.name, a, b, c))
+            expected, _ = bits.matmul(a, b, fmt, amx(fmt), c)
+            nan = np.asarray(bits.isnan(found, memory)) & np.asarray(bits.isnan(expected, memory))
+            wrong = (found != expected) & ~nan  # the published pseudo-code does not settle NaNs
+            outcome.cases += size
+            outcome.mismatches += int(wrong.sum())
+            for i, j in np.argwhere(wrong)[: EXAMPLES - len(outcome.examples)]:
+                operands = (int(c[i, j]), *a[i].tolist(), *b[:, j].tolist())
+                outcome.examples.append(Mismatch(SETTINGS[0], operands, int(found[i, j]), int(expected[i, j]), 0, 0))
+            if progress:
+                progress(row.name, outcome.cases, each * size * len(row.families))
+    finally:
+        _settled(outcome, started)
+
+
+def tile_operands(
+    fmt: Format, memory: Format, family: str, random: np.random.Generator, rows: int, depth: int
+) -> tuple[Codes, Codes, Codes]:
+    """(a, b, c) of a tile product: any bits, edges among numbers about 1, or numbers whose products are near each other."""
+    shapes = ((fmt, (rows, depth)), (fmt, (depth, rows)), (memory, (rows, rows)))
+    if family == "any bits":
+        made = [random.integers(0, 1 << x.bits, shape, np.uint64).astype(x.dtype) for x, shape in shapes]
+    else:
+        made = [with_exponents(x, random.integers(-3, 4, shape), random) for x, shape in shapes]
+    if family == "edges":
+        made = [
+            np.where(random.random(shape) < 0.05, random.choice(edges(x), shape), codes).astype(x.dtype)
+            for codes, (x, shape) in zip(made, shapes, strict=True)
+        ]
+    return made[0], made[1], made[2]
 
 
 def _check(

@@ -28,30 +28,18 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import (
+    PRESETS,
     TENSOR_CORES,
     Accumulator,
-    amd_mfma,
-    amp,
-    amx,
-    arm_bfdot,
-    arm_bfmlal,
-    arm_bfmmla,
-    arm_fp8dot,
     chunked,
+    compensated,
     exact,
     fma,
     mul_add,
     pairwise,
-    rvbna,
-    slic,
     tensor_core,
-    vdpbf16ps,
-    vdpphps,
-    zvfbfwma,
 )
-from softfloat.accumulators.ipu import IPU_MODES
 from softfloat.accumulators.tensor_cores import SAME_AS
-from softfloat.accumulators.units import MFMA, RMODES, WAYS
 from softfloat.checks import check_choice, check_count, check_integer, check_seed
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
@@ -69,7 +57,7 @@ from softfloat.testing.identification.probes import (
     draw_rows,
     pair_of,
 )
-from softfloat.testing.identification.structures import Candidate, descriptions, spelled, structures_of
+from softfloat.testing.identification.structures import Candidate, descriptions, registers, spelled, structures_of
 from softfloat.testing.vectors.columns import as_number
 from softfloat.testing.verdicts.check import NAN_MODES, wrong_results
 
@@ -327,29 +315,36 @@ def _calls(
     """Calls of preset functions, some of them refused."""
     for simple in (fma, mul_add, exact, pairwise):
         yield simple, (memory,), {}
+    for method in PRESETS["compensated"].parameters["method"]:
+        yield compensated, (memory, method), {}
     inner = dict.fromkeys((memory, *(ROSTER[x] for x in ("float16", "bfloat16", "float32")), *pair))
     for n in (1 << i for i in range(1, 9) if 1 << i < length):
         for fmt in inner:
             yield chunked, (n, fmt, memory), {}
-    yield vdpbf16ps, (), {}
     for arch in dict.fromkeys([row.architecture for row in TENSOR_CORES] + list(SAME_AS)):
         for way in (None, "mma.sync"):
             yield tensor_core, (arch, pair[0], memory, way), {}
-    for n in (1 << i for i in range(1, 9) if 1 << i <= length):
-        yield rvbna, (n, pair[0]), {}
-    yield from ((zvfbfwma, (pair[0],), {}), (amx, (pair[0],), {}), (vdpphps, (), {}), (arm_bfmlal, (), {}))
-    yield from ((arm_bfdot, (), {}), (arm_bfmmla, (), {}))
-    for word in RMODES:
-        yield from ((arm_bfdot, (True, word), {}), (arm_bfmmla, (True, word), {}))
-    for ways, saturate in itertools.product(WAYS.get(memory.name, ()), (False, True)):
-        yield arm_fp8dot, (ways, memory), {"saturate": saturate}
-    for row in MFMA:
-        yield amd_mfma, (row.architecture, row.input), {}
-    for mode, rounding in itertools.product(IPU_MODES, ("nearest_even", "toward_zero")):
-        keywords = {"inputs": pair[0], "mode": mode, "rounding": rounding}
-        yield amp, (memory,), keywords
-        for window in (3, 4):
-            yield slic, (memory,), {"window": window, **keywords}
+    for row in PRESETS.values():
+        if not all(row.parameters.values()):  # any format or number: those above
+            continue
+        choices = [_worth_trying(name, values, pair, memory, length) for name, values in row.parameters.items()]
+        for chosen in itertools.product(*choices):
+            yield row.make, (), dict(zip(row.parameters, chosen, strict=True))
+
+
+def _worth_trying(
+    name: str, values: tuple[Any, ...], pair: tuple[Format, Format], memory: Format, length: int
+) -> list[Any]:
+    """Values of a preset's parameter that these formats and this length allow."""
+    if name in ("input", "inputs"):
+        return [x for x in values if x.removesuffix("_1k") == pair[0].name]
+    if name in ("output", "partials"):
+        return [x for x in values if x == memory.name]
+    if name == "n":
+        return [x for x in values if x <= length]
+    if name == "fz16":
+        return [False]
+    return [True] if name == "stochastic" else list(values)  # which leaves nearest rounding as it is
 
 
 # -- deciding --------------------------------------------------------------------------------------------------------
@@ -510,7 +505,10 @@ def identify(
     found.withdraw(answers)
     search = _Search(found, nan, answers)
     say("presets")
-    search.try_presets(list(presets) if presets is not None else presets_for(pair, memory, length))
+    candidates = list(presets) if presets is not None else presets_for(pair, memory, length)
+    if presets is None:
+        candidates += registers(np.asarray(bits.decode(answers[3], target)), memory)
+    search.try_presets(candidates)
     if not search.fits:
         say("a description")
         search.describe()
@@ -548,7 +546,11 @@ class _Search:
             "overflow" in settings
         ):  # modes that stay finite, and sums in formats without infinity, look like other rules
             variants.insert(0, {name: x for name, x in settings.items() if name != "overflow"})
-        self.tried = [Candidate(x, options) for x in accumulators for options in (variants if _is_open(x) else [{}])]
+        plain: list[dict[str, Any]] = [{}]
+        tried = [(x, variants if _is_open(x) else plain) for x in accumulators]
+        # a coarse register looks as if it flushed subnormals and rounded otherwise
+        tried = [(x, [*plain, *(y for y in options if y)] if x.fixed is not None else options) for x, options in tried]
+        self.tried = [Candidate(x, options) for x, several in tried for options in several]
         self.judged = len(self.tried)
         everything = self.asked.everything()
         few = _every(everything, 300)

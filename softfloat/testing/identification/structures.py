@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.accumulators import Accumulator, Reduction, Stage
+from softfloat.accumulators import Accumulator, Reduction, Stage, fixed_point
+from softfloat.accumulators.accumulator import MAXIMUM_REGISTER, MAXIMUM_WEIGHT
 from softfloat.environments import Rounding
 from softfloat.formats import ROSTER, Format, float16, float32
 from softfloat.testing.identification.probes import MODES, Measurement, Structure
 
-__all__ = ["Candidate", "descriptions", "spelled", "structures_of"]
+__all__ = ["Candidate", "descriptions", "registers", "spelled", "structures_of"]
 
+REGISTERS = (16, 24, 32, 40, 48)
+"""Widths that are tried where results do not fill a register."""
 ROUNDINGS = tuple(Rounding[x.upper()] for x in MODES)
 
 
@@ -250,6 +253,22 @@ def descriptions(found: Measurement) -> Iterator[list[Candidate]]:
                 options = {k: v for k, v in found.settings.items() if k == "overflow" and v != "infinity"}
                 group.append(Candidate(accumulator, options, preset=False))
             yield group
+
+
+def registers(results: np.ndarray[Any, Any], memory: Format) -> list[Accumulator]:
+    """Fixed-point sums whose last bit is the lowest that these results have, as wide as the largest, or as registers are."""
+    magnitudes = np.abs(results[np.isfinite(results) & (results != 0)])
+    if not magnitudes.size:
+        return []
+    fractions, exponents = np.frexp(magnitudes)
+    wholes = (fractions * 2.0**53).astype(np.int64)
+    lowest = int((exponents - 53 + np.frexp((wholes & -wholes).astype(np.float64))[1] - 1).min())
+    least = int(np.ceil(np.log2(magnitudes.max()))) - lowest + 1
+    if least > MAXIMUM_REGISTER or abs(lowest) > MAXIMUM_WEIGHT:
+        return []
+    widths = sorted({max(2, least), *(x for x in REGISTERS if x > least)})
+    kinds = itertools.product(widths, ("wrap", "saturate"), ("toward_negative", "toward_zero"))
+    return [fixed_point(width, lowest, memory, overflow, cut) for width, overflow, cut in kinds]
 
 
 def spelled(accumulator: Accumulator) -> str:

@@ -1,0 +1,164 @@
+"""Environments of processors: registers as settings, against operations restated, and the CPU that runs the test where it is x86."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softfloat import Environment, bits, float16, float32
+from softfloat.accumulators import STANDINGS
+from softfloat.processors import ENVIRONMENT_ROWS
+from softfloat.testing.hardware import model
+
+TINY = 0x00000001  # the least subnormal single
+NEAR = 0x20000400, 0x1FFFF800  # (1 + 2^-13) * 2^-63 and (1 - 2^-13) * 2^-63, whose product is just below 2^-126
+INEXACT, UNDERFLOW, INVALID = 1, 2, 16
+
+
+@pytest.mark.parametrize("row", ENVIRONMENT_ROWS, ids=lambda row: row.name)
+def test_rows(row: Any) -> None:
+    made = eval(row.example, {"Environment": Environment})
+    assert isinstance(made, Environment)
+    assert row.standing in STANDINGS
+    assert row.example.startswith(f"Environment.{row.name}(")
+    assert row.source
+
+
+def test_the_page_has_every_row() -> None:
+    page = Path(__file__).parent.parent / "docs" / "processors.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for row in ENVIRONMENT_ROWS:
+        assert f"| `{row.example}` | {row.meaning} | {row.source} | {row.standing} |" in lines
+
+
+@pytest.mark.parametrize("rounding", ["RN", "RP", "RM", "RZ"])
+def test_arm_rounding(rounding: str) -> None:
+    """1 + 2^-24 and its negative."""
+    env = Environment.arm(rounding)
+    up, down = (
+        bits.add(x, y, float32, environment=env)[0] for x, y in ((0x3F800000, 0x33000000), (0xBF800000, 0xB3000000))
+    )
+    expected = {"RN": (0, 0), "RP": (1, 0), "RM": (0, 1), "RZ": (0, 0)}[rounding]
+    assert (int(up) - 0x3F800000, int(down) - 0xBF800000) == expected
+
+
+@pytest.mark.parametrize(
+    ("register", "operand", "result"),
+    [
+        ({}, False, False),
+        ({"fz": True}, True, True),
+        ({"fiz": True}, True, False),
+        ({"fz": True, "ah": True}, False, True),
+        ({"fz": True, "fiz": True, "ah": True}, True, True),
+    ],
+)
+def test_arm_flushes(register: dict[str, bool], operand: bool, result: bool) -> None:
+    """The table of FPCR.FZ, FIZ and AH: which subnormals are zero, of singles, never of halves."""
+    env = Environment.arm(**register)
+    doubled, _ = bits.add(TINY, TINY, float32, environment=env)
+    assert (int(doubled) == 0) == (operand or result)
+    scaled, _ = bits.mul(TINY, 0x7E800000, float32, environment=env)  # 2^-149 * 2^126: only the operand is subnormal
+    assert (int(scaled) == 0) == operand
+    halved, flags = bits.mul(0x00800001, 0x3F000000, float32, environment=env)  # only the result is
+    assert (int(halved) == 0) == result
+    assert int(flags) & UNDERFLOW
+    assert int(bits.add(1, 1, float16, environment=env)[0]) == 2
+    assert int(bits.add(1, 1, float16, environment=Environment.arm(fz16=True))[0]) == 0
+
+
+def test_arm_tininess() -> None:
+    """(1 - 2^-26) * 2^-126 is tiny before rounding, and not after."""
+    for ah, raised in ((False, UNDERFLOW | INEXACT), (True, INEXACT)):
+        code, flags = bits.mul(*NEAR, float32, environment=Environment.arm(ah=ah))
+        assert (int(code), int(flags)) == (0x00800000, raised)
+
+
+def test_arm_nans() -> None:
+    quiet, signalling = 0x7FC00001, 0xFF800002
+    found = {
+        name: int(bits.add(quiet, signalling, float32, environment=env)[0])
+        for name, env in {
+            "DN=0": Environment.arm(),
+            "DN=1": Environment.arm(dn=True),
+            "AH=1": Environment.arm(ah=True),
+        }.items()
+    }
+    assert found == {"DN=0": 0xFFC00002, "DN=1": 0x7FC00000, "AH=1": 0x7FC00001}
+    made = [int(bits.mul(0, 0x7F800000, float32, environment=Environment.arm(ah=ah))[0]) for ah in (False, True)]
+    assert made == [0x7FC00000, 0xFFC00000]
+
+
+def test_x86_register() -> None:
+    start = Environment.x86()
+    assert (start.rounding.name, start.daz, start.ftz, int(start.traps)) == ("NEAREST_EVEN", False, False, 0)
+    modes = [Environment.x86(0x1F80 | rc << 13).rounding.name for rc in range(4)]
+    assert modes == ["NEAREST_EVEN", "TOWARD_NEGATIVE", "TOWARD_POSITIVE", "TOWARD_ZERO"]
+    assert Environment.x86(0x9F80).ftz
+    assert not Environment.x86(0x9780).ftz  # the underflow trap is not masked
+    assert int(Environment.x86(0x9780).traps) == UNDERFLOW
+    assert int(Environment.x86(0x1F00).traps) == INVALID
+    assert int(Environment.x86(0x1E80).traps) == 0  # that of denormal operands
+
+
+def test_riscv() -> None:
+    tie = 0x3F800000, 0x33800000  # 1 + 2^-24
+    found = [
+        int(bits.add(*tie, float32, environment=Environment.riscv(x))[0]) - tie[0] for x in ("RNE", "RMM", "RUP", "RTZ")
+    ]
+    assert found == [0, 1, 1, 0]
+    env = Environment.riscv()
+    assert int(bits.add(0xFFC00001, tie[0], float32, environment=env)[0]) == 0x7FC00000
+    assert int(bits.mul(*NEAR, float32, environment=env)[1]) == INEXACT
+
+
+def test_avx10_bf16() -> None:
+    env = Environment.avx10_bf16()
+    assert int(bits.add(0x0001, 0x0001, "bfloat16", environment=env)[0]) == 0
+    assert int(bits.mul(0x0081, 0xBF00, "bfloat16", environment=env)[0]) == 0x8000
+    assert int(bits.add(0x3F80, 0x3B80, "bfloat16", environment=env)[0]) == 0x3F80  # a tie to even
+
+
+CHECKED = [row for row in model.instructions() if row.is_checked and row.flags and row.by_register and not row.packed]
+
+
+@pytest.mark.skipif(bool(model.features().lacks(("AVX",))), reason="no x86 with AVX")
+@pytest.mark.parametrize("row", CHECKED, ids=lambda row: row.name)
+@pytest.mark.parametrize("mxcsr", [0x1F80, 0x9FC0, 0x7F80, 0x3FC0])
+def test_x86_against_the_cpu(row: Any, mxcsr: int) -> None:
+    """The instruction under the register, and the model under the environment made from it."""
+    if model.features().lacks(row.extensions) or any(fmt.bits != 32 for fmt in (*row.formats, row.result)):
+        pytest.skip("not of this machine, or not of singles alone")
+    from softfloat.testing.hardware.instructions import assemble
+
+    env, random = Environment.x86(mxcsr), np.random.default_rng(mxcsr)
+    special = np.array([0, 1, 0x7FFFFF, 0x800000, *NEAR, 0x7F7FFFFF, 0x7F800000, 0x7FC00001, 0xFF800002], np.uint32)
+    operands = tuple(
+        np.concatenate([random.permutation(np.tile(special, 20)), random.integers(0, 2**32, 800).astype(np.uint32)])
+        for _ in row.formats
+    )
+    assert row.code is not None
+    assert row.run_model is not None
+    codes, flags = assemble(row.code("nearest_even")).each(operands, mxcsr)
+    options = {x: getattr(env, x) for x in ("rounding", "daz", "ftz")}
+    expected = row.run_model(operands, options)
+    np.testing.assert_array_equal(codes, expected[0])
+    np.testing.assert_array_equal(flags, expected[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Environment.arm("RMM"), ValueError, "rounding"),
+        (lambda: Environment.arm(fz=1), TypeError, "fz"),
+        (lambda: Environment.arm(ah=True, dn=True), ValueError, "dn"),
+        (lambda: Environment.x86(1 << 16), ValueError, "mxcsr"),
+        (lambda: Environment.x86("0x1F80"), TypeError, "mxcsr"),
+        (lambda: Environment.riscv("to_odd"), ValueError, "RMM"),
+    ],
+)
+def test_refusals(call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
