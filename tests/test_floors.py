@@ -47,7 +47,7 @@ INSIDE = {
     "entire lines stacks trees | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
-    "block_scales codes scaled_sums | block_numbers scalars | quantization",
+    "block_scales codes scaled_ways | block_numbers scalars scaled_sums | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
     "scaling": "recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
