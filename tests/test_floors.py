@@ -49,7 +49,7 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_ways | block_numbers scalars scaled_sums | quantization",
     "arrays": "views | softarray | functions | sums | ufuncs",
-    "scaling": "recipes | hadamard tables tensors | libraries products",
+    "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",

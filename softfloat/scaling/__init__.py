@@ -6,7 +6,8 @@
 ((16, 16), 'STOCHASTIC', True)
 """
 
-from softfloat.scaling import hadamard, libraries, products, recipes, tables, tensors
+from softfloat.scaling import convolutions, hadamard, libraries, products, recipes, tables, tensors
+from softfloat.scaling.convolutions import *
 from softfloat.scaling.hadamard import *
 from softfloat.scaling.libraries import *
 from softfloat.scaling.products import *
@@ -20,4 +21,5 @@ __all__ += tables.__all__
 __all__ += hadamard.__all__
 __all__ += tensors.__all__
 __all__ += products.__all__
+__all__ += convolutions.__all__
 __all__ += libraries.__all__
