@@ -59,8 +59,9 @@ INSIDE = {
     "identification.probes verdicts.regions | verdicts.check | identification.structures | identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
-    "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
-    "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
+    "torch": "accumulation autocast metrics private operators.bridge operators.recipes operators.tables | inspection operators.pointwise "
+    "operators.unit | operators.norms operators.products scaling tracing | operators.scaled | amp conversion operators.plans | emulation training | "
+    "replicas tuning",
     "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
     "parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
