@@ -60,8 +60,8 @@ INSIDE = {
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.recipes operators.tables | inspection operators.pointwise "
-    "operators.unit | operators.norms operators.products scaling tracing | operators.scaled | amp conversion operators.plans | emulation training | "
-    "replicas tuning",
+    "operators.unit | operators.norms operators.products scaling tracing | operators.scaled | operators.scaled_mm | amp conversion "
+    "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
     "parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
-from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
-import softfloat
-from softfloat import Environment, Flags, bits
-from softfloat.accumulators import chunked, fma
-from softfloat.bits.windows import Geometry
-from softfloat.scaling import (
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402 -- after the skip
+from torch.nn import functional  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import softfloat  # noqa: E402 -- after the skip
+from softfloat import Environment, Flags, bits  # noqa: E402
+from softfloat.accumulators import chunked, fma  # noqa: E402
+from softfloat.bits.windows import Geometry  # noqa: E402
+from softfloat.scaling import (  # noqa: E402
     RECIPES,
     Operand,
     Product,
@@ -28,7 +30,7 @@ from softfloat.scaling import (
     tensor_scaling,
     weight_gradient_matrices,
 )
-from softfloat.torch import UnemulatedOperatorError, emulate
+from softfloat.torch import UnemulatedOperatorError, emulate  # noqa: E402
 
 PLAIN = nvfp4_scaling(stochastic=False)
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

@@ -17,6 +17,7 @@ from softfloat.torch.operators.norms import LAYOUTS, normalised
 from softfloat.torch.operators.pointwise import STEPS
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS
 from softfloat.torch.operators.scaled import SCALED, scaled
+from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 
 __all__ = ["Plan", "computes", "involved", "planned", "quantises", "touches"]
@@ -529,6 +530,8 @@ def _plain_plan(operator: Any) -> Plan | None:
         present = single if hasattr(torch.ops.aten, single) else single.removesuffix("_")
         known = hasattr(torch.ops.aten, present) and planned(_overload(present, None)) is not None
         return partial(foreach, name=single) if known else None
+    if base in SCALED_PRODUCTS:
+        return SCALED_PRODUCTS[base]
     if base in tables.PUTS:
         return accumulating
     if base == "scatter" and "reduce" in private.argument_names(operator):
