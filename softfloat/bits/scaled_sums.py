@@ -47,6 +47,7 @@ class _Operand(NamedTuple):
     fmt: Format
     bits: int
     tensor: np.float32 | None
+    length: int  # of a block along the axis that is summed over
 
 
 def _operand(blocks: Any, axis: int, name: str) -> _Operand:
@@ -69,7 +70,7 @@ def _operand(blocks: Any, axis: int, name: str) -> _Operand:
     powers = np.ldexp(1.0, np.frexp(values)[1] - 1)
     leads = np.where((values > 0.0) & np.isfinite(values), np.maximum(powers, scale.tiny), 0.0)
     shared, powers = (spread(x, blocks.block_shape, blocks.shape) for x in (values, leads))
-    return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale)
+    return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale, blocks.block_shape[axis])
 
 
 class _Scaled(Contraction):
@@ -101,6 +102,8 @@ class _Scaled(Contraction):
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
+            if operand.length % how.aligned.group == 0:
+                return
             bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
         else:
             return
@@ -329,8 +332,15 @@ def _grouped(call: _Scaled, x: _Operand, y: _Operand, start: Codes | None, shape
     align = how.aligned
     assert align is not None
     assert align.zeros is not None
-    leads = [lead_exponents(each, align.group, align.zeros) for each in (x.leads, y.leads.T)]
-    found = grouped_sums(how, GroupedOperand(a, leads[0]), GroupedOperand(b, leads[1]), start)
+    sides = [
+        GroupedOperand(
+            values,
+            lead_exponents(leads, align.group, align.zeros),
+            each.fmt.emin - each.fmt.mantissa_bits - each.bits + 1,
+        )
+        for each, values, leads in ((x, a, x.leads), (y, b, y.leads.T))
+    ]
+    found = grouped_sums(how, sides[0], sides[1], start)
     if found is None:
         return None
     codes, raised = found

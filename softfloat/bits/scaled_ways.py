@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat import engine
-from softfloat.accumulators import Accumulator
+from softfloat.accumulators import Accumulator, Alignment
 from softfloat.bits.numbers import encode
 from softfloat.engine import Codes
 from softfloat.environments import Overflow, Rounding, Settings
@@ -60,10 +60,23 @@ class GroupedOperand(NamedTuple):
         (rows, k), scales included.
     leads : array of int
         (rows, groups): the exponents of their scales.
+    quantum : int
+        Values are multiples of 2 to their group's lead and that power.
     """
 
     values: Reals
     leads: np.ndarray[Any, np.dtype[np.int64]]
+    quantum: int
+
+    def rows(self, piece: slice) -> GroupedOperand:
+        """Some of them."""
+        return self._replace(values=self.values[piece], leads=self.leads[piece])
+
+    def low(self, group: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """For each group along k, the least lead of those that are not all zeros."""
+        starts = np.arange(0, self.values.shape[1], group)
+        there = np.logical_or.reduceat(self.values != 0, starts, axis=1)
+        return np.where(there, self.leads, FAR).min(axis=0, initial=FAR)
 
 
 def serves_groups(how: Accumulator, fmts: tuple[Format, Format], scale_bits: tuple[int, int]) -> bool:
@@ -87,6 +100,8 @@ def lead_exponents(leads: Reals, group: int, zeros: int) -> np.ndarray[Any, np.d
     return np.where(first > 0, np.frexp(first)[1] - 1, zeros).astype(np.int64)
 
 
+FAR = 1 << 20
+"""Beyond every exponent."""
 PIECE = 1 << 15  # outputs at a time, so that what is between two steps stays in a cache
 ALONE = 1 << 17  # multiply-adds that BLAS leaves to one thread; others would wait for threads that are busy elsewhere
 
@@ -99,44 +114,45 @@ def grouped_sums(
     The sums of groups are exact in float64 in whatever order, and so is everything up to the one truncation of each block.
     """
     rows, columns = len(a.values), len(b.values)
+    align = how.aligned
+    assert align is not None
     codes, flags = np.empty((rows, columns), np.uint32), np.empty((rows, columns), np.uint8)
+    low = b.low(align.group)
     step = max(PIECE // max(columns, 1), 1)
     for first in range(0, rows, step):
         piece = slice(first, first + step)
-        found = _piece(how, GroupedOperand(a.values[piece], a.leads[piece]), b, None if start is None else start[piece])
+        found = _piece(how, align, a.rows(piece), b, low, None if start is None else start[piece])
         if found is None:
             return None
         codes[piece], flags[piece] = found
     return codes, flags
 
 
-def _piece(how: Accumulator, a: GroupedOperand, b: GroupedOperand, start: Codes | None) -> tuple[Codes, Codes] | None:
-    align, length = how.aligned, a.values.shape[1]
-    assert align is not None
-    assert align.zeros is not None
+def _piece(
+    how: Accumulator,
+    align: Alignment,
+    a: GroupedOperand,
+    b: GroupedOperand,
+    b_low: np.ndarray[Any, np.dtype[np.int64]],
+    start: Codes | None,
+) -> tuple[Codes, Codes] | None:
     shape = len(a.values), len(b.values)
     total: Any = np.zeros(shape) if start is None else np.asarray(engine.decoded(start, float32))
     if not np.isfinite(total).all():
         return None
+    assert align.zeros is not None
+    low, quantum = a.low(align.group) + b_low, a.quantum + b.quantum
     lost = np.zeros(shape, bool)
-    for first in range(0, length, how.block):
-        stops = range(first, min(first + how.block, length), align.group)
-        most = exponents(total, align.zeros)
-        for k in stops:
-            group = k // align.group
-            np.maximum(most, a.leads[:, group, None] + b.leads[:, group], out=most)
-        inverse, grid = power_of(align.terms - most), power_of(most - align.terms)
-        whole = total * inverse
-        kept = np.trunc(whole)
-        lost |= kept != whole
-        for k in stops:
-            part = slice(k, min(k + align.group, length))
-            term = product_of(a.values[:, part], b.values[:, part])
-            term *= inverse
-            cut = np.trunc(term)
-            lost |= cut != term
-            kept += cut
-        kept *= grid
+    for first in range(0, a.values.shape[1], how.block):
+        stop = min(first + how.block, a.values.shape[1])
+        groups = slice(first // align.group, -(-stop // align.group))
+        own = exponents(total, align.zeros)
+        most = a.leads[:, groups].max(axis=1)[:, None] + b.leads[:, groups].max(axis=1)
+        # beneath any term's grid, were its exponent the least and the largest one as large as any
+        if max(int(most.max()), int(own.max())) - align.terms <= int(low[groups].min()) + quantum:
+            kept = _uncut(align, a, b, total, own, most, slice(first, stop), groups, lost)
+        else:
+            kept = _cut(align, a, b, total, own, range(first, stop, align.group), stop, lost)
         total = (kept.view(np.int64) & ~np.int64((1 << 29) - 1)).view(np.float64)
         lost |= total != kept
         size = np.abs(total)
@@ -145,6 +161,54 @@ def _piece(how: Accumulator, a: GroupedOperand, b: GroupedOperand, start: Codes 
         total = total + 0.0  # no negative zeros
     result = np.asarray(encode(total, float32, flags="any")[0])
     return result.reshape(shape), np.where(lost, INEXACT, 0).astype(np.uint8)
+
+
+def _cut(
+    align: Alignment, a: GroupedOperand, b: GroupedOperand, total: Reals, own: Any, starts: range, stop: int, lost: Any
+) -> Reals:
+    """The running sum and the sum of each group, cut to each output's grid and added; `lost` where bits were."""
+    most = own.copy()
+    for k in starts:
+        np.maximum(most, a.leads[:, k // align.group, None] + b.leads[:, k // align.group], out=most)
+    inverse, grid = power_of(align.terms - most), power_of(most - align.terms)
+    whole = total * inverse
+    kept = np.trunc(whole)
+    lost |= kept != whole
+    for k in starts:
+        part = slice(k, min(k + align.group, stop))
+        term = product_of(a.values[:, part], b.values[:, part])
+        term *= inverse
+        cut = np.trunc(term)
+        lost |= cut != term
+        kept += cut
+    kept *= grid
+    return np.asarray(kept)
+
+
+def _uncut(
+    align: Alignment,
+    a: GroupedOperand,
+    b: GroupedOperand,
+    total: Reals,
+    own: Any,
+    most: Any,
+    part: slice,
+    groups: slice,
+    lost: Any,
+) -> Reals:
+    """The same where no group loses anything: their sums are one, and the running sum is cut where it lies far beneath."""
+    kept = product_of(a.values[:, part], b.values[:, part])
+    far = (most - align.terms > own - float32.mantissa_bits) & (total != 0)
+    if far.any():
+        i, j = np.nonzero(far)
+        exact = np.maximum((a.leads[i, groups] + b.leads[j, groups]).max(axis=1), own[i, j])
+        whole = total[i, j] * power_of(align.terms - exact)
+        cut = np.trunc(whole)
+        lost[i, j] |= cut != whole
+        total = total.copy()
+        total[i, j] = cut * power_of(exact - align.terms)
+    kept += total
+    return kept
 
 
 def product_of(a: Reals, b: Reals) -> Reals:

@@ -199,3 +199,15 @@ def test_what_is_refused() -> None:
     for call, message in cases:
         with pytest.raises(UnemulatedOperatorError, match=message), emulate():
             call()
+
+
+@needs_blocks
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_positive"])
+def test_casts_to_scales(rounding: str) -> None:
+    x = (drawn(40).abs() * 2.0 ** torch.arange(-20, 20)).bfloat16()
+    with emulate(Environment(rounding=rounding)):
+        found = x.to(E8M0)
+    wanted, _ = bits.encode(x.double().numpy(), "float8_e8m0fnu", rounding=rounding)
+    np.testing.assert_array_equal(codes(found), wanted)
+    with emulate():
+        assert torch.equal(found.float(), found.to(torch.float32))
