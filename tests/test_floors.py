@@ -52,7 +52,8 @@ INSIDE = {
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
     "export": "functions targets | headers | scripts | library",
-    "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
+    "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "
+    "random_bits | figures",
     "dask": "blocks sweeps | collections | products storage",
     "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
     "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
@@ -64,7 +65,7 @@ INSIDE = {
     "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
     "parser | __main__",
-    "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
+    "examples": "data device models | comparisons conversions reports scaled | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 
