@@ -65,7 +65,8 @@ INSIDE = {
     "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
     "parser | __main__",
-    "examples": "data device models | comparisons conversions reports scaled | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
+    "examples": "data device models | comparisons conversions reports scaled | program | float32_parameter_updates lenet5 "
+    "stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 
