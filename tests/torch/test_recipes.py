@@ -69,6 +69,23 @@ def test_linear_layers(recipe: Any, dtype: torch.dtype) -> None:
     np.testing.assert_array_equal(numbers(w.grad), product(numbers(g).T, numbers(x), recipe.weight_gradient, dtype))
 
 
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize(
+    "recipe", [RECIPES["mxfp8_hybrid"], RECIPES["torchao_rowwise"], RECIPES["fp8_blocks"]], ids=str
+)
+def test_weights_in_either_layout(recipe: Any, columns: bool) -> None:
+    """Autograd multiplies in one order or the other; operands have formats, and scales an order, of their own."""
+    x, w, g = drawn(20, 24, grad=True), drawn(24, 6, seed=1, grad=True), drawn(20, 6, seed=2)
+    with emulate(quantize=recipe):
+        left, right = (v.t().contiguous().t() if columns else v * 1 for v in (x, w))
+        (left @ right).backward(g)
+    np.testing.assert_array_equal(
+        numbers(x.grad), product(numbers(g), numbers(w).T, recipe.input_gradient, torch.float32)
+    )
+    transposed = product(numbers(g).T, numbers(x), recipe.weight_gradient, torch.float32)
+    np.testing.assert_array_equal(numbers(w.grad), transposed.T)
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 @pytest.mark.parametrize("options", [{"padding": 1}, {"stride": 2, "groups": 2}], ids=str)
 def test_convolutions(dtype: torch.dtype, options: dict[str, int]) -> None:
@@ -198,7 +215,8 @@ def test_random_numbers_are_addressed() -> None:
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_checkpointed_functions(reentrant: bool) -> None:
-    net, x = Net(), drawn(8, 16, grad=True)
+    """Of the second linear layer all sizes are equal, and its inputs are computed again: they are known by their new places."""
+    net, x = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), Net()), drawn(16, 16, grad=True)
     _, plain = gradients(net, x, quantize=PLAIN)
     _, again = gradients(net, x, lambda v: checkpoint(net, v, use_reentrant=reentrant), quantize=PLAIN)
     assert all(map(torch.equal, plain, again))
