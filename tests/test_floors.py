@@ -52,12 +52,12 @@ INSIDE = {
     "block_scales codes scaled_ways | block_numbers scalars scaled_sums | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
-    "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "
     "random_bits | figures",
-    "dask": "blocks sweeps | collections | products storage",
+    "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
     "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
@@ -70,8 +70,8 @@ INSIDE = {
     "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
-    "examples": "data device models | comparisons conversions reports scaled | program | float32_parameter_updates lenet5 "
-    "stochastic_rounding | estimator",
+    "examples": "data device models rounding_statistic | comparisons conversions reports scaled | "
+    "program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 
