@@ -1,11 +1,13 @@
 """What training in emulated half precision costs, as ratios to PyTorch's own half precision on the same CPU.
 
-    python benchmarks/training.py [--rounds 5] [--json FILE] [--models]
+    python benchmarks/training.py [--rounds 5] [--json FILE] [--models | --recipes]
 
 An epoch of the tutorial's two-convolution net on scikit-learn's digits (1 797 images of 8 x 8, batches of 32: 56 steps,
 each forward, backward and SGD with momentum, everything in half), natively and emulated, taken in turn; of each the
 fastest round. `limit` is what the ratio is meant to stay below. Then one step of ResNet-8 on a batch of 32 images as
 large as those of CIFAR-10, in seconds. The first round of each compiles and is not counted.
+
+Then a step of the same net in bfloat16 with recipes of scaled training, as ratios to the same step without; --recipes is that alone.
 
 Then, and with --models alone, a step of models of all kinds in half and bfloat16, natively and under `emulate()`, in
 milliseconds. PyTorch computes natively as it likes, by oneDNN where that has the dtype. Temporary arrays of some megabytes
@@ -44,6 +46,16 @@ WAYS: dict[str, tuple[Accumulator | None, Environment | None, float | None]] = {
     'IPU, stochastic, amp("half")': (amp("half"), Environment.ipu(esr=True, nanoo=True, seed=0), None),
 }
 RESNET_LIMIT = 5.0  # seconds
+RECIPES: dict[str, tuple[str | None, bool, float | None]] = {
+    "bfloat16": (None, False, None),
+    "nvfp4": ("nvfp4", False, 4.0),
+    "nvfp4_plain": ("nvfp4_plain", False, None),
+    'nvfp4, fma("float32")': ("nvfp4", True, None),
+    'mxfp8, fma("float32")': ("mxfp8", True, None),
+    "current_scaling": ("current_scaling", False, None),
+    "mxfp8": ("mxfp8", False, None),
+}
+"""The recipe, whether single adds up in place of its own accumulator, and what the ratio is meant to stay below."""
 
 
 def trainer(model: torch.nn.Module, batches: list[tuple[Any, Any]], name: str) -> Callable[[], float]:
@@ -79,6 +91,40 @@ def digits() -> list[tuple[Any, Any]]:
     labels = torch.from_numpy(np.concatenate([found.train_labels, found.test_labels]))
     whole = len(images) - len(images) % BATCH
     return list(zip(images[:whole].split(BATCH), labels[:whole].split(BATCH), strict=True))
+
+
+def recipe_stepper(name: str, batches: list[tuple[Any, Any]]) -> Callable[[], float]:
+    """Runs one step in bfloat16; returns seconds."""
+    recipe, single, _ = RECIPES[name]
+    how = fma("float32") if single or recipe is None else None
+    torch.manual_seed(0)
+    model = TwoConvolutions(1, 8, 8).bfloat16()
+    optimiser = torch.optim.SGD(model.parameters(), lr=2.0**-10, momentum=0.9)
+    images, labels = batches[0][0].bfloat16(), batches[0][1]
+
+    def run() -> float:
+        start = time.perf_counter()
+        with emulate(Environment(seed=0), how, how, quantize=recipe):
+            optimiser.zero_grad()
+            functional.cross_entropy(model(images), labels).backward()
+            optimiser.step()
+        return time.perf_counter() - start
+
+    return run
+
+
+def recipes(rounds: int) -> list[dict[str, Any]]:
+    """A step with each recipe."""
+    batches = digits()
+    best = fastest({name: recipe_stepper(name, batches) for name in RECIPES}, rounds)
+    rows = []
+    print(f"\n{'a step in bfloat16':<32}{'ms':>10}{'ratio':>8}{'limit':>8}")
+    for name, (_, _, limit) in RECIPES.items():
+        ratio, shown = best[name] / best["bfloat16"], "" if limit is None else f"{limit:.0f}"
+        over = "!" if limit is not None and ratio > limit else " "
+        rows.append({"name": name, "step": best[name], "ratio": ratio, "limit": limit})
+        print(f"{name:<32}{1e3 * best[name]:>10.1f}{ratio:>8.2f}{shown:>7}{over}")
+    return rows
 
 
 # -- models of all kinds ---------------------------------------------------------------------------------------------
@@ -214,8 +260,14 @@ def main() -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", action="store_true", help="only the table of models")
+    parser.add_argument("--recipes", action="store_true", help="only the table of recipes")
     arguments = parser.parse_args()
     print(described(machine()))
+    if arguments.recipes:
+        found = recipes(arguments.rounds)
+        if arguments.json:
+            write_json(arguments.json, recipes=found)
+        return
     if arguments.models:
         table = models(arguments.rounds)
         if arguments.json:
@@ -242,9 +294,10 @@ def main() -> None:
         print(
             f"{name:<32}{epochs[name]:>10.2f}{ratio:>8.2f}{shown:>7}{over}   {steps[name]:>16.3f}{RESNET_LIMIT:>7.0f}{late}"
         )
+    scaled = recipes(arguments.rounds)
     table = models(arguments.rounds)
     if arguments.json:
-        write_json(arguments.json, ways=rows, models=table)
+        write_json(arguments.json, ways=rows, recipes=scaled, models=table)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ MODULES = {
     "softfloat.bits": "Codes in, codes and flags out",
     "softfloat.accumulators": "Ways to sum",
     "softfloat.blocks": "Block formats",
+    "softfloat.scaling": "Recipes of scaled training",
     "softfloat.dask": "Arrays in blocks, on one machine or many",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",

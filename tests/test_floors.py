@@ -29,7 +29,7 @@ descriptions
 accumulators reference
 engine
 bits
-arrays display
+arrays display scaling
 interchange
 dask
 experiments onnx testing torch
@@ -49,12 +49,14 @@ INSIDE = {
     "entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
-    "block_scales codes scaled_sums | block_numbers processors split_sums scalars | quantization",
+    "block_scales codes scaled_ways | block_numbers processors scaled_sums split_sums scalars | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
+    "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
-    "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
+    "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "
+    "random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
@@ -64,11 +66,12 @@ INSIDE = {
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
-    "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
-    "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
+    "torch": "accumulation autocast metrics private operators.bridge operators.recipes operators.tables | inspection operators.pointwise "
+    "operators.unit | operators.norms operators.products scaling tracing | operators.scaled | operators.scaled_mm | amp conversion "
+    "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
-    "examples": "data device models rounding_statistic | comparisons conversions reports | "
+    "examples": "data device models rounding_statistic | comparisons conversions reports scaled | "
     "program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""

@@ -38,9 +38,15 @@ NAMES = [
     "07_network_gradients",
     "08_training_methods",
     "09_recipes",
+    "10_blocks_and_scales",
     "11_beyond_one_process",
 ]
-TRAINING = {"07_network_gradients": "comparisons", "08_training_methods": "comparisons", "09_recipes": "conversions"}
+TRAINING = {
+    "07_network_gradients": "comparisons",
+    "08_training_methods": "comparisons",
+    "09_recipes": "conversions",
+    "10_blocks_and_scales": "scaled",
+}
 """Those that train networks, and need the extra `examples`; and the module that does it."""
 DOORS = {name: ("softfloat.examples", module) for name, module in TRAINING.items()} | {
     "11_beyond_one_process": ("softfloat", "dask")
@@ -301,6 +307,22 @@ CLAIMS = {
         "Most of what converts in this graph does not for its own sake": (
             "sum(x.converts and x.rule.name == 'CONDITIONAL' for x in full.decisions) > len(full.converted) / 2"
         ),
+    },
+    "10_blocks_and_scales": {
+        "up to 1.5 all three agree": "(four.errors[:, four.places <= 1.5] == four.errors[0, four.places <= 1.5]).all()",
+        "from 1.75 on what is larger than the largest element saturates": (
+            "four.saturated[0][four.places > 1.75].min() > 0 == four.saturated[0][four.places < 1.75].max()"
+        ),
+        "`even` changes over at 1.75": (
+            "(four.errors[1] == np.where(four.places < 1.75, four.errors[0], four.errors[2])).all()"
+        ),
+        "and loses least on the whole": "min(four.means, key=four.means.get) == 'even'",
+        "`rceil` loses least": "min(eight.means, key=eight.means.get) == 'rceil'",
+        "loses more than 3% of it": "widths[0].error > 0.03",
+        "a three-hundredth": "280 < widths[0].error / widths[1].error < 320",
+        "25 bits lose next to nothing": "widths[2].error < 1e-6",
+        "on 512 images": "abs(by_name['bfloat16'].loss / by_name['float32'].loss - 1) < 0.01",
+        "blocks of 16": "RECIPES['nvfp4'].forward.first.scaling.format.block == 16",
     },
     "11_beyond_one_process": {
         "so a third of the products differ": "0.31 < np.mean(alone != whole) < 0.36",

@@ -42,7 +42,7 @@ def _array(codes: Any, fmt: Format, name: str, axes: str) -> Codes:
     return array
 
 
-def _ordered(codes: Codes, axes: str, wanted: str) -> Codes:
+def with_axes(codes: Codes, axes: str, wanted: str) -> Codes:
     """A view with the axes in the order wanted; an H that is missing has length 1."""
     moved = codes.transpose([axes.index(x) for x in wanted if x in axes])
     return moved if "H" in axes else np.expand_dims(moved, wanted.index("H"))
@@ -83,7 +83,7 @@ class Operand(NamedTuple):
             )
 
 
-def _surrounded(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
+def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
     """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels."""
     images, *shape, channels = data.codes.shape
     sizes, targets, sources = [], [], []
@@ -104,7 +104,7 @@ def _surrounded(data: Operand, windows: Windows, groups: int, chunk: int) -> Cod
     return result
 
 
-def _gathered(surrounded: Codes, windows: Windows, chunk: int) -> Codes:
+def windows_of(surrounded: Codes, windows: Windows, chunk: int) -> Codes:
     """(groups, N, rows, columns, chunks, kernel rows, kernel columns, channels of a chunk): a view."""
     images, _, _, groups, channels = surrounded.shape
     image, row, column, group, channel = surrounded.strides
@@ -117,8 +117,8 @@ def _gathered(surrounded: Codes, windows: Windows, chunk: int) -> Codes:
     )
 
 
-def _matrices(weights: Operand, groups: int, chunk: int) -> Codes:
-    """(H, W, I, O) as (groups, k, O of a group), in the order of `_gathered`, zeros up to whole chunks."""
+def kernel_matrices(weights: Operand, groups: int, chunk: int) -> Codes:
+    """(H, W, I, O) as (groups, k, O of a group), in the order of `windows_of`, zeros up to whole chunks."""
     height, width, inputs, outputs = weights.codes.shape
     chunks = -(-inputs // chunk)
     if chunks * chunk > inputs:
@@ -235,9 +235,9 @@ def _convolve(
 ) -> Any:
     """The convolution of (N, H, W, C) and (H, W, I, O). The output's `shape`, and c, are in the layout."""
     chunk = contraction.accumulator.channel_group or max(weights.codes.shape[2], 1)
-    gathered = _gathered(_surrounded(data, windows, groups, chunk), windows, chunk)
-    matrices = _matrices(weights, groups, chunk)
-    addend = None if c is None else _ordered(c, layout.data, "NHWC")
+    gathered = windows_of(in_zeros(data, windows, groups, chunk), windows, chunk)
+    matrices = kernel_matrices(weights, groups, chunk)
+    addend = None if c is None else with_axes(c, layout.data, "NHWC")
     return _contract(contraction, (gathered, matrices, addend), shape, layout.data, "NHWC", [data, weights])
 
 
@@ -277,8 +277,8 @@ def _forward(
     contraction.only(length, c, out_format, f"conv{dimensions}d")
     return _convolve(
         contraction,
-        Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"),
-        Operand(_ordered(w, axes.weights, "HWIO"), second, "weights"),
+        Operand(with_axes(x, axes.data, "NHWC"), first, "inputs"),
+        Operand(with_axes(w, axes.weights, "HWIO"), second, "weights"),
         checked.windows,
         checked.groups,
         _addend(contraction, c, checked.shape, axes),
@@ -441,12 +441,12 @@ def conv2d_input_gradient(
     shape = shaped("input_shape", input_shape, axes.data)
     checked = geometry.over(shape, w.shape)
     checked.check_gradient(g)
-    flipped = _ordered(w, axes.weights, "HWIO")[::-1, ::-1]
+    flipped = with_axes(w, axes.weights, "HWIO")[::-1, ::-1]
     split = flipped.reshape(*flipped.shape[:3], checked.groups, checked.outputs).transpose(0, 1, 4, 3, 2)
     turned = split.reshape(*split.shape[:3], checked.groups * checked.inputs)
     return _convolve(
         contraction,
-        Operand(_ordered(g, axes.data, "NHWC"), first, "gradient"),
+        Operand(with_axes(g, axes.data, "NHWC"), first, "gradient"),
         Operand(turned, second, "weights"),
         checked.windows.transposed(),
         checked.groups,
@@ -505,11 +505,11 @@ def conv2d_weight_gradient(
     checked = geometry.over(x.shape, shape, "weight_shape")
     checked.check_gradient(g)
     start = contraction.check_addend(c, shape)
-    data, other = Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"), Operand(g, second, "gradient")
+    data, other = Operand(with_axes(x, axes.data, "NHWC"), first, "inputs"), Operand(g, second, "gradient")
     chunk, outputs = max(checked.inputs, 1), checked.outputs
-    gathered = _gathered(_surrounded(data, checked.windows, checked.groups, chunk), checked.windows, chunk)
+    gathered = windows_of(in_zeros(data, checked.windows, checked.groups, chunk), checked.windows, chunk)
     turned = gathered.transpose(0, 5, 6, 7, 1, 2, 3, 4)  # groups; H and W of the kernel, I; N, H, W; 1
-    matrix = _ordered(g, axes.data, "NHWC").reshape(math.prod(gathered.shape[1:4]), checked.groups, outputs)
-    addend = None if start is None else _ordered(start, axes.weights, "HWIO")
+    matrix = with_axes(g, axes.data, "NHWC").reshape(math.prod(gathered.shape[1:4]), checked.groups, outputs)
+    addend = None if start is None else with_axes(start, axes.weights, "HWIO")
     stack = turned, matrix.transpose(1, 0, 2), addend
     return _contract(contraction, stack, shape, axes.weights, "HWIO", [data, other])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -12,8 +13,17 @@ from softfloat import engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits.arithmetic import add, mul
 from softfloat.bits.block_codes import BlockCodes, spread
-from softfloat.bits.numbers import encode
-from softfloat.bits.sums import Contraction
+from softfloat.bits.numbers import convert, encode
+from softfloat.bits.scaled_ways import (
+    GroupedOperand,
+    Reals,
+    flattened,
+    grouped_sums,
+    lead_exponents,
+    serves_groups,
+    serves_values,
+)
+from softfloat.bits.sums import Contraction, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options
 from softfloat.engine.products import Problem, Scales
@@ -37,6 +47,7 @@ class _Operand(NamedTuple):
     fmt: Format
     bits: int
     tensor: np.float32 | None
+    length: int  # of a block along the axis that is summed over
 
 
 def _operand(blocks: Any, axis: int, name: str) -> _Operand:
@@ -59,7 +70,7 @@ def _operand(blocks: Any, axis: int, name: str) -> _Operand:
     powers = np.ldexp(1.0, np.frexp(values)[1] - 1)
     leads = np.where((values > 0.0) & np.isfinite(values), np.maximum(powers, scale.tiny), 0.0)
     shared, powers = (spread(x, blocks.block_shape, blocks.shape) for x in (values, leads))
-    return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale)
+    return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale, blocks.block_shape[axis])
 
 
 class _Scaled(Contraction):
@@ -91,6 +102,8 @@ class _Scaled(Contraction):
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
+            if operand.length % how.aligned.group == 0:
+                return
             bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
         else:
             return
@@ -167,7 +180,7 @@ def vecdot_blocks(
         first = None if start is None else start.reshape(1, count)
         return [Problem(flat(x.codes), flat(y.codes), first, True, 0, 0, 1, scales)]
 
-    return _summed(x, y, (-1, -1), accumulator, c, out_format, options, outer, length, problems)
+    return _summed(x, y, (-1, -1), accumulator, c, out_format, options, outer, length, problems, vecdot)
 
 
 def matmul_blocks(
@@ -221,7 +234,8 @@ def matmul_blocks(
             for n in range(grids)
         ]  # fmt: skip
 
-    return _summed(x, y, (-1, -2), accumulator, c, out_format, options, (*batch, rows, columns), length, problems)
+    shape = (*batch, rows, columns)
+    return _summed(x, y, (-1, -2), accumulator, c, out_format, options, shape, length, problems, matmul)
 
 
 def _summed(
@@ -235,23 +249,30 @@ def _summed(
     shape: tuple[int, ...],
     length: int,
     problems: Any,
+    function: Callable[..., Any],
 ) -> tuple[Any, Any]:
-    """The sums of a call, and tensor scales."""
+    """The sums of a call, and tensor scales; `function` is what has the same shapes without scales."""
     call = _Scaled(x, y, accumulator, out_format, options)
     planned = call.program(length)
     for operand, axis in zip((x, y), axes, strict=True):
         call.check_shared(operand, axis, planned)
     addend = call.check_addend(c, shape)
-    if not call.tensor:
-        found: tuple[Any, Any] = call.run(problems(addend), length, shape, [x.codes, y.codes])
+
+    def sums(start: Codes | None) -> tuple[Any, Any]:
+        found = _faster(call, x, y, start, shape, options, function)
+        if found is None:
+            found = call.run(problems(start), length, shape, [x.codes, y.codes])
         return found
+
+    if not call.tensor:
+        return sums(addend)
     if call.call.out is not None:
         raise ValueError("out is for operands without tensor scales, whose product with the sum is a new array")
     if call.call.whole.rounding is Rounding.STOCHASTIC:
         raise ValueError(
             "rounding must be deterministic for operands with tensor scales: their product has no random address"
         )
-    total, raised = call.run(problems(None), length, shape, [x.codes, y.codes])
+    total, raised = sums(None)
     settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}
     scales = [np.float32(scale).view(np.uint32) for scale in call.tensor]
     seen = 0
@@ -264,3 +285,67 @@ def _summed(
         raised = raised | flags
     each = call.call.flags == "each"
     return total, raised if each else int(np.bitwise_or.reduce(np.asarray(raised), axis=None, initial=0))
+
+
+# -- faster ways -----------------------------------------------------------------------------------------------------
+
+
+def _values(operand: _Operand) -> Reals:
+    """Elements times scales, exactly."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(engine.decoded(operand.codes, operand.fmt) * operand.scales)
+
+
+def _faster(
+    call: _Scaled,
+    x: _Operand,
+    y: _Operand,
+    start: Codes | None,
+    shape: tuple[int, ...],
+    options: Options,
+    function: Callable[..., Any],
+) -> tuple[Any, Any] | None:
+    """What the loop that takes scales would return, by a way that serves this call; None if none does."""
+    how = call.accumulator
+    if serves_values(how, call.call.whole):
+        a, b = flattened(_values(x)), flattened(_values(y))
+        if a is None or b is None:
+            return None
+        fmt = float32 if float32 in (a[1], b[1]) else a[1]
+        codes = [each if own == fmt else np.asarray(convert(each, own, fmt)[0]) for each, own in (a, b)]
+        free = how.replace(inputs=()) if how.inputs else how
+        found: tuple[Any, Any] = function(*codes, fmt, free, start, out_format=call.output, **options)
+        return found
+    if function is matmul and x.codes.ndim == y.codes.ndim == 2 and call.output == float32:
+        return _grouped(call, x, y, start, shape)
+    return None
+
+
+def _grouped(call: _Scaled, x: _Operand, y: _Operand, start: Codes | None, shape: tuple[int, ...]) -> Any:
+    """By sums of exact groups."""
+    how = call.accumulator
+    if not serves_groups(how, (x.fmt, y.fmt), (x.bits, y.bits)) or x.codes.shape[1] % how.block == 1 or 0 in shape:
+        return None
+    a, b = _values(x), np.ascontiguousarray(_values(y).T)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return None
+    align = how.aligned
+    assert align is not None
+    assert align.zeros is not None
+    sides = [
+        GroupedOperand(
+            values,
+            lead_exponents(leads, align.group, align.zeros),
+            each.fmt.emin - each.fmt.mantissa_bits - each.bits + 1,
+        )
+        for each, values, leads in ((x, a, x.leads), (y, b, y.leads.T))
+    ]
+    found = grouped_sums(how, sides[0], sides[1], start)
+    if found is None:
+        return None
+    codes, raised = found
+    result, flags = engine.outputs(call.call.out, call.call.flags, shape, call.output.dtype, [x.codes, y.codes])
+    result.flat.reshape(shape)[...] = codes
+    if flags is not None:
+        flags.flat.reshape(shape)[...] = raised
+    return engine.finished(result, flags, int(np.bitwise_or.reduce(raised, axis=None)))

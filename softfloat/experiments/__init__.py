@@ -4,7 +4,7 @@
 of two, `squares` computes a variance, `claims` puts them beside what tutorials have published about half precision.
 `accumulation` sums in chunks, in blocks and stochastically, beside what error analysis says of that; `random_bits`
 rounds stochastically with few of them. `truncation` shows a conversion that does not round.
-`training` passes a small network's gradients through a narrow format.
+`training` passes a small network's gradients through a narrow format. `quantisation` has what scales of blocks lose, and sums of fp8.
 """
 
 from softfloat.experiments.accumulation import (
@@ -27,6 +27,7 @@ from softfloat.experiments.overflow import (
     overflow_cases,
     traps_that_stop,
 )
+from softfloat.experiments.quantisation import RuleLosses, WidthLoss, accumulation_widths, scale_rule_losses
 from softfloat.experiments.random_bits import FewBitsSum, RoundingChance, few_random_bits, rounding_chances
 from softfloat.experiments.scaling import Scaling, loss_scaling
 from softfloat.experiments.squares import Variance, variance
@@ -46,6 +47,7 @@ __all__ = [
     "FewBitsSum",
     "Report",
     "RoundingChance",
+    "RuleLosses",
     "RunningSum",
     "Scaling",
     "Spread",
@@ -56,6 +58,8 @@ __all__ = [
     "UnderflowCase",
     "Variance",
     "Verdict",
+    "WidthLoss",
+    "accumulation_widths",
     "block_fma_bounds",
     "chunking",
     "conversion_cases",
@@ -67,6 +71,7 @@ __all__ = [
     "reproduce",
     "rounding_chances",
     "running_sum",
+    "scale_rule_losses",
     "software_half",
     "spread",
     "stochastic_sums",

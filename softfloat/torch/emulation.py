@@ -12,7 +12,8 @@ from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch.operators.plans import computes, involved, planned, touches
+from softfloat.torch.operators.plans import computes, involved, planned, quantises, touches
+from softfloat.torch.operators.recipes import Choice, Quantising, ScalingReport, check_choices
 from softfloat.torch.operators.tables import ADVICE
 from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
 
@@ -84,7 +85,9 @@ class _Elsewhere(private.DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._session.open and private.innermost() is None and computes(func, args, kwargs):
+        unit = self._session.unit
+        works = computes(func, args, kwargs) or (unit.quantising is not None and quantises(func))
+        if self._session.open and private.innermost() is None and works:
             raise UnemulatedOperatorError(
                 "emulate does not reach threads that its block starts; open another, with an environment of its own, "
                 "in the thread",
@@ -172,7 +175,12 @@ class emulate(ContextDecorator):
         square of the mean, in float32, and not below zero. It loses its digits where the mean is far greater than the
         deviation; with a mean of squares in half, as the device may have it, it would overflow too.
     count : bool
-        Keep `tallies`. Costs most of the speed: sums are added up by the loop that can look at each addition.
+        Keep `tallies`, and count in `scalings`. Costs most of the speed: sums are added up by the loop that can look at each
+        addition.
+    quantize : Recipe, str, mapping or callable, optional
+        A recipe of `softfloat.scaling`, or its name: matrix products and convolutions quantise their operands, forward and
+        backward, as it says. A mapping has recipes, or None, by patterns of modules' paths ("Net.layers.*", the first that
+        fits counts; what fits none is left alone); a function gets the path. float32 tensors are quantised too.
 
     Attributes
     ----------
@@ -185,6 +193,9 @@ class emulate(ContextDecorator):
         What no module did, an optimiser's step say, is "forward".
     tally : Tally
         All of them together.
+    scalings : dict of str to ScalingReport
+        By the path of a module, product and operand ("Net.fc input_gradient weight"): amax, scales, saturated and
+        underflowed elements, flags.
 
     Raises
     ------
@@ -214,6 +225,13 @@ class emulate(ContextDecorator):
         mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one, two or three spatial axes, transposed ones,
         and their gradients: by the accumulator, rounded to the format. A bias is where the sum starts. Sums,
         and gradients of biases, are dot products with ones.
+    products of modules with a recipe
+        mm, bmm, addmm, baddbmm, addbmm, mv, addmv and convolutions, whose operands are quantised first. In a matrix product of the forward pass
+        the first operand counts as inputs and the second as weights. The accumulator is `matmul` or `convolution`, else
+        the environment's, else the recipe's; callables get the format of the first operand's elements. Sums are float32,
+        a bias is added to them, and they are rounded to the tensors' format. What quantising raises is in `scalings`,
+        not in the status; it has an operation's number of its own, which addresses random numbers. Scales of delayed
+        scaling are kept by module, product, operand and sizes, and each product is a step of theirs.
     casts, elementwise arithmetic and functions
         One function of `softfloat.bits`, one rounding. Operators of several operations are sequences of such steps:
         add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a)).
@@ -250,6 +268,7 @@ class emulate(ContextDecorator):
         record: bool | Callable[[Operation], Any] = False,
         use_stable_statistics: bool = True,
         count: bool = False,
+        quantize: Choice = None,
     ) -> None:
         check_environment(environment)
         for name, how in (("matmul", matmul), ("convolution", convolution)):
@@ -263,7 +282,9 @@ class emulate(ContextDecorator):
         check_switch("count", count)
         self.trace: list[Operation] = []
         recorder = record if callable(record) else self.trace.append if record else None
-        self._unit = Unit(environment, matmul, convolution, recorder, use_stable_statistics, count)
+        choice = check_choices(quantize)
+        quantising = None if choice is None else Quantising(choice)
+        self._unit = Unit(environment, matmul, convolution, recorder, use_stable_statistics, count, quantising)
         self._mode = _Mode(self._unit)
         self._open: ExitStack | None = None
 
@@ -281,6 +302,11 @@ class emulate(ContextDecorator):
     def tally(self) -> Tally:
         """The sum of `tallies`."""
         return sum(self.tallies.values(), Tally())
+
+    @property
+    def scalings(self) -> dict[str, ScalingReport]:
+        """What became of quantised operands, by module, product and operand; empty without `quantize`."""
+        return {} if self._unit.quantising is None else dict(self._unit.quantising.reports)
 
     def __enter__(self) -> emulate:
         if self._open is not None:

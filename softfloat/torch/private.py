@@ -29,6 +29,7 @@ __all__ = [
     "argument_names",
     "asks",
     "attention_in_its_dtype",
+    "backward_name",
     "backward_number",
     "decomposition",
     "dispatching",
@@ -226,6 +227,12 @@ def backward_number() -> int:
     """Inside of the backward pass: the number of the node being run; -1 for none."""
     node = torch._C._current_autograd_node()
     return -1 if node is None else int(node._sequence_nr())
+
+
+def backward_name() -> str:
+    """Inside of the backward pass: what autograd calls the node being run; empty for none."""
+    node = torch._C._current_autograd_node() if in_backward() else None
+    return "" if node is None else str(node.name())
 
 
 def noting() -> AbstractContextManager[None]:

@@ -14,6 +14,7 @@ from softfloat.formats import (
     float8_e4m3fnuz,
     float8_e5m2,
     float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
 )
@@ -39,6 +40,8 @@ FORMATS = {
     torch.float8_e5m2fnuz: Kind(float8_e5m2fnuz, torch.uint8),
     torch.float32: Kind(float32, torch.uint32),
 }
+if hasattr(torch, "float8_e8m0fnu"):  # from PyTorch 2.7 on
+    FORMATS[torch.float8_e8m0fnu] = Kind(float8_e8m0fnu, torch.uint8)
 """dtypes that codes can be had of. Only casts know those of 8 bits."""
 
 LOW = frozenset({torch.float16, torch.bfloat16})

@@ -16,9 +16,11 @@ from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, Unsupp
 from softfloat.torch.operators.norms import LAYOUTS, normalised
 from softfloat.torch.operators.pointwise import STEPS
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS
+from softfloat.torch.operators.scaled import SCALED, scaled
+from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 
-__all__ = ["Plan", "computes", "involved", "planned", "touches"]
+__all__ = ["Plan", "computes", "involved", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -501,6 +503,24 @@ def planned(operator: Any) -> Plan | None:
 
 
 def _plan(operator: Any) -> Plan | None:
+    plan = _plain_plan(operator)
+    name = private.schema_name(operator).removesuffix("_")
+    return partial(chosen, plan=plan, name=name) if plan is not None and name in SCALED else plan
+
+
+def chosen(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan: Plan, name: str) -> Any:
+    """As a recipe says, where the emulation has any."""
+    if unit.quantising is None:
+        return plan(unit, operator, args, kwargs)
+    return scaled(unit, operator, args, kwargs, name, plan)
+
+
+def quantises(operator: Any) -> bool:
+    """Whether recipes are for an operator, whatever its tensors."""
+    return private.schema_name(operator).removesuffix("_") in SCALED
+
+
+def _plain_plan(operator: Any) -> Plan | None:
     name = private.schema_name(operator)
     in_place = name.endswith("_") and bool(private.written(operator))
     base = name[:-1] if in_place else name
@@ -510,6 +530,8 @@ def _plan(operator: Any) -> Plan | None:
         present = single if hasattr(torch.ops.aten, single) else single.removesuffix("_")
         known = hasattr(torch.ops.aten, present) and planned(_overload(present, None)) is not None
         return partial(foreach, name=single) if known else None
+    if base in SCALED_PRODUCTS:
+        return SCALED_PRODUCTS[base]
     if base in tables.PUTS:
         return accumulating
     if base == "scatter" and "reduce" in private.argument_names(operator):

@@ -16,6 +16,7 @@ from softfloat.accumulators import Accumulator, Stage, fma
 from softfloat.arrays import constant
 from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.formats import Format, float32
+from softfloat.scaling import Operand, Quantized, multiplied, quantized
 from softfloat.status import Flags, FloatingPointTrap, first_trap
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import (
@@ -27,6 +28,7 @@ from softfloat.torch.operators.bridge import (
     tensor_of,
     write,
 )
+from softfloat.torch.operators.recipes import Quantising
 
 __all__ = ["SINGLE", "Operation", "OperatorTrap", "Tally", "Unit", "check_environment"]
 
@@ -73,7 +75,7 @@ class Operation:
 
     def repeat(self) -> Codes:
         """The result computed again, from what the record holds; no status changes."""
-        function = getattr(bits, self.function)
+        function = multiplied if self.function == "multiplied" else getattr(bits, self.function)
         again, _ = function(
             *self.operands, environment=self.environment, stream=self.stream, flags="any", **self.options
         )
@@ -153,12 +155,14 @@ class Unit:
         recorder: Callable[[Operation], Any] | None,
         stable_statistics: bool = True,
         count: bool = False,
+        quantising: Quantising | None = None,
     ) -> None:
         self._environment = environment
         self._matmul, self._convolution = matmul, convolution
         self.recorder = recorder
         self.tallies: dict[str, Tally] | None = {} if count else None
         self.stable_statistics = stable_statistics
+        self.quantising = quantising
         self.tracker = private.Tracker()
         self.operator: Any = None
         self._again: bool
@@ -191,6 +195,12 @@ class Unit:
                 "Accumulator may choose"
             )
         return made
+
+    def chosen_accumulator(self, convolution: bool, fmt: Format) -> Accumulator | None:
+        """The one that was given, or the environment's; None where neither says anything."""
+        given = self._convolution if convolution else self._matmul
+        environment = self._environment or current_environment()
+        return None if given is None and environment.accumulator is None else self.accumulator(convolution, fmt)
 
     def where(self) -> tuple[str, str, bool]:
         """(operator, module, backward) now."""
@@ -232,6 +242,57 @@ class Unit:
                 Operation(operator, module, backward, name, kept, dict(options), environment, stream, kept_result)
             )
         return result
+
+    # -- recipes -----------------------------------------------------------------------------------------------------
+
+    def quantised(
+        self,
+        numbers: Any,
+        operand: Operand,
+        axis: int,
+        module: str,
+        product: str,
+        role: str,
+        fmt: Format,
+        sizes: tuple[int, ...],
+    ) -> Quantized:
+        """One operand of a product, as an operation of its own number; its flags go to the report of it."""
+        assert self.quantising is not None
+        environment = self._environment or current_environment()
+        if operand.rounding is Rounding.STOCHASTIC and environment.seed is None:
+            raise UnsupportedArguments(
+                f"the recipe rounds the {role} of {product} at random and the environment has no seed; accepted: emulate(Environment(seed=...))"
+            )
+        history = self.quantising.history((module, product, role, sizes), operand)
+        if history is not None and self._again:
+            raise UnsupportedArguments(
+                "delayed scaling moves on with each product, and a checkpointed function has some of them twice; accepted: recipes that "
+                "remember nothing, or no checkpoints"
+            )
+        streams = environment.streams
+        stream, taken = self._numbered("quantized", environment) if self._again else (streams.take(), True)
+        try:
+            found = quantized(
+                numbers, operand, axis,
+                history=history, count=self.tallies is not None, input_format=fmt, environment=environment, stream=stream,
+            )  # fmt: skip
+        except BaseException:
+            if taken:
+                streams.give_back(stream)
+            raise
+        if history is not None:
+            history.update()
+        self.quantising.report(f"{module} {product} {role}".strip(), found)
+        return found
+
+    @property
+    def replays(self) -> bool:
+        """Whether a checkpointed function is being computed again."""
+        return self._replayed is not None
+
+    def mark(self, name: str) -> int | None:
+        """A number that this place of a checkpointed function has in all its runs; None outside of such functions."""
+        return self._numbered(name, self.environment)[0] if self._again else None
 
     # -- activation checkpointing ------------------------------------------------------------------------------------
 
@@ -289,7 +350,7 @@ class Unit:
     ) -> tuple[Codes, Codes]:
         """(codes, flags) of one function, whose tally is entered."""
         assert self.tallies is not None
-        sums = any(isinstance(x, Accumulator) for x in operands)
+        sums = any(isinstance(x, Accumulator) for x in operands) and function is not multiplied
         more = {"count": True} if sums else {}
         result, flags, *counts = function(
             *operands, environment=environment, stream=stream, flags="each", **options, **more

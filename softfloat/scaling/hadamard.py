@@ -1,0 +1,67 @@
+"""Random Hadamard transforms of codes, run by run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.engine import Codes
+from softfloat.formats import float32
+from softfloat.kernels.spec import Overflow
+from softfloat.scaling.recipes import Hadamard
+
+__all__ = ["hadamard_matrix", "transformed"]
+
+NEAREST: dict[str, Any] = {"flags": "any", "rounding": "nearest_even", "overflow": Overflow.SATURATE}
+
+
+def hadamard_matrix(how: Hadamard) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """diag(signs) * H / sqrt(n), of shape (n, n): entry (i, j) of H is -1 to the number of ones that i and j share in binary.
+
+    >>> hadamard_matrix(Hadamard(signs=(1, 1, -1, 1)))
+    array([[ 0.5,  0.5,  0.5,  0.5],
+           [ 0.5, -0.5,  0.5, -0.5],
+           [-0.5, -0.5,  0.5,  0.5],
+           [ 0.5, -0.5, -0.5,  0.5]])
+    """
+    n = len(how.signs)
+    shared = np.arange(n)[:, None] & np.arange(n)
+    ones = np.array([int(x).bit_count() for x in shared.flat]).reshape(n, n)
+    return np.array(how.signs)[:, None] * np.where(ones % 2, -1.0, 1.0) / np.sqrt(n)
+
+
+@lru_cache(maxsize=16)
+def _matrix_codes(how: Hadamard) -> Codes:
+    return np.asarray(bits.encode(hadamard_matrix(how), how.format, flags="any")[0])
+
+
+def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, axis: int) -> tuple[Any, int]:
+    """Numbers with every run along an axis transformed.
+
+    Parameters
+    ----------
+    numbers : array of float32
+    how : Hadamard
+    axis : int
+        The result is as long there as whole runs are.
+
+    Returns
+    -------
+    numbers : array of float32
+    flags : int
+        What roundings to the transform's format before and after raised, and its sums.
+    """
+    n = len(how.signs)
+    moved = np.moveaxis(numbers, axis, -1)
+    short = -moved.shape[-1] % n
+    if short:
+        moved = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, short)])
+    runs = np.ascontiguousarray(moved).reshape(-1, n).view(np.uint32)
+    codes, before = bits.convert(runs, float32, how.format, **NEAREST)
+    sums, flags = bits.matmul(codes, _matrix_codes(how), how.format, how.accumulator, out_format=how.format, **NEAREST)
+    wide, _ = bits.convert(sums, how.format, float32, flags="any")
+    result = np.asarray(wide).view(np.float32).reshape(moved.shape)
+    return np.moveaxis(result, -1, axis), int(before | flags)

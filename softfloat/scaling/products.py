@@ -1,0 +1,360 @@
+"""Operands quantised as a recipe says, and their products.
+
+>>> import numpy as np
+>>> from softfloat.scaling import RECIPES, matmul
+>>> x, w = np.float32([[1.0, 2.0, -3.0]]), np.float32([[0.5], [0.25], [1.0]])
+>>> found, flags = matmul(x, w, RECIPES["mxfp8"].forward)
+>>> found.view(np.float32), int(flags[0, 0])
+(array([[-2.]], dtype=float32), 0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits, engine
+from softfloat.accumulators import Accumulator
+from softfloat.bits import BlockCodes
+from softfloat.bits.block_numbers import float32_numbers
+from softfloat.bits.quantization import void_of
+from softfloat.checks import check_choice, check_kind, check_switch
+from softfloat.engine import Codes, Options
+from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
+from softfloat.formats import Format, float32
+from softfloat.scaling.hadamard import transformed
+from softfloat.scaling.recipes import AXIS, BlockScaling, DelayedScaling, Operand, Product
+from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes
+from softfloat.status import Flags
+
+__all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
+
+Numbers = np.ndarray[Any, np.dtype[np.float32]]
+SWAPPED = {"first_fused": "second_fused", "second_fused": "first_fused", "first": "second", "second": "first"}
+"""What an order is called where the operands change places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized:
+    """An operand after quantisation.
+
+    Attributes
+    ----------
+    codes : BlockCodes, ScaledCodes, or array of float32
+        Numbers where it was left as it is.
+    amax : float
+        The largest magnitude that scales were made of.
+    scales : tuple of float
+        The smallest and the largest that elements are multiplied by to read them, the tensor's in them; (1, 1) without.
+    elements, saturated, underflowed : int
+        How many there are, and of them those that raised OVERFLOW and UNDERFLOW; None where it was not counted.
+    flags : int
+        All that was raised.
+    """
+
+    codes: BlockCodes | ScaledCodes | Numbers
+    amax: float
+    scales: tuple[float, float]
+    elements: int
+    saturated: int | None
+    underflowed: int | None
+    flags: int
+
+    @property
+    def values(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """What the codes stand for, exactly."""
+        if isinstance(self.codes, BlockCodes):
+            return bits.dequantize(self.codes)
+        if isinstance(self.codes, ScaledCodes):
+            return self.codes.values
+        return np.asarray(engine.decoded(self.codes.view(np.uint32), float32))
+
+
+def quantized(
+    x: Any,
+    operand: Operand,
+    axis: int,
+    *,
+    history: AmaxHistory | None = None,
+    count: bool = False,
+    input_format: Format | str = "float32",
+    environment: Environment | Settings | None = None,
+    seed: int | None = None,
+    stream: int = 0,
+) -> Quantized:
+    """Numbers quantised as one operand of a product.
+
+    Parameters
+    ----------
+    x : array_like
+        float32 numbers, in any type that `softfloat.bits.encode` takes.
+    operand : Operand
+    axis : int
+        The one that the product sums over.
+    history : AmaxHistory, optional
+        What a `DelayedScaling` remembers; its scale is used and the amax recorded. `update` is the caller's.
+    count : bool
+        Count saturated and underflowed elements.
+    input_format : Format or str
+        What the numbers came in, for `encode_scales`.
+    environment : Environment, optional
+        Whose seed, replica and generator random numbers have. Roundings are the operand's.
+    seed : int, optional
+        In place of an environment.
+    stream : int
+        Addresses random numbers, element by element of `x`, transformed if it is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument: numbers that float32 does not hold, a missing history or seed.
+
+    >>> from softfloat.scaling import CurrentScaling
+    >>> quantized([0.5, 3.0], Operand(scaling=CurrentScaling(format="float8_e4m3fn")), 0).codes.values
+    array([0.48214286, 3.00000003])
+    """
+    check_kind("operand", operand, Operand)
+    check_kind("history", history, AmaxHistory, optional=True)
+    check_switch("count", count)
+    numbers, _ = float32_numbers(x)
+    seen = 0
+    if operand.hadamard is not None:
+        numbers, seen = transformed(numbers, operand.hadamard, axis)
+        numbers = np.ascontiguousarray(numbers)
+    how = operand.scaling
+    if how is None:
+        return Quantized(numbers, float(magnitudes(numbers, None)), (1.0, 1.0), numbers.size, None, None, seen)
+    settings = _settings(operand, environment, seed)
+    options: Options = {"environment": settings, "stream": stream, "flags": "each" if count else "any"}
+    if isinstance(how, BlockScaling):
+        codes, flags, amax = _in_blocks(numbers, how, axis, options)
+        scales = _block_extremes(codes)
+    elif isinstance(how, DelayedScaling):
+        if history is None:
+            raise ValueError("history must be an AmaxHistory for an operand with DelayedScaling, got None")
+        if history.scaling != how:
+            raise ValueError(f"history must be that of {how}, got {history!r}")
+        codes, flags, amax = delayed(numbers, history, options)
+        scales = (float(codes.scale), float(codes.scale))
+    else:
+        source = engine_format(input_format)
+        codes, flags, amax = currently_scaled(numbers, how, axis, source, options)
+        scales = _block_extremes(codes) if isinstance(codes, BlockCodes) else _extremes(codes.scale)
+    raised = int(np.bitwise_or.reduce(np.asarray(flags), axis=None))
+    counts = [int(np.count_nonzero(flags & int(x))) if count else None for x in (Flags.OVERFLOW, Flags.UNDERFLOW)]
+    largest = float(np.max(amax)) if np.size(amax) else 0.0
+    return Quantized(codes, largest, scales, numbers.size, counts[0], counts[1], raised | seen)
+
+
+def engine_format(fmt: Format | str) -> Format:
+    """A format by either name."""
+    return fmt if isinstance(fmt, Format) else Format.from_name(fmt)
+
+
+@lru_cache(maxsize=256)
+def _made(rounding: Rounding, sr_bits: int | None, base: Settings) -> Settings:
+    return base.replace(
+        rounding=rounding,
+        sr_bits=sr_bits,
+        sr_method="truncate",
+        projection="ieee",
+        overflow=Overflow.SATURATE,
+        infinite_input=InfiniteInput.DEFAULT,
+        daz=False,
+        ftz=False,
+        nan="canonical",
+    )
+
+
+def _settings(operand: Operand, environment: Environment | Settings | None, seed: int | None) -> Settings:
+    """How elements are rounded: the operand's own way, with the environment's random numbers."""
+    check_kind("environment", environment, (Environment, Settings), optional=True)
+    if environment is not None and seed is not None:
+        raise TypeError("environment comes with seed; accepted: one or the other")
+    if environment is None:
+        environment = Environment(seed=seed)
+    base = environment.settings if isinstance(environment, Environment) else environment
+    if operand.rounding is Rounding.STOCHASTIC and base.seed is None:
+        raise ValueError("seed must be an integer from 0 to 2^64 - 1 for operands that are rounded at random, got None")
+    return _made(operand.rounding, operand.sr_bits, base)
+
+
+def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options) -> Any:
+    """(codes, flags, amax)."""
+    block: Any = max(numbers.shape[axis], 1) if how.block == AXIS else how.block
+    codes, flags = bits.quantize(
+        numbers, how.format, how.rule,
+        axis=axis, block=block, four_over_six=how.four_over_six, subnormal_blocks=how.subnormal_blocks, nans=how.nans,
+        **options,
+    )  # fmt: skip
+    return codes, flags, magnitudes(numbers, None)
+
+
+def _extremes(scale: Any) -> tuple[float, float]:
+    return (float(scale.min()), float(scale.max())) if scale.size else (1.0, 1.0)
+
+
+def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
+    """The smallest and the largest scale, NaNs aside."""
+    known = codes.scales[~void_of(codes)]
+    values = np.asarray(engine.decoded(known, codes.format.scale))
+    whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
+    low, high = _extremes(np.abs(values))
+    return low * whole, high * whole
+
+
+# -- products --------------------------------------------------------------------------------------------------------
+
+
+def multiplied(
+    a: Quantized,
+    b: Quantized,
+    accumulator: Accumulator,
+    c: Any = None,
+    *,
+    scale_order: str = "scales_first",
+    **options: Any,
+) -> tuple[Any, Any]:
+    """The matrix product of quantised operands, in float32.
+
+    Parameters
+    ----------
+    a, b : Quantized
+        (..., m, k) and (..., k, n).
+    accumulator : Accumulator
+    c : array_like of int, optional
+        float32 codes. Beside scales of tensors, rows or columns they are added at the end.
+    scale_order : str
+        As of `Product`, of a and b.
+    **options
+        As everywhere in `softfloat.bits`; there is no `out`.
+
+    Returns
+    -------
+    codes : array of uint32
+        Of float32.
+    flags : array of uint8, or int
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument; operands that are quantised in ways that do not go together.
+
+    Notes
+    -----
+    Blocks by blocks is `softfloat.bits.matmul_blocks`; tensors by tensors a product of codes whose sum is multiplied by the
+    scales. Where one operand has no scales, or the two have different kinds, values are multiplied as float32
+    numbers, which must hold them.
+    """
+    check_kind("a", a, Quantized)
+    check_kind("b", b, Quantized)
+    left, right = a.codes, b.codes
+    if isinstance(left, BlockCodes) and isinstance(right, BlockCodes):
+        found: tuple[Any, Any] = bits.matmul_blocks(left, right, accumulator, c, out_format=float32, **options)
+        return found
+    if isinstance(left, ScaledCodes) and isinstance(right, ScaledCodes):
+        return _scaled_product(left, right, accumulator, c, scale_order, options)
+    x, y = _numbers(a, "a"), _numbers(b, "b")
+    free = accumulator.replace(inputs=()) if accumulator.inputs else accumulator
+    found = bits.matmul(x, y, float32, free, c, out_format=float32, **options)
+    return found
+
+
+def _numbers(operand: Quantized, name: str) -> Codes:
+    """Values as float32 codes."""
+    if isinstance(operand.codes, np.ndarray):
+        return operand.codes.view(np.uint32)
+    values = operand.values
+    codes = np.asarray(bits.encode(values, float32, flags="any")[0])
+    if not np.array_equal(engine.decoded(codes, float32), values, equal_nan=True):
+        raise ValueError(
+            f"{name} has values that float32 does not hold, beside an operand without scales of that kind; accepted: recipes that "
+            "quantise both operands in the same way, or scales that are powers of two"
+        )
+    return codes
+
+
+def _scaled_product(
+    a: ScaledCodes, b: ScaledCodes, accumulator: Accumulator, c: Any, order: str, options: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The sum, and then scales and c, each step in float32."""
+    each = options.get("flags", "each") == "each"
+    if engine.Call(options, float32).whole.rounding is Rounding.STOCHASTIC:  # type: ignore[arg-type]
+        raise ValueError("rounding must be deterministic for operands with scales: their product has no random address")
+    settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}
+    total, raised = bits.matmul(
+        a.elements, b.elements, (a.format, b.format), accumulator, out_format=float32, **options
+    )
+    x, y = (np.asarray(s.scale).view(np.uint32) for s in (a, b))
+    if order == "scales_first":
+        shared, seen = bits.mul(x, y, float32, flags="any", **settings)
+        total, flags = bits.mul(shared, total, float32, **settings)
+        raised = raised | flags | np.uint8(seen)
+    else:
+        check_choice("scale_order", order, ("first", "second"))
+        for scale in (x, y) if order == "first" else (y, x):
+            total, flags = bits.mul(scale, total, float32, **settings)
+            raised = raised | flags
+    if c is not None:
+        total, flags = bits.add(total, c, float32, **settings)
+        raised = raised | flags
+    return total, raised if each else int(np.bitwise_or.reduce(np.asarray(raised), axis=None, initial=0))
+
+
+def swapped(product: Product) -> Product:
+    """The product with operands and their orders exchanged, as of transposed matrices."""
+    how = product.accumulator
+    if how.reduction and how.reduction[0].scaling in SWAPPED:
+        level = replace(how.reduction[0], scaling=SWAPPED[how.reduction[0].scaling])
+        how = how.replace(reduction=(level, *how.reduction[1:]))
+    order = SWAPPED.get(product.scale_order, product.scale_order)
+    return Product(first=product.second, second=product.first, accumulator=how, scale_order=order)
+
+
+def matmul(
+    first: Any,
+    second: Any,
+    product: Product,
+    c: Any = None,
+    *,
+    histories: tuple[AmaxHistory | None, AmaxHistory | None] = (None, None),
+    seed: int | None = None,
+    stream: int = 0,
+    flags: str = "each",
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Quantise two operands and multiply them: (..., m, k) by (..., k, n).
+
+    Parameters
+    ----------
+    first, second : array_like
+        float32 numbers.
+    product : Product
+        One of a recipe's.
+    c : array_like of int, optional
+        float32 codes, added as `multiplied` says.
+    histories : pair of AmaxHistory
+        Of delayed scaling; they are not updated here.
+    seed, stream : int
+        Of random numbers: operands have the streams 2 * stream and 2 * stream + 1.
+    flags, **options
+        Of the product, as everywhere in `softfloat.bits`.
+
+    Returns
+    -------
+    codes : array of uint32
+        Of float32.
+    flags : array of uint8, or int
+        Those of the product. Those of the operands are in what `quantized` returns.
+    """
+    check_kind("product", product, Product)
+    a, b = [
+        quantized(x, operand, axis, history=history, seed=seed, stream=2 * stream + i)
+        for i, (x, operand, axis, history) in enumerate(
+            zip((first, second), (product.first, product.second), (-1, -2), histories, strict=True)
+        )
+    ]
+    return multiplied(a, b, product.accumulator, c, scale_order=product.scale_order, flags=flags, **options)

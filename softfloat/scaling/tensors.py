@@ -1,0 +1,252 @@
+"""Scales of tensors, rows and tiles, found from magnitudes in float32 as TransformerEngine does, and what is remembered of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits, engine
+from softfloat.bits import BlockCodes
+from softfloat.bits.block_numbers import exactly, magnitude_bits
+from softfloat.bits.block_scales import FLOAT32, LARGEST, single
+from softfloat.blocks import BlockFormat
+from softfloat.checks import check_choice, check_kind
+from softfloat.engine import Codes, Options
+from softfloat.formats import Format, check_format
+from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.scaling.recipes import STANDINGS, CurrentScaling, DelayedScaling
+from softfloat.status import Flags
+
+__all__ = ["AmaxHistory", "ScaledCodes", "encode_scales"]
+
+Reals = np.ndarray[Any, np.dtype[np.float64]]
+Numbers = np.ndarray[Any, np.dtype[np.float32]]
+VANISHED = int(Flags.INEXACT | Flags.UNDERFLOW)
+PLAIN: dict[str, Any] = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "flags": "any"}
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledCodes:
+    """Codes that share a float32 scale, all of them, or row by row or column by column: the value is scale * element.
+
+    Attributes
+    ----------
+    elements : array of int
+        Codes of `format`.
+    scale : array of float32
+        Of a shape that broadcasts to the elements'.
+    format : Format
+    """
+
+    elements: Codes
+    scale: Numbers
+    format: Format
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the elements."""
+        return self.elements.shape
+
+    @property
+    def values(self) -> Reals:
+        """What the codes stand for, exactly."""
+        return np.asarray(engine.decoded(self.elements, self.format) * exactly(self.scale))
+
+
+def encode_scales(
+    amax: Any,
+    format: Format | str,
+    *,
+    power_of_two: bool = False,
+    epsilon: float = 0.0,
+    standing: str = "kernel",
+    input_format: Format | str = "float32",
+) -> Reals:
+    """What numbers are multiplied by before they are rounded: largest element / amax, in float32.
+
+    Parameters
+    ----------
+    amax : array_like of float
+        float32 numbers, NaN and infinity among them.
+    format : Format or str
+        Of the elements.
+    power_of_two : bool
+        Rounded down to a power of two.
+    epsilon : float
+        What amax is at least.
+    standing : {"kernel", "reference"}
+        As of `CurrentScaling`.
+    input_format : Format or str
+        What the numbers came in: where the quotient is beyond float32, the scale is that format's largest number.
+
+    Returns
+    -------
+    array of float64
+        float32 numbers.
+
+    Source
+    ------
+    TransformerEngine, common/recipe/recipe_common.cuh, and tests/pytorch/references/quantize_scale_calc.py.
+
+    >>> encode_scales([3.0, 0.0, np.inf], "float8_e4m3fn")
+    array([149.33332825,   1.        ,   1.        ])
+    >>> encode_scales([3.0, 0.0, np.inf], "float8_e4m3fn", standing="reference", power_of_two=True)
+    array([128.,   1.,   0.])
+    """
+    check_choice("standing", standing, STANDINGS)
+    fmt, source = check_format(format, "format"), check_format(input_format, "input_format")
+    found = np.maximum(np.asarray(amax, np.float64), epsilon)  # NaN stays
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = single(fmt.max / found)
+    scale = np.where(np.isinf(scale), source.max, scale)
+    if power_of_two:
+        scale = np.where(scale > 0, np.ldexp(1.0, np.frexp(scale)[1] - 1), scale)
+    one = found == 0
+    if standing == "kernel":
+        one = one | ~np.isfinite(found)
+    return np.where(one, 1.0, scale)
+
+
+def float32_of(values: Reals) -> Numbers:
+    """float32 numbers, held as float64, as such; the host's treatment of subnormals has no say."""
+    return np.asarray(bits.encode(np.asarray(values, np.float64), FLOAT32, flags="any")[0]).view(np.float32)
+
+
+def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
+    """The largest magnitude, of all or along an axis that is kept; NaN counts as the largest, then infinity."""
+    found = magnitude_bits(numbers)
+    largest = found.max(axis=axis, keepdims=axis is not None, initial=0)
+    return exactly(np.asarray(largest, np.int32)).reshape(np.shape(largest))
+
+
+def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Options) -> tuple[Codes, Any]:
+    """Codes of numbers times scales, that product in float32 to nearest; flags are those of the last rounding."""
+    product, _ = bits.mul(numbers.view(np.uint32), scale.view(np.uint32), FLOAT32, **PLAIN)
+    product = np.asarray(product)
+    codes, flags = bits.convert(product, FLOAT32, fmt, **options)
+    vanished = (product & np.uint32(0x7FFFFFFF) == 0) & (magnitude_bits(numbers) != 0)
+    if vanished.any():
+        each = options.get("flags", "each") == "each"
+        flags = flags | np.where(vanished, VANISHED, 0).astype(np.uint8) if each else int(flags) | VANISHED
+    return np.asarray(codes), flags
+
+
+def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
+    """The largest magnitude of each tile, short ones at the ends."""
+    found = magnitude_bits(numbers)
+    for axis, length in enumerate(shape):
+        if length > 1:
+            found = np.maximum.reduceat(found, np.arange(0, found.shape[axis], length), axis=axis)
+    return exactly(np.ascontiguousarray(found, np.int32))
+
+
+def tile_format(fmt: Format, tile: int | tuple[int, ...]) -> BlockFormat:
+    """Elements with float32 scales."""
+    return BlockFormat(f"{fmt}_scaled", element=fmt, scale=FLOAT32, block=tile)
+
+
+def currently_scaled(
+    numbers: Numbers, how: CurrentScaling, axis: int, input_format: Format, options: Options
+) -> tuple[ScaledCodes | BlockCodes, Any, Reals]:
+    """(quantised, flags, amax) of numbers that are summed over an axis."""
+
+    def scales_of(amax: Reals) -> Numbers:
+        found = encode_scales(
+            amax, how.format, power_of_two=how.power_of_two, epsilon=how.epsilon, standing=how.standing,
+            input_format=input_format,
+        )  # fmt: skip
+        return float32_of(found)
+
+    if isinstance(how.per, str):
+        amax = magnitudes(numbers, None if how.per == "tensor" else axis)
+        encode = scales_of(amax)
+        codes, flags = scaled_elements(numbers, encode, how.format, options)
+        return ScaledCodes(codes, reciprocals(encode), how.format), flags, amax
+    fmt = tile_format(how.format, how.per)
+    shape = fmt.block_shape(numbers.ndim, axis)
+    if not numbers.size:
+        raise ValueError(f"x must hold numbers for scales of tiles, got shape {numbers.shape}")
+    amax = tile_amax(numbers, shape)
+    encode = scales_of(amax)
+    spread = encode
+    for along, length in enumerate(shape):
+        if length > 1:
+            spread = np.repeat(spread, length, axis=along)
+    spread = np.ascontiguousarray(spread[tuple(slice(n) for n in numbers.shape)])
+    codes, flags = scaled_elements(numbers, spread, how.format, options)
+    return BlockCodes(codes, reciprocals(encode).view(np.uint32), fmt, axis=axis), flags, amax
+
+
+def reciprocals(scale: Numbers) -> Numbers:
+    """1/scale in float32."""
+    ones = np.uint32(0x3F800000)
+    found, _ = bits.div(ones, scale.view(np.uint32), FLOAT32, **PLAIN)
+    return np.asarray(found).view(np.float32).reshape(scale.shape)
+
+
+class AmaxHistory:
+    """What delayed scaling remembers of one tensor: largest magnitudes of its last steps, and the scale made of them.
+
+    Parameters
+    ----------
+    scaling : DelayedScaling
+
+    Attributes
+    ----------
+    scale : float
+        What numbers are multiplied by in this step, a float32 number; 1 in the first.
+    history : list of float
+        Entry 0 is this step's amax so far. Later entries are older ones, in no particular order: `update` moves each one
+        place forward and puts the step's at the end.
+
+    Source
+    ------
+    TransformerEngine, common/recipe/delayed_scaling.cu. A quotient beyond float32 is the largest number.
+
+    >>> past = AmaxHistory(DelayedScaling(format="float8_e4m3fn", history=3))
+    >>> for amax in (7.0, 3.5, 0.5, 0.5):
+    ...     past.record(amax)
+    ...     past.update()
+    ...     print(past.scale, past.history)
+    64.0 [0.0, 0.0, 7.0]
+    64.0 [0.0, 7.0, 3.5]
+    64.0 [0.0, 3.5, 0.5]
+    128.0 [0.0, 0.5, 0.5]
+    """
+
+    def __init__(self, scaling: DelayedScaling) -> None:
+        check_kind("scaling", scaling, DelayedScaling)
+        self.scaling, self.scale = scaling, 1.0
+        self.history = [0.0] * scaling.history
+
+    def record(self, amax: float) -> None:
+        """The largest magnitude of a tensor of this step; of several the largest counts, NaN before all."""
+        number = abs(float(amax))
+        self.history[0] = number if number != number or number > self.history[0] else self.history[0]
+
+    def update(self) -> None:
+        """The end of a step."""
+        last, how = self.history[0], self.scaling
+        if last == 0 and how.zero_amax == "keep":
+            return
+        rolled = [*self.history[1:], last]
+        amax = last if how.amax == "most_recent" else float(np.fmax.reduce([0.0, *rolled]))
+        self.history = [0.0, *rolled[1:]]
+        if 0 < amax < np.inf:
+            found = float(single(single(how.format.max * 2.0**-how.margin) / amax))
+            self.scale = min(found, LARGEST)
+
+    def __repr__(self) -> str:
+        return f"AmaxHistory({self.scaling!r}, scale={self.scale:.9g})"
+
+
+def delayed(numbers: Numbers, past: AmaxHistory, options: Options) -> tuple[ScaledCodes, Any, Reals]:
+    """(quantised, flags, amax) by the scale of earlier steps; this step's amax is recorded."""
+    fmt = past.scaling.format
+    encode = float32_of(np.asarray(past.scale))
+    codes, flags = scaled_elements(numbers, encode, fmt, options)
+    amax = magnitudes(numbers, None)
+    past.record(float(amax))
+    return ScaledCodes(codes, reciprocals(encode), fmt), flags, amax

@@ -1,0 +1,221 @@
+"""Faster ways for products of operands with scales: the same codes and flags as the loop that takes scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from softfloat import ROSTER, BlockFormat, Environment, bits
+from softfloat.accumulators import (
+    Accumulator,
+    Alignment,
+    Stage,
+    amp,
+    chunked,
+    exact,
+    fma,
+    mul_add,
+    pairwise,
+    tensor_core,
+)
+from softfloat.bits import BlockCodes, scaled_sums
+
+E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
+    ROSTER[name]
+    for name in (
+        "float4_e2m1fn", "float8_e4m3fn", "float8_e5m2", "float6_e2m3fn", "float8_e8m0fnu", "float16", "bfloat16", "float32",
+    )
+)  # fmt: skip
+CORE = tensor_core("B200", input="float4_e2m1fn", instruction="mxf4nvf4")
+
+
+def repeated(examples: int) -> Any:
+    """The same examples in each run."""
+
+    def decorate(check: Any) -> Any:
+        quiet = settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        return seed(7)(quiet(check))
+
+    return decorate
+
+
+def drawn(fmt: Any, shape: tuple[int, ...], random: np.random.Generator, kind: str) -> np.ndarray:
+    """Any codes; codes around 1, some of them zero; or those of normally distributed numbers."""
+    if kind == "any":
+        return random.integers(0, 1 << fmt.bits, shape).astype(fmt.dtype)
+    near = np.clip(fmt.one_code + random.integers(-(1 << fmt.mantissa_bits) * 3, 5, shape), 0, fmt.max_code)
+    signed = near | np.where(random.random(shape) < 0.5, fmt.sign_bit, 0)
+    return np.where(random.random(shape) < 0.2, 0, signed).astype(fmt.dtype)
+
+
+def operand(fmt: Any, scale: Any, block: int, shape: tuple[int, int], axis: int, number: int, kinds: Any) -> BlockCodes:
+    random = np.random.default_rng(number)
+    blocks = tuple(-(-n // block) if i == axis else n for i, n in enumerate(shape))
+    described = BlockFormat("drawn", element=fmt, scale=scale, block=block)
+    return BlockCodes(drawn(fmt, shape, random, kinds[0]), drawn(scale, blocks, random, kinds[1]), described, axis=axis)
+
+
+def both(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
+    """(whether a faster way served the call, what it gave, what the loop gives)."""
+    served = []
+    faster = scaled_sums._faster
+
+    def watched(*arguments: Any) -> Any:
+        found = faster(*arguments)
+        served.append(found is not None)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scaled_sums, "_faster", watched)
+        quick = call()
+        patch.setattr(scaled_sums, "_faster", lambda *_: None)
+        plain = call()
+    return served == [True], quick, plain
+
+
+def same(quick: Any, plain: Any) -> None:
+    for one, other in zip(quick, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+kinds = st.tuples(st.sampled_from(("near", "any")), st.sampled_from(("near", "near", "any")))
+numbers = st.integers(0, 2**32 - 1)
+
+
+@repeated(60)
+@given(st.sampled_from((E4M3, E8M0)), st.sampled_from((16, 32)), st.integers(1, 150), numbers, kinds, st.booleans())
+def test_exact_groups(scale: Any, block: int, length: int, number: int, kind: Any, addend: bool) -> None:
+    """NVIDIA's product of 4-bit elements, in every length; scales of every size, zeros and NaN among them."""
+    a = operand(E2M1, scale, block, (5, length), 1, number, kind)
+    b = operand(E2M1, scale, block, (length, 3), 0, number + 1, kind)
+    random = np.random.default_rng(number)
+    c = (random.normal(size=(5, 3)) * 2.0 ** random.integers(-30, 30)).astype(np.float32).view(np.uint32)
+    with pytest.MonkeyPatch.context() as patch:
+        _, quick, plain = both(lambda: bits.matmul_blocks(a, b, CORE, c if addend else None), patch)
+    same(quick, plain)
+
+
+def test_exact_groups_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ordinary operands, with and without scales of tensors; whole pieces, and rows that no piece fills."""
+    x = np.random.default_rng(1).normal(size=(700, 96)).astype(np.float32)
+    y = np.random.default_rng(2).normal(size=(96, 130)).astype(np.float32)
+    for options in ({}, {"tensor_scale": None, "recipe": "torchao"}):
+        a, b = (bits.quantize(v, "nvfp4", axis=axis, **options)[0] for v, axis in ((x, 1), (y, 0)))
+        served, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
+        assert served
+        same(quick, plain)
+
+
+def test_sums_beyond_normal_numbers_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    for code in (57, 254):
+        a = BlockCodes(np.full((1, 16), 7), [[code]], BlockFormat("mx", element=E2M1, scale=E8M0, block=16))
+        b = BlockCodes(np.full((16, 1), 7), [[code]], BlockFormat("mx", element=E2M1, scale=E8M0, block=16), axis=0)
+        served, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
+        assert not served
+        same(quick, plain)
+
+
+def test_negative_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    fmt = BlockFormat("nv", element=E2M1, scale=E4M3, block=16)
+    for length in (2, 16, 17, 66):
+        a = BlockCodes(np.full((1, length), 8), np.full((1, -(-length // 16)), 0x38), fmt)
+        b = BlockCodes(np.full((length, 1), 2), np.full((-(-length // 16), 1), 0x38), fmt, axis=0)
+        served, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE, [[0x80000000]]), monkeypatch)
+        assert served
+        same(quick, plain)
+
+
+ALIGNED = Alignment(30, group=8, zeros=-126)
+TRUNCATED = CORE.running
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        CORE.replace(block=32, alignment=ALIGNED),
+        CORE.replace(block=16, alignment=Alignment(12, group=16, zeros=-20)),
+        CORE.replace(block=16, alignment=Alignment(12, group=16, zeros=9)),
+        CORE.replace(block=16, alignment=Alignment(35, group=16, zeros=-126, cut="to_odd")),
+        CORE.replace(block=16, alignment=Alignment(35, group=16)),
+        CORE.replace(running=Stage(F32, "toward_zero")),
+        CORE.replace(running=Stage(BF16, "toward_zero", "infinity", daz=False, ftz=False)),
+        CORE.replace(chains=2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [("near", "near"), ("any", "near")])
+def test_other_accumulators_of_groups(how: Accumulator, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some are served, others are not; the results are the loop's."""
+    for number in range(4):
+        a = operand(E2M1, E4M3, 16, (4, 80), 1, number, kind)
+        b = operand(E2M1, E4M3, 16, (80, 3), 0, number + 9, kind)
+        _, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch)
+        same(quick, plain)
+
+
+HOWS = [
+    fma("float32"), fma("bfloat16"), exact("float32"), mul_add("float16"), pairwise("float32"), amp("half"), amp("float"),
+    chunked(8, "bfloat16", "float32"), exact("float16").replace(inputs=(E4M3,)),
+]  # fmt: skip
+MODES = ("nearest_even", "toward_negative", "to_odd", "stochastic")
+
+
+@repeated(60)
+@given(
+    st.sampled_from(HOWS), st.sampled_from((E2M1, E4M3, E5M2, E2M3)), st.sampled_from((E8M0, E4M3)), st.integers(1, 70), numbers,
+    kinds, st.sampled_from(MODES), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_values_without_scales(
+    how: Accumulator, fmt: Any, scale: Any, length: int, number: int, kind: Any, mode: str, addend: bool, paired: bool
+) -> None:
+    fmt = E4M3 if how.inputs == (E4M3,) else fmt
+    if how.inputs and fmt not in how.inputs:
+        how = how.replace(inputs=())
+    a = operand(fmt, scale, 16, (4, length), 1, number, kind)
+    b = operand(fmt, scale, 16, (4, length) if paired else (length, 3), int(paired), number + 1, kind)
+    c = np.random.default_rng(number).normal(size=(4,) if paired else (4, 3))
+    options: dict[str, Any] = {"rounding": mode, "out_format": how.partials}
+    if mode == "stochastic":
+        options |= {"seed": number, "stream": 3, "sr_bits": 9}
+    if addend:
+        options["c"] = bits.encode(c, how.partials)[0]
+    function = bits.vecdot_blocks if paired else bits.matmul_blocks
+    with pytest.MonkeyPatch.context() as patch:
+        served, quick, plain = both(lambda: function(a, b, how, **options), patch)
+    same(quick, plain)
+    flushes = any(x.daz for x in (how.product, how.running, how.store) if x is not None)
+    if kind == ("near", "near") and not flushes:
+        assert served
+
+
+def test_flags_any_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).normal(size=(4, 64)).astype(np.float32)
+    a, b = bits.quantize(x, "nvfp4", tensor_scale=None, recipe="torchao")[0], bits.quantize(
+        x.T, "nvfp4", axis=0, tensor_scale=None, recipe="torchao"
+    )[0]  # fmt: skip
+    for how in (CORE, fma("float32")):
+        out = np.empty((4, 4), np.uint32)
+        served, quick, plain = both(lambda how=how, out=out: bits.matmul_blocks(a, b, how, flags="any"), monkeypatch)
+        assert served
+        same(quick, plain)
+        into, raised = bits.matmul_blocks(a, b, how, flags="any", out=out)
+        assert into is out
+        np.testing.assert_array_equal(out, plain[0])
+        assert raised == plain[1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"daz": True}, {"environment": Environment(overrides={"float32": Environment(daz=True)})}]
+)
+def test_flushed_operands_are_left_to_the_loop(options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subnormal element counts as zero there, and is none with its scale."""
+    fmt = BlockFormat("one", element=E4M3, scale=E8M0, block=4)
+    a = BlockCodes([[0x01, 0x38]], [[0x90]], fmt)
+    b = BlockCodes([[0x38], [0x38]], [[0x90]], fmt, axis=0)
+    served, quick, plain = both(lambda: bits.matmul_blocks(a, b, fma("float32"), **options), monkeypatch)
+    assert not served
+    same(quick, plain)
