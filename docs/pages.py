@@ -35,6 +35,7 @@ MODULES = {
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",
     "softfloat.export": "A golden model outside Python",
+    "softfloat.jit": "Operations for code that you compile",
     "softfloat.onnx": "ONNX models",
     "softfloat.recipes": "Recipes of mixed precision",
     "softfloat.reference": "The oracle",

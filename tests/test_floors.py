@@ -28,7 +28,7 @@ environments recipes
 accumulators reference
 engine
 bits
-arrays display
+arrays display jit
 dask
 experiments onnx testing torch
 export
@@ -39,11 +39,11 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dot_steps quantization tiles | dots paired rules | entries | exported",
+    "loops dot_steps quantization tiles | dots paired rules | entries inlined | exported",
     "accumulators": "accumulator | presets tensor_cores ipu units",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options ways | tiling | "
     "entire lines stacks trees | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
