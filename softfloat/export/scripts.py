@@ -10,9 +10,7 @@ from softfloat.export.headers import constants
 __all__ = ["bench", "module"]
 
 CTYPES = {
-    "uint8_t": "c_uint8",
-    "uint16_t": "c_uint16",
-    "uint32_t": "c_uint32",
+    **{f"{sign}int{bits}_t": f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32)},
     "uint64_t": "c_uint64",
     "size_t": "c_size_t",
     "sf_rule": "c_uint32",

@@ -56,8 +56,9 @@ def assigned() -> dict[str, str]:
         values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         for target, value in zip(targets, values, strict=False):
             text = ast.unparse(target)
-            if text.startswith("choices["):
-                found[int(text[len("choices[") : -1])] = ast.unparse(value)
+            number = text.removeprefix("choices[").removesuffix("]")
+            if number.isdigit():
+                found[int(number)] = ast.unparse(value)
     return {dots.Choices._fields[number]: text for number, text in found.items()}
 
 
