@@ -75,6 +75,7 @@ from softfloat.formats import (
     float32,
     tfloat32,
 )
+from softfloat.interchange import load, save
 from softfloat.positions import Position
 from softfloat.status import Flags, FloatingPointTrap, Status
 
@@ -126,6 +127,7 @@ __all__ = [
     "full_like",
     "get_num_threads",
     "linspace",
+    "load",
     "msfp12",
     "msfp13",
     "msfp14",
@@ -140,6 +142,7 @@ __all__ = [
     "nvfp4",
     "ones",
     "ones_like",
+    "save",
     "set_num_threads",
     "tfloat32",
     "zeros",

@@ -56,6 +56,9 @@ FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--exhaustive"):
+        hypothesis.settings.register_profile("longer", max_examples=2000)
+        hypothesis.settings.load_profile("longer")
     config.stash[COUNTS] = {}
     config.stash[FROM_WORKERS] = []
 

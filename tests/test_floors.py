@@ -25,10 +25,12 @@ status markup files positions
 formats
 blocks
 environments recipes
+descriptions
 accumulators reference
 engine
 bits
 arrays display jit
+interchange
 dask
 experiments onnx testing torch
 export
@@ -44,24 +46,27 @@ INSIDE = {
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options ways | tiling | "
-    "entire lines stacks trees | calls products quantization segments | placing small",
+    "entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_sums | block_numbers scalars | quantization",
-    "arrays": "views | softarray | functions | sums | ufuncs",
+    "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
     "dask": "blocks sweeps | collections | products storage",
-    "testing": "assertions plugin hardware.instructions vectors.operations | vectors.corners verdicts.causes | vectors.dots | "
+    "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
+    "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
     "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
-    "identification.probes verdicts.regions | verdicts.check | identification.structures | identification.identify",
+    "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "
+    "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.tables | inspection operators.pointwise operators.unit | "
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | cases explore export hardware inspect onnx_convert reproduce | accumulators coverage formats onnx | vectors | "
-    "parser | __main__",
+    "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
+    "accumulators coverage formats onnx | vectors | parser | __main__",
     "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
@@ -81,6 +86,10 @@ HEAVY = {
     "dask",
     "distributed",
     "zarr",
+    "safetensors",
+    "pandas",
+    "pyarrow",
+    "jax",
     "gmpy2",
     "hypothesis",
     "pytest",

@@ -46,6 +46,7 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.arrays import views
+from softfloat.arrays.exchange import capsule_of, of_others
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.engine.elementwise import NO_CODES
@@ -178,7 +179,8 @@ def held_codes(x: Any, fmt: Format) -> Codes | None:
     if not _has_dtype(fmt, x.dtype):
         return None
     array = np.asarray(x)
-    return array.astype(array.dtype.newbyteorder("="), copy=False).view(fmt.dtype)
+    codes = array.astype(array.dtype.newbyteorder("="), copy=False).view(fmt.dtype)
+    return engine.check_codes(codes, fmt, "x") if fmt.bits < 8 else codes
 
 
 def _listed(x: Any, fmt: Format, operation: str, position: int, quiet: bool) -> Codes:
@@ -661,10 +663,11 @@ class SoftArray:
         return np.asarray(self.values).astype(wanted, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The numbers, in formats that DLPack has; BufferError in others, whose codes would be read as integers."""
-        if self._format not in NUMPY_PRINTS:
-            raise BufferError(f"DLPack has no {self._format}; accepted: its .codes, or .values (float64)")
-        return self._codes.view(self._format.name).__dlpack__(**options)
+        """The codes' memory under the format's own type; BufferError where DLPack has none, whose codes would be read as integers.
+
+        A consumer that does not know the type refuses it: NumPy takes float16 and float32 alone, PyTorch no float6.
+        """
+        return capsule_of(self._codes, self._format, options)
 
     def __dlpack_device__(self) -> Any:
         return self._codes.__dlpack_device__()
@@ -959,8 +962,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     ----------
     x : array_like
         What `softfloat.bits.encode` takes: bool, integers of any type, float16, float32, float64, ml_dtypes floats,
-        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format, and
-        tensors of PyTorch and arrays of JAX as these.
+        Python int, float and Fraction, nested lists of them; SoftArrays, converted if they have another format, and as these
+        tensors of PyTorch, arrays of JAX, and whatever else hands over one of the roster's formats by DLPack.
     fmt : Format or str, optional
         Default: the format that x has; needed for everything that has none.
     copy : bool
@@ -975,7 +978,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     SoftArray([0.1, 2. , inf], float16)
     """
     if not isinstance(x, (SoftArray, np.ndarray, np.generic)):
-        x = _of_others(x)
+        x, known = of_others(x)
+        x = x if known is None else wrapped(x, known)
     if fmt is None:
         found = format_of(x)
         if found is None:
@@ -995,16 +999,6 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     if isinstance(x, (list, tuple)) and _format_within(x) is not None:
         return wrapped(np.array(_stacked(x, fmt)), fmt)
     return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
-
-
-def _of_others(x: Any) -> Any:
-    """A tensor of PyTorch as a SoftArray on its memory, an array of JAX as one of NumPy's; anything else as it is."""
-    torch = sys.modules.get("torch")  # imported by whoever made a tensor
-    if torch is not None and isinstance(x, torch.Tensor):
-        fmt = ROSTER.get(str(x.dtype).removeprefix("torch."))
-        return x if fmt is None else wrapped(x.detach().view(getattr(torch, fmt.dtype.name)).numpy(), fmt)
-    others = hasattr(x, "__dlpack__") and isinstance(getattr(x, "dtype", None), np.dtype)
-    return np.asarray(x) if others else x
 
 
 def _format_within(x: Any) -> Format | None:

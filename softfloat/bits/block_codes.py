@@ -156,7 +156,7 @@ class BlockCodes:
             raise ValueError(
                 f"two elements of 4 bits go in a byte: the last axis must have an even number of them, got {self.shape[-1]}"
             )
-        return np.asarray(self.elements[..., 0::2] | self.elements[..., 1::2] << 4)
+        return packed_nibbles(self.elements)
 
     @classmethod
     def from_packed(
@@ -183,7 +183,7 @@ class BlockCodes:
                 raise TypeError(
                     f"packed must be an array of uint8 with two elements in each, got {array.dtype} of shape {array.shape}"
                 )
-            elements = np.stack([array & 0xF, array >> 4], axis=-1).reshape(*array.shape[:-1], 2 * array.shape[-1])
+            elements = nibbles(array)
         return cls(elements, scales, fmt, axis=axis, block=block, tensor_scale=tensor_scale)
 
     def __repr__(self) -> str:
@@ -193,6 +193,16 @@ class BlockCodes:
         )
         tensor = "" if self.tensor_scale is None else f", tensor scale {self.tensor_scale:.9g}"
         return f"BlockCodes({self.format}, shape {self.shape}, blocks of {blocks}, scales of shape {self.scales.shape}{tensor})"
+
+
+def packed_nibbles(codes: Codes) -> Codes:
+    """Codes of 4 bits two to a byte along the last axis, of even length, the first in the low nibble."""
+    return np.asarray(codes[..., 0::2] | codes[..., 1::2] << PACKED_BITS)
+
+
+def nibbles(array: Codes) -> Codes:
+    """Bytes as codes of 4 bits, the low nibbles first; the last axis becomes twice as long."""
+    return np.stack([array & 0xF, array >> PACKED_BITS], axis=-1).reshape(*array.shape[:-1], 2 * array.shape[-1])
 
 
 def spread(array: np.ndarray[Any, Any], block: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

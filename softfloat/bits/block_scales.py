@@ -249,6 +249,14 @@ def block_scales(maxima: Maxima, fmt: BlockFormat, rule: ScaleRule, tensor: Tens
     return other_scales(maxima, fmt, rule, tensor, how)
 
 
+def given_scales(codes: Codes, fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale) -> Scales:
+    """Scales that come from elsewhere."""
+    void = np.asarray(engine.is_nan(codes, fmt.scale))
+    values = np.where(void, 1.0, values_of(codes, fmt.scale))
+    multiplier = 1.0 / values if rule.kind == POWER_OF_TWO else multipliers_of(values, rule, tensor)
+    return Scales(codes, multiplier, void)
+
+
 @lru_cache(maxsize=256)
 def scale_of_zeros(fmt: BlockFormat, rule: ScaleRule, how: Treatment) -> int:
     """The code of the scale of a block of zeros; -1 for NaN. The tensor's scale has no say."""

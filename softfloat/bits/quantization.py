@@ -33,6 +33,7 @@ from softfloat.bits.block_scales import (
     Treatment,
     block_scales,
     compiled_scales,
+    given_scales,
     given_tensor_scale,
     other_scales,
     single,
@@ -45,7 +46,7 @@ from softfloat.blocks import BlockFormat, Fixed, ScaleRule, check_rule
 from softfloat.blocks.formats import block_text, check_block_format
 from softfloat.blocks.rules import TWO_LEVELS
 from softfloat.checks import check_choice
-from softfloat.engine import Call, Codes, Options, check_boolean
+from softfloat.engine import Call, Codes, Options, check_boolean, check_codes
 from softfloat.environments import Overflow
 from softfloat.formats import Format
 from softfloat.status import Flags
@@ -96,6 +97,7 @@ def quantize(
     tensor_scale: Any = ...,
     tensor_amax: float | None = ...,
     four_over_six: str | None = ...,
+    scales: Any = ...,
     count: Literal[False] = ...,
     **options: Unpack[Options],
 ) -> tuple[BlockCodes, Any]: ...
@@ -120,6 +122,7 @@ def quantize(
     tensor_scale: Any = ...,
     tensor_amax: float | None = ...,
     four_over_six: str | None = ...,
+    scales: Any = ...,
     count: Literal[True],
     **options: Unpack[Options],
 ) -> tuple[BlockCodes, Any, BlockCounts]: ...
@@ -143,6 +146,7 @@ def quantize(
     tensor_scale: Any = COMPUTED,
     tensor_amax: float | None = None,
     four_over_six: str | None = None,
+    scales: Any = None,
     count: bool = False,
     **options: Unpack[Options],
 ) -> Any:
@@ -192,6 +196,9 @@ def quantize(
     four_over_six : {"mae", "mse"}, optional
         With "te": each block is quantised with its largest element at 6 and at 4, and the one with the smaller sum of
         absolute or squared errors is taken; tensor scales aim at 256 in place of 448. For blocks of one row and of 16x16.
+    scales : array_like of int, optional
+        Codes of the blocks' scales, in the shape that `BlockCodes.scales` has: they are taken as they are, and the rule only says
+        what elements are multiplied by. A NaN among them makes its block NaN. Not with `four_over_six`.
     count : bool
         Count what was saturated, underflowed and zeroed in each block.
     **options
@@ -239,8 +246,9 @@ def quantize(
             f"x of shape {numbers.shape} is no whole number of blocks of {block_text(shape)}; accepted: partial='pad', which adds zeros"
         )
     plan.check_over_six(shape)
-    elements, scales, tensor, flags = plan.run(numbers, signals, layout, counted)
-    blocks = BlockCodes(elements, scales, fmt, axis=axis, block=shape, tensor_scale=tensor)
+    plan.take_scales(scales, layout)
+    elements, made, tensor, flags = plan.run(numbers, signals, layout, counted)
+    blocks = BlockCodes(elements, made, fmt, axis=axis, block=shape, tensor_scale=tensor)
     told = flags if plan.call.flags == "each" or isinstance(flags, int) else every_flag(flags)
     return (blocks, told, counts_of(numbers, blocks, flags, layout)) if counted else (blocks, told)
 
@@ -348,6 +356,18 @@ class Plan:
                 "four_over_six needs the tensor's amax: its errors are those of numbers read with it; give tensor_amax, or nothing"
             )
 
+    def take_scales(self, codes: Any, layout: Layout) -> None:
+        """Scales that come from elsewhere, if any do."""
+        self.given: Codes | None = None
+        if codes is None:
+            return
+        if self.over_six:
+            raise ValueError("scales are chosen by four_over_six; accepted: one of the two")
+        given = check_codes(codes, self.fmt.scale, "scales")
+        if given.shape != layout.grid:
+            raise ValueError(f"scales must have the shape {layout.grid}, one for each block, got {given.shape}")
+        self.given = given
+
     def check_over_six(self, shape: tuple[int, ...]) -> None:
         """Errors are summed in a documented order for two shapes of blocks only."""
         lengths = [n for n in shape if n > 1]
@@ -393,7 +413,10 @@ class Plan:
         if self.over_six:
             codes, scale_codes, flags = self.over_six_elements(numbers, maxima, tensor, layout)
         else:
-            scales = block_scales(maxima, self.fmt, self.rule, tensor, self.treatment)
+            if self.given is None:
+                scales = block_scales(maxima, self.fmt, self.rule, tensor, self.treatment)
+            else:
+                scales = given_scales(self.given, self.fmt, self.rule, tensor)
             scale_codes = scales.codes
             codes, flags = self.elements(numbers, scales, layout, each or special)
         if maxima.nan.any():
@@ -409,6 +432,8 @@ class Plan:
         """The same and the tensor's scale, by compiled loops, which leave unusual blocks to the plain way; None where they do not serve."""
         element, length = self.fmt.element, layout.elements
         if not isinstance(element, Format) or self.over_six or self.flushes or self.call.random_bits is not None:
+            return None
+        if self.given is not None:
             return None
         if not numbers.size or not engine.serves_elements(element, self.call.settings, length):
             return None
@@ -524,8 +549,8 @@ class Plan:
         """The error of each block, summed in float32 as TransformerEngine's reference does: along a row in order, rows in a tree."""
         assert tensor.amax is not None
         read = element_values(codes, self.fmt.element) * layout.spread(values_of(scales.codes, self.fmt.scale))
-        read = single(single(read * tensor.amax) / (self.fmt.element.max * OVER_SIX_BOUND))
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # under an infinite amax
+            read = single(single(read * tensor.amax) / (self.fmt.element.max * OVER_SIX_BOUND))
             difference = layout.rows(single(read - exactly(numbers)))
         row = layout.block[-1] if layout.block[-1] > 1 else layout.elements
         difference = difference.reshape(*layout.grid, -1, row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from softfloat.blocks import SCALE_RULES, BlockFormat
 from softfloat.checks import SEEDS
@@ -12,8 +13,11 @@ from softfloat.formats import Format
 __all__ = [
     "SEED_HELP",
     "any_format_name",
+    "block_shape",
+    "choice",
     "format_name",
     "non_negative",
+    "number",
     "positive",
     "preset",
     "rounding_mode",
@@ -47,6 +51,32 @@ def non_negative(text: str) -> int:
 def seed(text: str) -> int:
     """A seed of random numbers."""
     return _integer(text, 0, 2**64 - 1, SEEDS)
+
+
+def number(text: str) -> float:
+    """A finite number, in decimal or as Python writes hexadecimal ones."""
+    text = text.strip()
+    try:
+        found = float.fromhex(text) if "0x" in text.lower() else float(text)
+    except (ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise argparse.ArgumentTypeError(f"must be a finite number such as 0.25 or 0x1p-2, got {text[:40]!r}")
+    return found
+
+
+def block_shape(text: str) -> int | tuple[int, ...]:
+    """N or NxM."""
+    sizes = tuple(positive(part) for part in text.split("x"))
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def choice(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text.strip()[:40]!r}")
+    return name, value
 
 
 def format_name(name: str) -> Format:

@@ -7,22 +7,29 @@ import os
 import stat
 from typing import Any
 
-from softfloat.commands.arguments import positive
+from softfloat.blocks import SCALE_RULES
+from softfloat.commands.arguments import choice, number, positive
 from softfloat.commands.output import CommandError, one_line
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
 from softfloat.kernels.spec import NAN_POLICIES
+from softfloat.testing.vectors.block_operations import QUANTIZE, SPECIAL
 from softfloat.testing.vectors.operations import Case, as_rounding_mode, resolve
 
-__all__ = ["add_case_options", "case_of", "refused", "size_of"]
+__all__ = ["add_block_options", "add_case_options", "case_of", "refused", "size_of"]
 
 
 def add_case_options(parser: argparse.ArgumentParser) -> None:
     """Options that say what is computed, as `case_of` reads them."""
     add = parser.add_argument
-    add("--format", "-f", metavar="NAME", help="of the operands; vecdot takes two, with a comma between them")
+    add(
+        "--format",
+        "-f",
+        metavar="NAME",
+        help="of the operands, or block format; vecdot takes two, with a comma between",
+    )
     add("--to", metavar="NAME", help="what convert converts to; what vecdot's result is in")
     add("--rounding", "-r", metavar="MODE", help=f"{_names(Rounding)} (default: nearest_even), or TestFloat's names")
-    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: infinity)")
+    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: infinity; of block_quantize saturate)")
     add("--tininess", metavar="WHEN", help=f"{_names(Tininess)} rounding (default: after)")
     add("--infinite-input", metavar="RULE", help=f"what convert makes of infinity: {_names(InfiniteInput)}")
     add("--daz", action="store_true", help="subnormal operands count as zero")
@@ -35,6 +42,16 @@ def add_case_options(parser: argparse.ArgumentParser) -> None:
     add("--accumulator", metavar="PRESET", help=accumulator)
     add("--length", type=positive, metavar="K", help="products of vecdot (default: 16)")
     add("--addend", action="store_true", help="vecdot has an operand c, where sums start")
+    add_block_options(parser)
+
+
+def add_block_options(parser: argparse.ArgumentParser) -> None:
+    """Options of blocks' scales."""
+    add = parser.add_argument
+    add("--rule", metavar="RULE", help=f"of blocks' scales: {', '.join(SCALE_RULES)} (default: the format's)")
+    add("--tensor-scale", type=number, metavar="X", help="of block formats whose tensor has one, a number of float32")
+    choices = "; ".join(f"{name}: {', '.join(values)}" for name, values in SPECIAL.items())
+    add("--special", type=choice, action="append", metavar="NAME=VALUE", help=f"special numbers in blocks. {choices}")
 
 
 def _names(kind: Any) -> str:
@@ -52,6 +69,8 @@ def case_of(operation: str, options: argparse.Namespace) -> Case:
                 settings[name] = as_member(kind, getattr(options, name), name)
         if options.nan_policy is not None:
             settings["nan"] = options.nan_policy
+        if operation == QUANTIZE:
+            settings.setdefault("overflow", Overflow.SATURATE)
         formats = options.format
         if formats is not None and "," in formats:
             formats = [name.strip() for name in formats.split(",")]
@@ -64,6 +83,9 @@ def case_of(operation: str, options: argparse.Namespace) -> Case:
             accumulator=options.accumulator,
             length=options.length,
             addend=options.addend,
+            rule=options.rule,
+            tensor_scale=options.tensor_scale,
+            special=None if options.special is None else dict(options.special),
         )
     except (ValueError, TypeError) as error:
         raise CommandError(one_line(str(error))) from None

@@ -120,7 +120,10 @@ def cover(case: Case, options: argparse.Namespace) -> int:
         )
     if case.stream:
         raise CommandError("--cover is not for mac, whose rows follow each other; accepted: vecdot with --addend")
-    found = _read(options.cover, case) if options.cover else Coverage(case)
+    try:
+        found = _read(options.cover, case) if options.cover else Coverage(case)
+    except ValueError as error:
+        raise CommandError(one_line(str(error))) from None
     operands = found.fill(options.seed)
     results, flags = case.run(operands)
     try:

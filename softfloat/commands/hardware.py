@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat.commands.arguments import positive, seed
+from softfloat.commands.arguments import block_shape, number, positive, seed
 from softfloat.commands.output import FAILED, INTERRUPTED, CommandError, console, grid, one_line, print_json
+from softfloat.commands.scales import identify_scales
 from softfloat.formats import ROSTER, Format
 from softfloat.markup import grouped
 from softfloat.progress import bars, is_watched, status_line
@@ -60,7 +61,8 @@ def add_parsers(commands: Any) -> None:
         "block size, bits kept, rounding, order of summation, subnormals; and which accumulators explain every answer. "
         "The unit is a program, which reads rows of hexadecimal codes a[0] ... a[k-1] b[0] ... b[k-1] c on its standard "
         "input and prints a code for each, until its input ends; or a Python function of arrays a (rows, k), b (rows, "
-        "k) and c (rows,). Exit status 0 if an accumulator fits, 1 if none does.",
+        "k) and c (rows,). "
+        "With --scales: finds the rule by which a device chose the scales of blocks. Exit status 0 if an accumulator fits, 1 if none does.",
         epilog=f"formats: {', '.join(ROSTER)}",
     )
     program = "the program and its arguments; put -- before it if it has options"
@@ -81,6 +83,14 @@ def add_parsers(commands: Any) -> None:
     identify.add_argument("--nan", default="any", metavar="HOW", help=f"how NaNs are compared: {nans}")
     timeout = "that one run of a program may take (default: 60)"
     identify.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help=timeout)
+    scales = "instead of a unit: numbers and the scales of their blocks, which rule made them? An archive with arrays x and scales (and "
+    scales += "tensor_scale), or rows of block_scale"
+    identify.add_argument("--scales", metavar="FILE", help=scales)
+    identify.add_argument("--axis", type=int, default=-1, metavar="N", help="of blocks in x (default: -1)")
+    identify.add_argument("--block", type=block_shape, metavar="N|NxM", help="size of blocks, if not the format's")
+    identify.add_argument(
+        "--tensor-scale", type=number, metavar="X", help="the tensor's, if not what the rule computes"
+    )
     identify.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     identify.set_defaults(run=_identify)
 
@@ -247,9 +257,11 @@ def _outcome_row(outcomes: Sequence[Outcome], mode: str) -> list[Any]:
 def _identify(options: argparse.Namespace) -> int:
     from softfloat.testing.identification.identify import identify
 
-    given = [bool(options.program), options.python is not None, options.preset is not None]
+    given = [bool(options.program), *(x is not None for x in (options.python, options.preset, options.scales))]
     if sum(given) != 1:
-        raise CommandError("one of COMMAND, --python and --preset must say what to identify")
+        raise CommandError("one of COMMAND, --python, --preset and --scales must say what to identify")
+    if options.scales is not None:
+        return identify_scales(options)
     try:
         unit, formats, partials, output = _unit(options)
         with status_line() as progress:
@@ -276,7 +288,7 @@ def _identify(options: argparse.Namespace) -> int:
 
 def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:
     from softfloat.testing.identification.identify import command_unit, unit_of
-    from softfloat.testing.vectors.operations import parse_accumulator
+    from softfloat.testing.vectors.expressions import parse_accumulator
 
     names = None if options.format is None else [x.strip() for x in options.format.split(",")]
     if names is not None and len(names) > 2:

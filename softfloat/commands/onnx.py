@@ -136,7 +136,7 @@ def _files(pairs: list[str]) -> dict[str, Any]:
 
 def _evaluator(options: argparse.Namespace) -> Evaluator:
     from softfloat.onnx import Evaluator
-    from softfloat.testing.vectors.operations import parse_accumulator
+    from softfloat.testing.vectors.expressions import parse_accumulator
 
     environment = Environment(
         rounding=options.rounding, overflow=as_member(Overflow, options.overflow, "--overflow"), seed=options.seed

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import softfloat
+from softfloat.blocks.formats import BLOCK_ROSTER
 from softfloat.commands.arguments import non_negative, positive, seed
 from softfloat.commands.cases import add_case_options, case_of, refused, size_of
 from softfloat.commands.coverage import cover
@@ -35,7 +36,7 @@ MOST_OPERANDS = 8  # of a dot product, shown for each mismatch
 def add_parsers(commands: Any) -> None:
     """Add the commands to the subparsers of the command line."""
     operations = f"operations: {', '.join(OPERATIONS)}; mac (rows of a running sum); and Berkeley TestFloat's names: f16_add, f32_to_f16 ..."
-    formats = f"formats: {', '.join(ROSTER)}"
+    formats = f"formats: {', '.join(ROSTER)}; block formats: {', '.join(BLOCK_ROSTER)}"
     vectors = commands.add_parser(
         "vectors",
         help="write test vectors: operands, right results, flags",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from softfloat.engine import (
     arguments,
     elementwise,
     entire,
-    folds,
+    joining,
     lines,
     parameters,
     stacks,
@@ -30,9 +29,10 @@ from softfloat.engine import (
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
+from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, program, segment_bounds
+from softfloat.engine.programs import Program, segment_bounds
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -174,14 +174,14 @@ def _by_line(
         return done[:2]
 
     def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
-        a, b = (_side_by_side(x, cuts) for x in (line.a, line.b))
+        a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
         done = run_part(part, line._replace(a=a, b=b))
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
-        done = _joined(planned, line.c, line.a.shape[1:], call, run_parts, SIDE_BY_SIDE)
+        done = joining.run(planned, line.c, line.a.shape[1:], call, run_parts, joining.SIDE_BY_SIDE)
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
     elif entire.serves(planned) and not cumulative:
@@ -489,10 +489,6 @@ def _plain(
     threads.share_units(units, work, max(planned.length, 1) * floor.LANES)
 
 
-Done = tuple[Codes, Codes]
-"""Codes in the partials format, and flags."""
-
-
 def _quick(
     problem: Problem,
     planned: Program,
@@ -518,7 +514,7 @@ def _quick(
             codes, flags = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0)) or (None, None)
             return None if codes is None or flags is None else (codes[np.newaxis], flags[np.newaxis])
 
-        return None if math.prod(shape) < dots().LANES else _joined(planned, problem.c, shape, call, run_parts)
+        return None if math.prod(shape) < dots().LANES else joining.run(planned, problem.c, shape, call, run_parts)
     if trees.serves(planned):
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
     if entire.serves(planned) and tally is None:
@@ -530,88 +526,6 @@ def _quick(
     start = c if problem.c is not None else None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
-
-
-Parts = Callable[[Program, Sequence[slice]], "Done | None"]
-"""Sums of stretches of k that are equally long, in a row each, by a program of their own."""
-
-SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
-
-
-def _side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
-    """Stretches of k of a line's operand, (k, outputs), next to each other."""
-    if len(cuts) == 1:
-        return x[cuts[0]]
-    places = np.arange(x.shape[0])
-    rows = np.stack([places[cut] for cut in cuts], axis=1)
-    return x[rows].reshape(rows.shape[0], -1)
-
-
-def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tuple[int, list[slice]]]:
-    """(products of each, stretches) that follow each other and are equally long, of at most so many products together."""
-    lengths = [len(range(*cut.indices(length))) for cut in cuts]
-    for size, group in itertools.groupby(range(len(cuts)), key=lengths.__getitem__):
-        together = [cuts[i] for i in group]
-        count = max(1, products // max(size, 1))
-        for first in range(0, len(together), count):
-            yield size, together[first : first + count]
-
-
-def _joined(
-    planned: Program, c: Codes | None, shape: tuple[int, ...], call: Call, run_parts: Parts, products: int = 1
-) -> Done | None:
-    """Segments or chains, their sums added up elementwise: for a single level of additions that draws nothing.
-
-    Stretches of at most so many `products` go side by side; a longer one goes alone.
-    """
-    accumulator = planned.accumulator
-    chains = accumulator.chains > 1
-    site = planned.sites[dots().RUNNING if chains else dots().LEVEL]
-    drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
-    if len(accumulator.reduction) > 1 or drawn or site.rule.daz:
-        return None
-    if accumulator.reduction and (accumulator.reduction[0].store or chains or accumulator.tree):
-        return None
-    if chains and accumulator.block > 1:
-        return None
-    if not planned.length:  # c itself, which may be -0 or a signalling NaN
-        return None
-    if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
-        return None
-    inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
-    if not lines.holds(site.format, inner.partials) or (chains and planned.index is not None):
-        return None
-    length = planned.length if chains else planned.products
-    bounds = segment_bounds(accumulator, length)
-    each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
-    if chains:
-        each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
-    first, second = planned.formats
-    exact = Settings(nan=planned.policy.name)
-    total: Codes | None = None if chains else np.zeros(shape, site.format.dtype) if c is None else c
-    flags: Codes = np.zeros(shape, np.uint8)
-    for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
-        codes, raised = np.zeros((len(cuts), *shape), site.format.dtype), flags[np.newaxis]
-        if size:
-            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts)
-            if done is None:
-                return None
-            codes, raised = done
-            if inner.partials != site.format:
-                codes, _ = elementwise.run(
-                    "convert", [codes], ["sums"], inner.partials.spec, site.format, exact,
-                    out=None, flags="any", random_bits=None, stream=0,
-                )  # fmt: skip
-        flags = flags | np.bitwise_or.reduce(raised, axis=0)
-        total, raised = folds.summed(
-            codes if total is None else np.concatenate([total[np.newaxis], codes]), site.format, site.rule
-        )
-        flags = flags | raised
-    assert total is not None
-    if chains and c is not None:
-        total, raised = elementwise.add(total, c, site.format, site.rule)
-        flags = flags | raised
-    return total, flags
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:

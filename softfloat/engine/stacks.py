@@ -16,7 +16,7 @@ def laid_out(planes: list[Codes], size: int, carrier: type) -> Codes:
     """(products, planes, panels, k, size) of arrays (products, k, n), filled up with zeros."""
     products, length, count = planes[0].shape
     panels = -(-count // size)
-    result = np.zeros((products, len(planes), panels, length, size), carrier)
+    result = tiling.on_lines((products, len(planes), panels, length, size), carrier)
     whole, rest = divmod(count, size)
     for number, numbers in enumerate(planes):
         split = numbers[:, :, : whole * size].reshape(products, length, whole, size)

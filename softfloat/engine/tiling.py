@@ -55,7 +55,7 @@ def _leading(values: Codes, fmt: Format) -> Codes:
     return np.where(values == 0.0, 0.0, np.maximum(powers, fmt.tiny))
 
 
-def _on_lines(shape: tuple[int, ...], carrier: type) -> Codes:
+def on_lines(shape: tuple[int, ...], carrier: type) -> Codes:
     """Zeros from a cache line's start on: vectors that cross lines are read at half the speed."""
     size, item = math.prod(shape), np.dtype(carrier).itemsize
     whole = np.zeros(size * item + tiles().LINE, np.uint8)
@@ -67,7 +67,7 @@ def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     """(planes, panels, k, size) of arrays (k, n), filled up with zeros."""
     length, count = planes[0].shape
     panels = -(-count // size)
-    result = _on_lines((len(planes), panels, length, size), carrier)
+    result = on_lines((len(planes), panels, length, size), carrier)
     whole = count // size
     for plane, values in zip(result, planes, strict=True):
         whole_panels = values[:, : whole * size].reshape(length, whole, size).transpose(1, 0, 2)

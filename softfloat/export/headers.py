@@ -23,7 +23,9 @@ def constants() -> list[tuple[str, int, str]]:
     found.append(("SF_DAZ", 1 << shift_of("daz"), "subnormal operands count as zero"))
     found.append(("SF_FTZ", 1 << shift_of("ftz"), "tiny results become zero"))
     found += [(f"SF_NAN_{name.upper()}", i << shift_of("nan"), "") for i, name in enumerate(NAN_POLICIES)]
-    found.append(("SF_NO_INEXACT", 1 << shift_of("quiet_integers"), "round_to_integral and to_integer do not raise INEXACT"))
+    found.append(
+        ("SF_NO_INEXACT", 1 << shift_of("quiet_integers"), "round_to_integral and to_integer do not raise INEXACT")
+    )
     found.append(("SF_RANDOM_BITS_SHIFT", shift_of("random_width"), "random bits of a rounding, 1 to 52; 0: 52"))
     found += [(f"SF_FLAG_{x.name}", int(x), "") for x in Flags]
     found.append(

@@ -19,7 +19,7 @@ from softfloat.export.headers import cpp_header, header, package
 from softfloat.export.scripts import bench, module
 from softfloat.export.targets import compiler, linked, machine
 from softfloat.formats import Format, check_format
-from softfloat.testing.vectors.operations import parse_accumulator
+from softfloat.testing.vectors.expressions import parse_accumulator
 
 __all__ = ["FILES", "LONGEST", "request", "write"]
 

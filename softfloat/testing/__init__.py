@@ -24,6 +24,11 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.identification.identify import identify as identify
     from softfloat.testing.identification.identify import presets_for as presets_for
     from softfloat.testing.identification.identify import unit_of as unit_of
+    from softfloat.testing.identification.scales import ScaleFit as ScaleFit
+    from softfloat.testing.identification.scales import ScaleIdentification as ScaleIdentification
+    from softfloat.testing.identification.scales import identify_scales as identify_scales
+    from softfloat.testing.vectors.columns import Column as Column
+    from softfloat.testing.vectors.columns import Number as Number
     from softfloat.testing.vectors.corners import Rows as Rows
     from softfloat.testing.vectors.coverage import Coverage as Coverage
     from softfloat.testing.vectors.coverage import coverage_of as coverage_of
@@ -31,6 +36,7 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.vectors.distributions import draw as draw
     from softfloat.testing.vectors.distributions import draw_operands as draw_operands
     from softfloat.testing.vectors.distributions import edges as edges
+    from softfloat.testing.vectors.expressions import parse_accumulator as parse_accumulator
     from softfloat.testing.vectors.files import Chunk as Chunk
     from softfloat.testing.vectors.files import VectorError as VectorError
     from softfloat.testing.vectors.files import read_vectors as read_vectors
@@ -39,12 +45,9 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.vectors.levels import corners_of as corners_of
     from softfloat.testing.vectors.operations import OPERATIONS as OPERATIONS
     from softfloat.testing.vectors.operations import Case as Case
-    from softfloat.testing.vectors.operations import Column as Column
-    from softfloat.testing.vectors.operations import Number as Number
     from softfloat.testing.vectors.operations import Operation as Operation
-    from softfloat.testing.vectors.operations import parse_accumulator as parse_accumulator
     from softfloat.testing.vectors.operations import resolve as resolve
-    from softfloat.testing.verdicts.causes import Cause as Cause
+    from softfloat.testing.verdicts.cause import Cause as Cause
     from softfloat.testing.verdicts.causes import Finding as Finding
     from softfloat.testing.verdicts.causes import causes_of as causes_of
     from softfloat.testing.verdicts.check import Mismatch as Mismatch
@@ -52,16 +55,20 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.verdicts.check import check_vectors as check_vectors
 
 _EXPORTS = {
-    "vectors.operations": ("OPERATIONS", "Case", "Column", "Number", "Operation", "parse_accumulator", "resolve"),
+    "vectors.columns": ("Column", "Number"),
+    "vectors.expressions": ("parse_accumulator",),
+    "vectors.operations": ("OPERATIONS", "Case", "Operation", "resolve"),
     "vectors.corners": ("Rows",),
     "vectors.coverage": ("Coverage", "coverage_of"),
     "vectors.distributions": ("DISTRIBUTIONS", "draw", "draw_operands", "edges"),
     "vectors.files": ("Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"),
     "vectors.levels": ("corners_of",),
-    "verdicts.causes": ("Cause", "Finding", "causes_of"),
+    "verdicts.cause": ("Cause",),
+    "verdicts.causes": ("Finding", "causes_of"),
     "assertions": ("assert_bits_equal", "bits_differ", "ulp_distance"),
     "verdicts.check": ("Mismatch", "Report", "check_vectors"),
     "hardware.model": ("check_hardware",),
+    "identification.scales": ("ScaleFit", "ScaleIdentification", "identify_scales"),
     "identification.identify": ("Identification", "UnitError", "command_unit", "identify", "presets_for", "unit_of"),
 }
 """Module -> what it offers here; imported when first asked for."""

@@ -446,7 +446,7 @@ def examine(name: str, examples: int, compare: Callable[..., None], *more: st.Se
 
 @pytest.mark.parametrize("name", CASES)
 def test_vecdot(name: str) -> None:
-    examine(name, 25, compare)
+    examine(name, 12, compare)
 
 
 @pytest.mark.exhaustive

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from drawn import formats
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, SR_REACH
@@ -34,32 +35,6 @@ FUNCTIONS = dict.fromkeys(("exp", "exp2", "log", "log2", "log1p", "sin", "atan",
 MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
 LEAST = Fraction(1, 2**2000)
 """Less than the distance of any two numbers of any format."""
-
-
-@st.composite
-def formats(draw: st.DrawFn) -> Format:
-    """Any format that can be made: fields drawn, and drawn again where they do not go together."""
-    nan = draw(st.sampled_from(["ieee", "ieee", "fn", "fnuz", "none"]))
-    signed = nan == "fnuz" or draw(st.sampled_from([True, True, False]))
-    zero = signed or draw(st.booleans())
-    exponent_bits = draw(st.integers(1, 8))
-    fields: dict[str, Any] = {
-        "exponent_bits": exponent_bits,
-        "mantissa_bits": draw(st.integers(nan == "ieee", 23)),
-        "bias": draw(st.integers(-20, 2**exponent_bits + 20)),
-        "nan": nan,
-        "infinities": nan == "ieee" or draw(st.booleans()),
-        "signed": signed,
-        "signed_zero": signed and nan != "fnuz",
-        "zero": zero,
-        "subnormals": zero and draw(st.sampled_from([True, True, False])),
-    }
-    try:
-        return Format("drawn", **fields)
-    except ValueError:  # no normal number is left beside the special codes
-        return Format(
-            "drawn", **fields | {"exponent_bits": 5, "bias": 15, "mantissa_bits": max(fields["mantissa_bits"], 2)}
-        )
 
 
 @st.composite
@@ -94,7 +69,8 @@ def assert_as_the_oracle(name: str, fmt: Format, operands: list[tuple[int, ...]]
         assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], fmt, options)
 
 
-PLENTY = settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""As many examples as the profile says: 100, or 2 000 with --exhaustive."""
 
 
 @PLENTY
@@ -103,7 +79,7 @@ def test_arithmetic(data: st.DataObject, fmt: Format, name: str) -> None:
     assert_as_the_oracle(name, fmt, data.draw(rows(fmt, ARITY[name])), data.draw(rules(fmt)))
 
 
-@settings(PLENTY, max_examples=100)
+@PLENTY
 @given(st.data(), formats(), st.sampled_from(list(FUNCTIONS)))
 def test_functions(data: st.DataObject, fmt: Format, name: str) -> None:
     assert_as_the_oracle(name, fmt, data.draw(rows(fmt, FUNCTIONS[name])), data.draw(rules(fmt)))

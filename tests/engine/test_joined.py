@@ -9,10 +9,19 @@ import pytest
 from faster import both, same
 
 from softfloat import Accumulator, bits
-from softfloat.accumulators import chunked, exact, fma, mul_add, pairwise
-from softfloat.engine import products
+from softfloat.accumulators import Reduction, Stage, chunked, exact, fma, mul_add, pairwise
+from softfloat.engine import joining
 
+WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
+    "two levels": fma("float16").replace(segments=6, reduction=(Reduction(NARROW, sections=2), Reduction(NARROW))),
+    "two levels, stored": fma("float16").replace(
+        segments=6, reduction=(Reduction(WIDE, sections=3, store=BELOW), Reduction(WIDE, store=NARROW))
+    ),
+    "three levels": mul_add("float16").replace(
+        segments=5, reduction=(Reduction(NARROW, sections=3), Reduction(WIDE, sections=2), Reduction(WIDE))
+    ),
+    "a stored level": chunked(8, "float16", "float32").replace(reduction=(Reduction(WIDE, store=NARROW),)),
     "chunks of 5": chunked(5, "float16", "float16"),
     "chunks of 5, single outside": chunked(5, "float16", "float32"),
     "chunks of 1": chunked(1, "float16", "float16"),
@@ -31,17 +40,27 @@ def operands(length: int, outputs: int, specials: bool) -> tuple[np.ndarray, np.
     return a, b
 
 
-@pytest.mark.parametrize("together", [1, 40, products.SIDE_BY_SIDE])
+@pytest.mark.parametrize("together", [1, 40, joining.SIDE_BY_SIDE])
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW)
 def test_vecdot(monkeypatch: pytest.MonkeyPatch, how: Accumulator, together: int) -> None:
-    monkeypatch.setattr(products, "SIDE_BY_SIDE", together)
+    monkeypatch.setattr(joining, "SIDE_BY_SIDE", together)
     rules: list[dict[str, Any]] = [{}, {"rounding": "toward_zero", "nan": "x86"}]
     for length in LENGTHS:
+        if isinstance(how.segments, int) and 0 < length < how.segments:
+            continue
         for specials, rule in ((False, rules[0]), (True, rules[1])):
             a, b = operands(length, 21, specials)
             c = bits.encode(np.linspace(-2, 2, 21), how.partials)[0]
             same(both(monkeypatch, lambda a=a, b=b, r=rule: bits.vecdot(a, b, "float16", how, **r)))
             same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.vecdot(a, b, "float16", how, c, **r)))
+
+
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
+def test_matrix_products(monkeypatch: pytest.MonkeyPatch, how: Accumulator) -> None:
+    for length, specials in ((23, False), (64, True)):
+        (a, b), rule = operands(length, 21, specials), {"rounding": "toward_negative"} if specials else {}
+        c = bits.encode(np.linspace(-2, 2, 21 * 21).reshape(21, 21), how.partials)[0]
+        same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.matmul(a, b.T, "float16", how, c, **r)))
 
 
 def test_matrix_times_vector(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +73,8 @@ def test_matrix_times_vector(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_short_segments_are_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """65 536 sums of one product are one call of the loop."""
     calls = []
-    kept = products.lines.run
-    monkeypatch.setattr(products.lines, "run", lambda *arguments: calls.append(1) or kept(*arguments))
+    kept = joining.lines.run
+    monkeypatch.setattr(joining.lines, "run", lambda *arguments: calls.append(1) or kept(*arguments))
     a = np.full((1, 2**16), 0x3C00, np.uint16)
     codes, flags = bits.vecdot(a, a, "float16", chunked(1, "float16", "float16"))
     assert (codes.tolist(), flags.tolist()) == ([0x6800], [1])

@@ -15,11 +15,13 @@ from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, Format, bits
 from softfloat.status import Flags
+from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
+from softfloat.testing.vectors.columns import as_number
 from softfloat.testing.vectors.corners import Rows, corner_rows, corners, fractions
 from softfloat.testing.vectors.distributions import draw_operands
 from softfloat.testing.vectors.files import read_vectors, write_vectors
 from softfloat.testing.vectors.levels import corners_of
-from softfloat.testing.vectors.operations import OPERATIONS, Case, as_number, resolve
+from softfloat.testing.vectors.operations import OPERATIONS, Case, resolve
 
 FMA = resolve("fma", "float16")
 DOT = resolve("vecdot", "bfloat16", accumulator='fma("float32")', length=16)
@@ -87,7 +89,7 @@ def test_fractions() -> None:
     assert fractions(0, "pairs").tolist() == [0]
 
 
-@pytest.mark.parametrize("name", [x for x in OPERATIONS if x not in ("convert", "vecdot")])
+@pytest.mark.parametrize("name", [x for x in OPERATIONS if x not in ("convert", "vecdot", *BLOCK_OPERATIONS)])
 def test_every_operation_has_corners(name: str) -> None:
     case = resolve(name, "bfloat16")
     operands = some_rows(corners(case, 1), 300)

@@ -18,7 +18,9 @@ from operands import CUSTOM
 from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
 from softfloat.bits import block_codes, quantization, scaled_sums
 from softfloat.testing.vectors import files, operations
+from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
+from softfloat.testing.vectors.expressions import parse_accumulator
 from softfloat.testing.vectors.files import (
     Layout,
     TextReader,
@@ -28,7 +30,7 @@ from softfloat.testing.vectors.files import (
     read_vectors,
     write_vectors,
 )
-from softfloat.testing.vectors.operations import OPERATIONS, parse_accumulator, resolve
+from softfloat.testing.vectors.operations import OPERATIONS, resolve
 from softfloat.testing.verdicts.check import check_vectors
 
 ADD = resolve("add", "float16")
@@ -40,6 +42,10 @@ def a_case(name: str, fmt: str = "float16", **settings: object) -> operations.Ca
     environment = Environment(**settings)
     if name == "convert":
         return resolve(name, "float32", fmt, environment=environment)
+    if name == "block_vecdot":
+        return resolve(name, "mxfp4", accumulator="fma('float32')", length=40, addend=True, environment=environment)
+    if name in BLOCK_OPERATIONS:
+        return resolve(name, "mxfp4", environment=environment)
     if name == "vecdot":
         return resolve(name, fmt, accumulator=f"fma('{fmt}')", length=3, addend=True, environment=environment)
     return resolve(name, fmt, environment=environment)

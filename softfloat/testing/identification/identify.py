@@ -70,7 +70,7 @@ from softfloat.testing.identification.probes import (
     pair_of,
 )
 from softfloat.testing.identification.structures import Candidate, descriptions, spelled, structures_of
-from softfloat.testing.vectors.operations import as_number
+from softfloat.testing.vectors.columns import as_number
 from softfloat.testing.verdicts.check import NAN_MODES, wrong_results
 
 __all__ = [

@@ -44,7 +44,8 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.formats import Format
-from softfloat.testing.vectors.operations import Case, Number, as_number
+from softfloat.testing.vectors.columns import Number, as_number
+from softfloat.testing.vectors.operations import Case
 
 __all__ = ["Block", "Rows", "corner_rows", "corners", "edges", "encoded", "few", "fractions", "related", "stepped"]
 
@@ -222,7 +223,7 @@ def related(relations: Sequence[Relation], which: Codes, field: Codes) -> Codes:
     return scale[which] * field + offset[which]
 
 
-def _product_block(name: str, lists: Sequence[Codes]) -> Block:
+def product_block(name: str, lists: Sequence[Codes]) -> Block:
     sizes = [len(x) for x in lists]
     return Block(
         name,
@@ -305,8 +306,8 @@ def _doubles(fmt: Format, level: int) -> Iterator[Block]:
 
     yield Block("cancellation", near.count, close)
     yield from _aimed(fmt, level, 2)
-    yield _product_block("specials", [few(fmt)] * 2)
-    yield _product_block("edges", [edges(fmt)] * 2)
+    yield product_block("specials", [few(fmt)] * 2)
+    yield product_block("edges", [edges(fmt)] * 2)
 
 
 def _triples(fmt: Format, level: int) -> Iterator[Block]:
@@ -377,8 +378,8 @@ def _triples(fmt: Format, level: int) -> Iterator[Block]:
 
     yield Block("addends", third.count, addends_everywhere)
     yield from _aimed(fmt, level, 3)
-    yield _product_block("specials", [few(fmt)] * 3)
-    yield _product_block("edges", [edges(fmt)] * 3)
+    yield product_block("specials", [few(fmt)] * 3)
+    yield product_block("edges", [edges(fmt)] * 3)
 
 
 def _aimed(fmt: Format, level: int, arity: int) -> Iterator[Block]:
@@ -481,7 +482,7 @@ def _conversions(source: Number, target: Number, level: int) -> Iterator[Block]:
             return [np.where(near << np.uint64(1) == 0, near, near + nudges[nudge].view(np.uint64))]
 
         yield Block("towards", sizes[0] * sizes[1], nudged)
-        yield _product_block("specials", [edges(source)])
+        yield product_block("specials", [edges(source)])
         return
     fmt = source.format
     near = np.unique(encoded(marks, fmt))
@@ -491,7 +492,7 @@ def _conversions(source: Number, target: Number, level: int) -> Iterator[Block]:
         len(near) * len(steps),
         lambda index: [stepped(near[index // len(steps)], steps[index % len(steps)], fmt)],
     )
-    yield _product_block("specials", [edges(source)])
+    yield product_block("specials", [edges(source)])
 
 
 def _integers(source: Number, target: Number, level: int) -> Iterator[Block]:
@@ -520,7 +521,7 @@ def _integers(source: Number, target: Number, level: int) -> Iterator[Block]:
         return [np.array(found, np.uint64).astype(source.dtype)]
 
     yield Block("towards", int(np.prod(sizes)), whole)
-    yield _product_block("specials", [edges(source)])
+    yield product_block("specials", [edges(source)])
 
 
 # -- the public door -------------------------------------------------------------------------------------------------
@@ -590,7 +591,7 @@ def corner_rows(number: Number, arity: int, target: Number | None, level: int) -
         if target.kind != "float64":
             blocks += _conversions(number, target, level)
     elif arity == 1:
-        blocks.append(_product_block("specials", [edges(number)]))
+        blocks.append(product_block("specials", [edges(number)]))
     return Rows(blocks)
 
 
@@ -607,10 +608,10 @@ def corners(case: Case, level: int) -> Rows:
     columns = [column for column in case.operands if column.name != "random"]
     target = case.target if case.operation.name == "convert" else None
     rows = corner_rows(case.source, len(columns), target, level)
-    return rows if not case.draws else _Drawn(rows, case)
+    return rows if not case.draws else DrawnRows(rows, case)
 
 
-class _Drawn(Rows):
+class DrawnRows(Rows):
     """Rows with random numbers at their corners: runs of ones from either end and single bits, in turn."""
 
     def __init__(self, rows: Rows, case: Case) -> None:

@@ -33,9 +33,11 @@ import numpy as np
 from softfloat import bits
 from softfloat.checks import check_choice, check_count
 from softfloat.formats import Format
+from softfloat.testing.vectors.block_rows import draw_block_operands, elements_case
+from softfloat.testing.vectors.columns import Number, as_number
 from softfloat.testing.vectors.corners import corner_rows, edges, encoded, stepped
 from softfloat.testing.vectors.dots import dot_corners
-from softfloat.testing.vectors.operations import Case, Number, as_number
+from softfloat.testing.vectors.operations import Case
 
 __all__ = ["DISTRIBUTIONS", "draw", "draw_operands", "edges"]
 
@@ -104,6 +106,11 @@ def draw(
 
 def draw_operands(case: Case, name: str, count: int, seed: int | Sequence[int]) -> list[Codes]:
     """Operands of a case: an array for each of `case.operands`, of its shape and dtype. Parameters as of `draw`."""
+    if case.blocks is not None:
+        check_choice("name", name, DISTRIBUTIONS)
+        inner = elements_case(case)
+        elements = None if inner is None else draw_operands(inner, name, count, seed)
+        return draw_block_operands(case, name, check_count("count", count), seed, elements)
     if case.operation.result == "sum":
         return _drawn_for_dots(case, name, count, seed)
     columns = [column for column in case.operands if column.name != "random"]

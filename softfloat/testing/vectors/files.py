@@ -37,9 +37,10 @@ import numpy as np
 
 from softfloat.checks import check_choice, check_count, check_seed
 from softfloat.files import replacing
+from softfloat.testing.vectors.columns import Column
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS
 from softfloat.testing.vectors.levels import CHUNK, LEVELS, count_rows, level_chunks, random_chunks
-from softfloat.testing.vectors.operations import Case, Column
+from softfloat.testing.vectors.operations import Case
 from softfloat.testing.vectors.streams import addends
 
 __all__ = ["Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softfloat.testing.vectors.block_rows import block_corners
 from softfloat.testing.vectors.corners import Rows, corners
 from softfloat.testing.vectors.distributions import draw_operands
 from softfloat.testing.vectors.dots import dot_corners
@@ -63,6 +64,8 @@ def count_rows(case: Case, level: str) -> int:
 
 def corners_of(case: Case, level: int) -> Rows:
     """The corner rows of a case, of level 1 or 2: `count` of them, and `operands(index)` of those at given places."""
+    if case.blocks is not None:
+        return block_corners(case, level)
     return dot_corners(case, level) if case.operation.result == "sum" else corners(case, level)
 
 

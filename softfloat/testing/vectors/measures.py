@@ -24,7 +24,8 @@ from softfloat import bits
 from softfloat.accumulators import exact
 from softfloat.formats import Format
 from softfloat.status import Flags
-from softfloat.testing.vectors.operations import Case, Number
+from softfloat.testing.vectors.columns import Number
+from softfloat.testing.vectors.operations import Case
 
 __all__ = ["SETS", "Dimension", "dimensions", "flag_names", "followed", "measure", "products_of_a_step"]
 
@@ -307,7 +308,18 @@ def _signed_bins(spread: range) -> tuple[str, ...]:
 
 
 def dimensions(case: Case) -> list[Dimension]:
-    """The dimensions of a case, and all their bins, reachable or not."""
+    """The dimensions of a case, and all their bins, reachable or not.
+
+    Raises
+    ------
+    ValueError
+        For operations on blocks, which have none.
+    """
+    if case.blocks is not None:
+        raise ValueError(
+            f"coverage has no bins for {case.operation.name}; accepted: elementwise operations, convert and vecdot. "
+            "Levels 1 and 2 of its vectors go through all elements, ties and scales"
+        )
     return list(_dimensions(case))
 
 

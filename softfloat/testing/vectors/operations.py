@@ -15,9 +15,8 @@ turns a name, formats and an environment into a `Case`; it knows Berkeley TestFl
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,20 +26,28 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.blocks import BlockFormat
 from softfloat.environments import Environment, Rounding, as_rounding
-from softfloat.formats import Format, check_format
+from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
+from softfloat.testing.vectors.block_operations import (
+    BLOCK_OPERATIONS,
+    PRODUCTS,
+    QUANTIZE,
+    SCALE,
+    Blocks,
+    blocks_of,
+    element_number,
+)
+from softfloat.testing.vectors.columns import BOOLEAN, CLASS, FLAGS, INTEGERS, Column, Number, as_number
+from softfloat.testing.vectors.expressions import parse_accumulator
 
 __all__ = [
     "OPERATIONS",
     "STREAM",
     "Case",
-    "Column",
-    "Number",
     "Operation",
-    "as_number",
     "as_rounding_mode",
-    "parse_accumulator",
     "resolve",
 ]
 
@@ -51,86 +58,6 @@ LONGEST_DOT = 1 << 16
 """Products of a dot product; a row is a line of text, and longer ones are nobody's."""
 
 
-# -- what stands in a column -----------------------------------------------------------------------------------------
-
-
-class Number(NamedTuple):
-    """A type of number: `kind` is "float", "float64", "signed", "unsigned", "bool" or "flags"; codes are unsigned."""
-
-    name: str
-    kind: str
-    bits: int
-    format: Format | None = None
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The smallest unsigned integer that holds a code."""
-        size = next(size for size in (1, 2, 4, 8) if self.bits <= 8 * size)
-        return np.dtype(f"u{size}")
-
-
-FLOAT64 = Number("float64", "float64", 64)
-BOOLEAN = Number("bool", "bool", 1)
-CLASS = Number("class", "unsigned", 4)
-FLAGS = Number("flags", "flags", 5)
-INTEGERS = {
-    f"{prefix}int{width}": Number(f"{prefix}int{width}", "unsigned" if prefix else "signed", width)
-    for prefix in ("", "u")
-    for width in (8, 16, 32, 64)
-}
-NUMBER_ALIASES = {"f64": "float64", "double": "float64", "fp64": "float64"} | {
-    f"{prefix}{width}": f"{name}{width}"
-    for prefix, name in (("i", "int"), ("ui", "uint"), ("u", "uint"))
-    for width in (8, 16, 32, 64)
-}
-
-
-def as_number(value: Number | Format | str, argument: str = "format") -> Number:
-    """A type of number from a format, or from a name: of a format, "float64", "int8" ... "uint64" (also "i32", "ui32").
-
-    Raises
-    ------
-    ValueError, TypeError
-        Naming `argument` and the accepted names.
-    """
-    if isinstance(value, Number):
-        return value
-    if isinstance(value, str):
-        name = NUMBER_ALIASES.get(value.lower(), value.lower())
-        if name in INTEGERS:
-            return INTEGERS[name]
-        if name == "float64":
-            return FLOAT64
-    try:
-        fmt = check_format(value, argument)
-    except ValueError as error:
-        raise ValueError(f"{error}; for conversions also float64, {', '.join(INTEGERS)}") from None
-    return Number(fmt.name, "float", fmt.bits, fmt)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a row of vectors; with a `length`, that many columns side by side."""
-
-    name: str
-    number: Number
-    length: int | None = None
-
-    @property
-    def digits(self) -> int:
-        """Hexadecimal digits of a code. Flags have two, as in TestFloat's files."""
-        return 2 if self.number.kind == "flags" else -(-self.number.bits // 4)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of an array of codes."""
-        return self.number.dtype
-
-    def shape(self, rows: int) -> tuple[int, ...]:
-        """Of an array of codes: (rows,), or (rows, length)."""
-        return (rows,) if self.length is None else (rows, self.length)
-
-
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
@@ -139,7 +66,9 @@ class Operation(NamedTuple):
 
     name: str
     operands: tuple[str, ...]
-    result: str  # "float": in the operation's format; "bool", "class"; "target": what `to` says; "sum"
+    result: (
+        str  # "float": in the operation's format; "bool", "class"; "target": what `to` says; "sum"; "block": of blocks
+    )
     run: Callable[[Case, Sequence[Codes]], tuple[Any, Any]]
     rounds: bool
     testfloat: str = ""
@@ -204,6 +133,11 @@ def _vecdot(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
     )
 
 
+def _of_blocks(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
+    assert case.blocks is not None
+    return case.blocks.run(case.operation.name, operands, case.options, case.accumulator, case.target.format)
+
+
 OTHER_SIGNALLING = {"eq": ("eq_signaling", True), "lt": ("lt_quiet", False), "le": ("le_quiet", False)}
 """Comparisons as TestFloat has them too: with the other rule for quiet NaNs."""
 
@@ -219,11 +153,15 @@ def _rows() -> Iterator[Operation]:
             yield Operation(name, row.operands, row.result, _comparison(row.name, signalling), False, name)
     yield Operation("convert", ("a",), "target", _convert, True, exact=True)
     yield Operation("vecdot", ("a", "b"), "sum", _vecdot, True)
+    for name, operands in BLOCK_OPERATIONS.items():
+        yield Operation(name, operands, "block", _of_blocks, name in (QUANTIZE, PRODUCTS))
 
 
 OPERATIONS = {row.name: row for row in _rows()}
 """Name -> operands, kind of result, how to run, whether results are rounded, TestFloat's name without its format."""
 
+IN_BLOCKS = Environment(overflow="saturate")
+"""What elements of blocks are rounded in, as `bits.quantize` rounds them."""
 OPERATION_ALIASES = {"dot": "vecdot"}
 STREAM = "mac"
 """Name of streams of multiply-accumulate rows, which are dot products to everything but files."""
@@ -253,6 +191,8 @@ class Case:
         Whether a dot product has an operand c.
     stream : bool
         Whether files have a column "clear" in the place of c: see `softfloat.testing.vectors.streams`.
+    blocks : Blocks or None
+        Block formats, scale rule and tensor scale of operations on blocks.
     """
 
     operation: Operation
@@ -265,6 +205,7 @@ class Case:
     length: int | None = None
     addend: bool = False
     stream: bool = False
+    blocks: Blocks | None = None
 
     @property
     def format(self) -> Format:
@@ -296,15 +237,21 @@ class Case:
     @cached_property
     def operands(self) -> tuple[Column, ...]:
         """Columns of operands; with stochastic rounding the last one, "random", has the random number."""
+        if self.blocks is not None:
+            addend = as_number(self.accumulator.partials) if self.accumulator is not None and self.addend else None
+            found = [*self.blocks.columns(self.operation.name, self.length, addend)]
+            return tuple(found + ([self._random_column] if self.draws else []))
         if self.operation.result == "sum":
             assert self.accumulator is not None
             columns = [Column("a", self.source, self.length), Column("b", self.second, self.length)]
             return (*columns, *([Column("c", as_number(self.accumulator.partials))] if self.addend else []))
         first, *others = self.operation.operands
         found = [Column(first, self.source), *(Column(name, self.second) for name in others)]
-        if self.draws:
-            found.append(Column("random", Number("random", "unsigned", int(self.environment.sr_bits or 0))))
-        return tuple(found)
+        return tuple(found + ([self._random_column] if self.draws else []))
+
+    @property
+    def _random_column(self) -> Column:
+        return Column("random", Number("random", "unsigned", int(self.environment.sr_bits or 0)))
 
     @cached_property
     def stored(self) -> tuple[Column, ...]:
@@ -376,12 +323,16 @@ class Case:
         words = f"{'mac' if self.stream else self.operation.name} {self.source.name}"
         if self.second != self.source:
             words += f" {self.second.name}"
-        if self.operation.result in ("target", "sum"):
+        if self.blocks is not None:
+            words = f"{self.operation.name} {self.blocks}"
+        if self.operation.result in ("target", "sum") or self.operation.name == PRODUCTS:
             words += f" to {self.target.name}"
         if self.accumulator is not None:
             words += f", {self.length} products{' and c' if self.addend else ''} by {self.accumulator!r}"
-        default, settings = Environment(), self.environment
+        default, settings = IN_BLOCKS if self.operation.name == QUANTIZE else Environment(), self.environment
         parts = [as_rounding(settings.rounding).name.lower()] if self.operation.rounds else []
+        if self.blocks is not None and self.operation.name in (SCALE, QUANTIZE):
+            parts.insert(0, f"rule {self.blocks.rule}")
         for name in ("overflow", "tininess", "infinite_input"):
             value = getattr(settings, name)
             if value != getattr(default, name):
@@ -436,7 +387,7 @@ def as_rounding_mode(value: Rounding | str, argument: str = "rounding") -> Round
 
 def resolve(
     operation: str,
-    format: Number | Format | str | Sequence[Format | str] | None = None,
+    format: Number | Format | BlockFormat | str | Sequence[Format | BlockFormat | str] | None = None,
     to: Number | Format | str | None = None,
     *,
     environment: Environment | None = None,
@@ -444,6 +395,9 @@ def resolve(
     accumulator: Accumulator | str | None = None,
     length: int | None = None,
     addend: bool = False,
+    rule: str | None = None,
+    tensor_scale: float | None = None,
+    special: Mapping[str, str] | None = None,
 ) -> Case:
     """An operation by its name.
 
@@ -453,11 +407,13 @@ def resolve(
         A name in `OPERATIONS`, "mac", or one of Berkeley TestFloat's, which says the format too: "f16_add", "f16_mulAdd",
         "f32_to_f16", "f32_to_i32", "f32_to_i32_rx_minMag", "bf16_lt_quiet" ...
     format : Format, Number or str
-        Of the operands. "convert" takes "float64" and integers ("int8" ... "uint64") too; "vecdot" also a pair.
+        Of the operands. "convert" takes "float64" and integers ("int8" ... "uint64") too; "vecdot" also a pair. Operations on
+        blocks take a block format, "block_vecdot" also a pair.
     to : Format, Number or str, optional
         What "convert" converts to, and, of "vecdot", the format of the output.
     environment : Environment, optional
-        Default `Environment()`. Under stochastic rounding rows have a column of random numbers, each of `sr_bits` bits
+        Default `Environment()`, of "block_quantize" Environment(overflow="saturate").
+        Under stochastic rounding rows have a column of random numbers, each of `sr_bits` bits
         (default: the width of the unsigned integer that holds a result).
     exact : bool, optional
         Whether rounding to an integer raises INEXACT. Default True; False under TestFloat's names, as there.
@@ -467,6 +423,12 @@ def resolve(
         Products of "vecdot", default 16; of a row of "mac", default 1.
     addend : bool
         Whether rows of "vecdot" have a column c.
+    rule : str
+        Of "block_scale" and "block_quantize", a name of `softfloat.blocks.SCALE_RULES`; default as of `bits.quantize`.
+    tensor_scale : float
+        Of operations on blocks whose tensor has a scale, a number of float32; None: there is none.
+    special : mapping
+        Options of `bits.quantize` for special numbers in blocks, such as {"zero_block": "one"}.
 
     Raises
     ------
@@ -475,7 +437,8 @@ def resolve(
     """
     if not isinstance(operation, str):
         raise TypeError(f"operation must be a string, got {operation!r}")
-    environment = Environment() if environment is None else environment
+    if environment is None:
+        environment = IN_BLOCKS if operation == QUANTIZE else Environment()
     if not isinstance(environment, Environment):
         raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
     name, found = operation, TESTFLOAT_NAME.fullmatch(operation)
@@ -495,7 +458,15 @@ def resolve(
         )
     row = OPERATIONS[name]
     if format is None:
-        raise ValueError(f"{name} needs a format; accepted: the name of a format, such as float16")
+        such = "a block format, such as mxfp4" if row.result == "block" else "a format, such as float16"
+        raise ValueError(f"{name} needs a format; accepted: the name of {such}")
+    if row.result == "block":
+        blocks = blocks_of(format, rule, tensor_scale, special)
+        return _blocks(row, blocks, to, environment, accumulator, length, addend)
+    if rule is not None or tensor_scale is not None or special is not None:
+        raise ValueError(
+            f"rule, tensor_scale and special are for {', '.join(BLOCK_OPERATIONS)}, and the operation is {name}"
+        )
     if row.result == "sum":
         case = _dot(row, format, to, environment, accumulator, length, addend)
         if stream and case.target.format != case.operands[-1].number.format:
@@ -504,8 +475,8 @@ def resolve(
                 f"to must be {partials} for {STREAM}, whose results are partial sums, got {case.target.name}"
             )
         return case.replace(stream=stream)
-    for argument, value in (("accumulator", accumulator), ("length", length), ("addend", addend or None)):
-        if value is not None:
+    for argument, given in (("accumulator", accumulator), ("length", length), ("addend", addend or None)):
+        if given is not None:
             raise ValueError(f"{argument} is for vecdot, and the operation is {name}")
     if not isinstance(format, (str, Format, Number)):
         raise TypeError(f"format must be a softfloat.Format or a name, got {format!r}; only vecdot takes a pair")
@@ -584,77 +555,69 @@ def _dot(
             raise ValueError(f"format must be one of at most 24 bits of precision for vecdot, got {number.name}")
     assert first.format is not None
     assert second.format is not None
-    if accumulator is None:
-        raise ValueError(f"vecdot needs an accumulator; accepted: {', '.join(x.example for x in PRESETS.values())} ...")
-    how = parse_accumulator(accumulator) if isinstance(accumulator, str) else accumulator
-    if not isinstance(how, Accumulator):
-        raise TypeError(f"accumulator must be a softfloat.Accumulator or a string, got {how!r}")
-    length = 16 if length is None else length
-    if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= LONGEST_DOT:
-        raise ValueError(f"length must be an integer from 1 to {LONGEST_DOT}, got {length!r}")
-    if environment.rounding is Rounding.STOCHASTIC:
-        raise ValueError("rounding must not be stochastic for vecdot: a row cannot bring all its random numbers")
+    how, length = _summing(row, accumulator, 16 if length is None else length, environment)
     target = as_number(how.output(first.format, second.format) if to is None else to, "to")
     if target.format is None:
         raise ValueError(f"to must be a format of at most 24 bits of precision for vecdot, got {target.name}")
-    case = Case(row, first, second, target, environment, True, how, int(length), bool(addend))
-    try:  # formats that the accumulator does not take
-        case.run([np.zeros(column.shape(1), column.dtype) for column in case.operands])
-    except (OverflowError, MemoryError) as error:
-        raise ValueError(f"accumulator {how!r} is beyond this machine: {error}") from None
+    case = Case(row, first, second, target, environment, True, how, length, bool(addend))
+    _try(case)
     return case
 
 
-# -- accumulators as text --------------------------------------------------------------------------------------------
+def _summing(
+    row: Operation, accumulator: Accumulator | str | None, length: int, environment: Environment
+) -> tuple[Accumulator, int]:
+    """How a dot product is summed, and its products."""
+    if accumulator is None:
+        examples = ", ".join(x.example for x in PRESETS.values())
+        raise ValueError(f"{row.name} needs an accumulator; accepted: {examples} ...")
+    how = parse_accumulator(accumulator) if isinstance(accumulator, str) else accumulator
+    if not isinstance(how, Accumulator):
+        raise TypeError(f"accumulator must be a softfloat.Accumulator or a string, got {how!r}")
+    if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= LONGEST_DOT:
+        raise ValueError(f"length must be an integer from 1 to {LONGEST_DOT}, got {length!r}")
+    if environment.rounding is Rounding.STOCHASTIC:
+        raise ValueError(f"rounding must not be stochastic for {row.name}: a row cannot bring all its random numbers")
+    return how, int(length)
 
-LONGEST_EXPRESSION = 1000  # characters
-DEEPEST_EXPRESSION = 10  # calls within calls
+
+def _blocks(
+    row: Operation,
+    blocks: Blocks,
+    to: Any,
+    environment: Environment,
+    accumulator: Accumulator | str | None,
+    length: int | None,
+    addend: bool,
+) -> Case:
+    name, how, target = row.name, None, None
+    if name == PRODUCTS:
+        formats = [x.format or ROSTER["float32"] for x in (blocks.element, element_number(blocks.second))]
+        longest = max(blocks.format.elements, blocks.second.elements)
+        how, length = _summing(row, accumulator, 2 * longest if length is None else length, environment)
+        target = as_number(how.output(*formats) if to is None else to, "to")
+        if target.format is None:
+            raise ValueError(f"to must be a format of at most 24 bits of precision for {name}, got {target.name}")
+    else:
+        refused = {"to": to, "accumulator": accumulator, "length": length, "addend": addend or None}
+        for argument, value in refused.items():
+            if value is not None:
+                raise ValueError(f"{argument} is for vecdot and {PRODUCTS}, and the operation is {name}")
+        if blocks.second != blocks.format:
+            raise ValueError(f"format must be one block format for {name}, got a pair; only {PRODUCTS} takes two")
+    target = target or blocks.target(name)
+    if environment.rounding is Rounding.STOCHASTIC and name == QUANTIZE:
+        width = environment.sr_bits or 8 * target.dtype.itemsize
+        environment = environment.replace(sr_bits=min(width, 52))
+    second = element_number(blocks.second) if name == PRODUCTS else blocks.source(name)
+    case = Case(row, blocks.source(name), second, target, environment, True, how, length, bool(addend), blocks=blocks)
+    _try(case)
+    return case
 
 
-def parse_accumulator(text: str) -> Accumulator:
-    """An accumulator from a call of a preset, as one writes it in Python; nothing is evaluated but literals.
-
-    >>> parse_accumulator('chunked(64, fma("float16"), "float32")')
-    chunked(64, fma('float16'), 'float32')
-
-    Raises
-    ------
-    ValueError
-        Naming the accepted presets, or what the preset says of its arguments.
-    """
-    accepted = f"accepted: {', '.join(row.example for row in PRESETS.values())} ..."
+def _try(case: Case) -> None:
+    """Refuse formats that the accumulator or the operation does not take."""
     try:
-        if len(text) > LONGEST_EXPRESSION:
-            raise SyntaxError("too long")
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"accumulator {text[:60]!r} is no call of a preset; {accepted}") from None
-    try:
-        return _called(tree, text, accepted, 0)
-    except (ValueError, TypeError) as error:
-        raise ValueError(str(error).partition("\n")[0]) from None
-    except (ArithmeticError, MemoryError, RecursionError, AttributeError, KeyError):
-        raise ValueError(f"accumulator {text[:60]!r} has arguments its preset does not take; {accepted}") from None
-
-
-def _called(tree: ast.expr, text: str, accepted: str, depth: int) -> Accumulator:
-    known = isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in PRESETS
-    if not known or depth > DEEPEST_EXPRESSION:
-        raise ValueError(f"accumulator {text[:60]!r} is no call of a preset; {accepted}")
-    assert isinstance(tree, ast.Call)
-    assert isinstance(tree.func, ast.Name)
-
-    def value(node: ast.expr) -> Any:
-        if isinstance(node, ast.Call):
-            return _called(node, text, accepted, depth + 1)
-        try:
-            return ast.literal_eval(node)
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            raise ValueError(
-                f"accumulator {text[:60]!r} has an argument that is neither a literal nor a preset; {accepted}"
-            ) from None
-
-    if any(word.arg is None for word in tree.keywords):
-        raise ValueError(f"accumulator {text[:60]!r} has arguments behind **; {accepted}")
-    keywords = {str(word.arg): value(word.value) for word in tree.keywords}
-    return PRESETS[tree.func.id].make(*map(value, tree.args), **keywords)
+        case.run([np.zeros(column.shape(1), column.dtype) for column in case.operands])
+    except (OverflowError, MemoryError) as error:
+        raise ValueError(f"accumulator {case.accumulator!r} is beyond this machine: {error}") from None

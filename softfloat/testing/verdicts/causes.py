@@ -4,7 +4,9 @@ A `Cause` predicts the results of a device that makes the mistake and no other. 
 wrong rows and with a sample of right ones: a cause is named where it explains nearly all wrong rows and contradicts no
 right one. `causes_of` lists the causes that make sense for a case, the simplest first; `FAMILIES` is where they come from.
 
->>> from softfloat.testing.vectors.operations import resolve
+>>> from softfloat.testing.verdicts.block_causes import block_causes
+from softfloat.testing.verdicts.cause import Cause, Pair, Predict, changed, ran
+from softfloat.testing.vectors.operations import resolve
 >>> [cause.name for cause in causes_of(resolve("add", "float16"))][:3]
 ['rounding toward_zero', 'rounding nearest_away', 'rounding toward_positive']
 """
@@ -28,13 +30,15 @@ from softfloat.environments import Environment, InfiniteInput, Overflow, Roundin
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.status import Flags
-from softfloat.testing.vectors.operations import OPERATIONS, Case, as_number
+from softfloat.testing.vectors.block_operations import DEQUANTIZE, PRODUCTS, QUANTIZE, SCALE
+from softfloat.testing.vectors.columns import as_number
+from softfloat.testing.vectors.operations import OPERATIONS, Case
+from softfloat.testing.verdicts.block_causes import block_causes
+from softfloat.testing.verdicts.cause import Cause, Pair, Predict, changed, ran
 
-__all__ = ["FAMILIES", "NEARLY_ALL", "Cause", "Finding", "Rows", "causes_of", "diagnose"]
+__all__ = ["FAMILIES", "NEARLY_ALL", "Finding", "Rows", "causes_of", "diagnose"]
 
 Codes = np.ndarray[Any, Any]
-Pair: TypeAlias = tuple[Codes, Codes | None]
-Predict: TypeAlias = Callable[[Sequence[Codes], tuple[Codes, Codes]], Pair]
 
 NEARLY_ALL = 0.99  # of the wrong rows: the rest may be of other causes
 WORTH_SHOWING = 0.02  # of the wrong rows
@@ -42,43 +46,6 @@ LONGEST_SWAPS = 16  # products of sums in which any two are tried in each other'
 MOST_TOGETHER = 4  # causes at once
 HINTED = 32  # wrong rows that one of many causes is tried on before those
 SCREENED = 512  # wrong rows that a cause is tried on first
-
-
-@dataclass(frozen=True, eq=False)
-class Cause:
-    """A mistake.
-
-    Attributes
-    ----------
-    name : str
-        The same for the same mistake, whatever the operation.
-    meaning : str
-        What the device does.
-    predict : callable
-        (operands, (right results, right flags)) -> (results, flags). Flags are None where the mistake does not say.
-    alone : bool
-        One of so many that it is looked at only where it explains nearly all of some wrong rows.
-    """
-
-    name: str
-    meaning: str
-    predict: Predict
-    alone: bool = False
-
-
-def _ran(case: Case) -> Predict:
-    """What another case gives; random numbers that it does not take are dropped."""
-    return lambda operands, right: case.run(operands[: len(case.operands)])
-
-
-def _changed(change: Callable[[Codes, Codes], tuple[Any, Any]]) -> Predict:
-    """A change of the right results and flags."""
-
-    def predict(operands: Sequence[Codes], right: tuple[Codes, Codes]) -> Pair:
-        results, flags = change(*right)
-        return np.asarray(results).astype(right[0].dtype), None if flags is None else np.asarray(flags, np.uint8)
-
-    return predict
 
 
 def _options(case: Case, operands: Sequence[Codes]) -> Options:
@@ -110,7 +77,7 @@ def _roundings(case: Case) -> Iterator[Cause]:
         return
     for name, meaning in MODE_MEANINGS.items():
         if as_rounding(name) != case.environment.rounding:
-            yield Cause(f"rounding {name}", meaning, _ran(case.under(rounding=name)))
+            yield Cause(f"rounding {name}", meaning, ran(case.under(rounding=name)))
 
 
 def _subnormals(case: Case) -> Iterator[Cause]:
@@ -127,7 +94,7 @@ def _subnormals(case: Case) -> Iterator[Cause]:
     names = {(True, False): "daz", (False, True): "ftz", (True, True): "daz and ftz", (False, False): "no flushing"}
     for daz, ftz in choices:
         if (daz, ftz) != (settings.daz, settings.ftz):
-            yield Cause(names[daz, ftz], meanings[daz, ftz], _ran(case.under(daz=daz, ftz=ftz)))
+            yield Cause(names[daz, ftz], meanings[daz, ftz], ran(case.under(daz=daz, ftz=ftz)))
     fmt = case.target.format
     if fmt is not None and fmt.signed_zero and _rounds(case):
         flushing = case.under(ftz=True)
@@ -151,7 +118,7 @@ def _overflows(case: Case) -> Iterator[Cause]:
     }
     for choice, meaning in meanings.items():
         if choice != settings.overflow and (choice is not Overflow.NAN or fmt.has_nan):
-            yield Cause(f"overflow {choice.name.lower()}", meaning, _ran(case.under(overflow=choice)))
+            yield Cause(f"overflow {choice.name.lower()}", meaning, ran(case.under(overflow=choice)))
     directed = settings.rounding not in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY)
     if fmt.infinities and directed and settings.overflow is Overflow.INFINITY:
 
@@ -159,7 +126,7 @@ def _overflows(case: Case) -> Iterator[Cause]:
             over = (flags & Flags.OVERFLOW) != 0
             return np.where(over, results & fmt.sign_bit | fmt.inf_code, results), flags
 
-        yield Cause("overflow always infinity", "overflow gives infinity in every rounding mode", _changed(always))
+        yield Cause("overflow always infinity", "overflow gives infinity in every rounding mode", changed(always))
     if case.operation.name == "convert":
         now = settings.infinite_input
         for kind, meaning in {
@@ -168,14 +135,14 @@ def _overflows(case: Case) -> Iterator[Cause]:
             InfiniteInput.NAN: "infinite operands become NaN",
         }.items():
             if kind != now and (kind is not InfiniteInput.NAN or fmt.has_nan):
-                yield Cause(f"infinite operands {kind.name.lower()}", meaning, _ran(case.under(infinite_input=kind)))
+                yield Cause(f"infinite operands {kind.name.lower()}", meaning, ran(case.under(infinite_input=kind)))
 
 
 def _tininess(case: Case) -> Iterator[Cause]:
     if case.target.format is not None and _rounds(case):
         other = Tininess.AFTER if case.environment.tininess is Tininess.BEFORE else Tininess.BEFORE
         meaning = f"underflow is detected {other.name.lower()} rounding"
-        yield Cause(f"tininess {other.name.lower()}", meaning, _ran(case.under(tininess=other)))
+        yield Cause(f"tininess {other.name.lower()}", meaning, ran(case.under(tininess=other)))
 
 
 def _nan_rules(case: Case) -> Iterator[Cause]:
@@ -183,7 +150,7 @@ def _nan_rules(case: Case) -> Iterator[Cause]:
         return
     for name in NAN_POLICIES:
         if name != case.environment.nan:
-            yield Cause(f"nan {name}", f"NaNs follow {name} rules", _ran(case.under(nan=name)))
+            yield Cause(f"nan {name}", f"NaNs follow {name} rules", ran(case.under(nan=name)))
 
 
 def _exactness(case: Case) -> Iterator[Cause]:
@@ -194,7 +161,7 @@ def _exactness(case: Case) -> Iterator[Cause]:
             if case.exact
             else "inexact is raised by rounding to integers"
         )
-        yield Cause("exactness", meaning, _ran(case.replace(exact=not case.exact)))
+        yield Cause("exactness", meaning, ran(case.replace(exact=not case.exact)))
 
 
 FLAGLESS = {row.name for row in ELEMENTWISE.values() if not row.flags}
@@ -403,7 +370,7 @@ def _mistaken(case: Case) -> Iterator[Cause]:
             for name in group:
                 if name != case.operation.name:
                     yield Cause(
-                        f"computes {name}", f"the operation is {name}", _ran(case.replace(operation=OPERATIONS[name]))
+                        f"computes {name}", f"the operation is {name}", ran(case.replace(operation=OPERATIONS[name]))
                     )
 
 
@@ -467,7 +434,7 @@ def _zeros(case: Case) -> Iterator[Cause]:
     def positive(results: Codes, flags: Codes) -> tuple[Any, Any]:
         return np.where(results == minus, 0, results), flags
 
-    yield Cause("no negative zero", "results -0 become +0", _changed(positive))
+    yield Cause("no negative zero", "results -0 become +0", changed(positive))
     if case.environment.rounding is Rounding.TOWARD_NEGATIVE and case.operation.name in ("add", "sub", "fma"):
         nearest = case.under(rounding="RNE")
 
@@ -484,9 +451,9 @@ def _without(flag: Flags, results: Codes, flags: Codes) -> tuple[Codes, Codes]:
 
 
 def _flags(case: Case) -> Iterator[Cause]:
-    yield Cause("no flags", "no flags are raised", _changed(lambda results, flags: (results, flags & 0)))
+    yield Cause("no flags", "no flags are raised", changed(lambda results, flags: (results, flags & 0)))
     for flag in Flags:
-        yield Cause(f"no {flag.name}", f"{flag.name} is never raised", _changed(partial(_without, flag)))
+        yield Cause(f"no {flag.name}", f"{flag.name} is never raised", changed(partial(_without, flag)))
     fmt = case.target.format
     if fmt is not None and _rounds(case):
 
@@ -494,20 +461,20 @@ def _flags(case: Case) -> Iterator[Cause]:
             tiny = np.asarray(bits.issubnormal(results, fmt))
             return results, flags | np.where(tiny, Flags.UNDERFLOW, 0).astype(np.uint8)
 
-        yield Cause("UNDERFLOW when exact", "UNDERFLOW is raised by exact subnormal results too", _changed(always))
+        yield Cause("UNDERFLOW when exact", "UNDERFLOW is raised by exact subnormal results too", changed(always))
 
         def alone(results: Codes, flags: Codes) -> tuple[Any, Any]:
             over = (flags & Flags.OVERFLOW) != 0
             return results, np.where(over, flags & np.uint8(30), flags)
 
-        yield Cause("OVERFLOW alone", "OVERFLOW comes without INEXACT", _changed(alone))
+        yield Cause("OVERFLOW alone", "OVERFLOW comes without INEXACT", changed(alone))
 
 
 def _plumbing(case: Case) -> Iterator[Cause]:
     width = case.target.bits
     if width in (16, 32, 64):
         yield Cause(
-            "bytes reversed", "results have their bytes in the other order", _changed(lambda r, f: (r.byteswap(), f))
+            "bytes reversed", "results have their bytes in the other order", changed(lambda r, f: (r.byteswap(), f))
         )
     if case.operation.result == "float" and len(case.operation.operands) > 1:
         yield Cause("first operand", "results are the first operand", lambda o, right: (o[0], None))
@@ -619,11 +586,11 @@ def _other_accumulators(case: Case) -> Iterator[Accumulator]:
 
 
 def _sums(case: Case) -> Iterator[Cause]:
-    if case.operation.result != "sum":
+    if case.accumulator is None or case.source.format is None or case.second.format is None:
         return
     seen = {case.accumulator}
     for how in _other_accumulators(case):
-        fits = not case.addend or how.partials == case.accumulator.partials  # type: ignore[union-attr]
+        fits = not case.addend or how.partials == case.accumulator.partials
         takes = not how.inputs or {case.format, case.formats[1]} <= set(how.inputs)
         if how in seen or not fits or not takes:
             continue
@@ -631,7 +598,7 @@ def _sums(case: Case) -> Iterator[Cause]:
         yield Cause(
             f"sums by {how!r}".replace("Accumulator(", "").removesuffix('")'),
             how.describe().partition(": ")[2],
-            _ran(case.replace(accumulator=how)),
+            ran(case.replace(accumulator=how)),
         )
 
 
@@ -660,9 +627,19 @@ FAMILIES: tuple[Callable[[Case], Iterator[Cause]], ...] = (
 """Each makes the causes of one kind for a case, in the order in which they are thought of."""
 
 
+OF_BLOCKS: dict[str, tuple[Callable[[Case], Iterator[Cause]], ...]] = {
+    SCALE: (),
+    QUANTIZE: (_roundings, _subnormals, _overflows, _tininess, _flags),
+    DEQUANTIZE: (),
+    PRODUCTS: (_roundings, _subnormals, _overflows, _tininess, _flags, _sums),
+}
+"""Those that go for operations on blocks, after their own."""
+
+
 def causes_of(case: Case) -> list[Cause]:
     """The mistakes that a device can make in a case."""
-    return [cause for family in FAMILIES for cause in family(case)]
+    families = FAMILIES if case.blocks is None else (block_causes, *OF_BLOCKS[case.operation.name], _plumbing)
+    return [cause for family in families for cause in family(case)]
 
 
 # -- diagnosis -------------------------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from softfloat import bits, formats
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.checks import check_choice, check_count
 from softfloat.status import Flags
+from softfloat.testing.vectors.columns import Column, Number
 from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
-from softfloat.testing.vectors.operations import Case, Column, Number
+from softfloat.testing.vectors.operations import Case
 from softfloat.testing.verdicts.causes import NEARLY_ALL, Finding, Rows, diagnose
 from softfloat.testing.verdicts.regions import Region, regions
 

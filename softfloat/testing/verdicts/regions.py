@@ -97,7 +97,8 @@ def _telling(x: Statement) -> bool:
 
 
 def _statements(case: Case, wrong: Rows, right: Rows) -> Iterator[Statement]:
-    yield from _binned(case, wrong, right)
+    if case.blocks is None:
+        yield from _binned(case, wrong, right)
     yield from _bits(case, wrong, right)
 
 

@@ -1,0 +1,197 @@
+"""Sums of segments, or chains, each by the fastest way there is, and then added up elementwise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softfloat.engine import arguments, elementwise, folds, lines
+from softfloat.engine.arguments import Codes
+from softfloat.engine.options import Call
+from softfloat.engine.parameters import dots
+from softfloat.engine.programs import Program, Site, program, segment_bounds, segment_ends
+from softfloat.environments import Settings
+from softfloat.formats import Format
+
+Done = tuple[Codes, Codes]
+"""Codes in the partials format, and flags."""
+
+Parts = Callable[[Program, Sequence[slice]], Done | None]
+"""Sums of stretches of k that are equally long, in a row each, by a program of their own."""
+
+SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
+
+
+def side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
+    """Stretches of k of a line's operand, (k, outputs), next to each other."""
+    if len(cuts) == 1:
+        return x[cuts[0]]
+    places = np.arange(x.shape[0])
+    rows = np.stack([places[cut] for cut in cuts], axis=1)
+    return x[rows].reshape(rows.shape[0], -1)
+
+
+def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tuple[int, list[slice]]]:
+    """(products of each, stretches) that follow each other and are equally long, of at most so many products together."""
+    lengths = [len(range(*cut.indices(length))) for cut in cuts]
+    for size, group in itertools.groupby(range(len(cuts)), key=lengths.__getitem__):
+        together = [cuts[i] for i in group]
+        count = max(1, products // max(size, 1))
+        for first in range(0, len(together), count):
+            yield size, together[first : first + count]
+
+
+@dataclass
+class _Sum:
+    """A level's sum so far, and what its additions and its store do."""
+
+    site: Site
+    store: Site | None
+    codes: Codes | None
+
+    @property
+    def out(self) -> Format:
+        """What a finished sum goes out in."""
+        return (self.store or self.site).format
+
+
+class _Levels:
+    """The additions of segments' sums, level by level: elementwise what `kernels.dot_steps.close` does."""
+
+    def __init__(self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...], nan: str) -> None:
+        self._sums, self._ends, self._shape = sums, list(ends), shape
+        self._exact = Settings(nan=nan)
+        self.flags: Codes = np.zeros(shape, np.uint8)
+
+    def _enter(self, level: int, rows: Codes, fmt: Format) -> None:
+        """Sums that follow each other, added to a level's."""
+        total = self._sums[level]
+        site = total.site
+        if fmt != site.format:
+            rows = self._widened(rows, fmt, site.format)
+        if total.codes is not None:
+            rows = np.concatenate([total.codes[np.newaxis], rows])
+        total.codes, raised = folds.summed(rows, site.format, site.rule)
+        self.flags = self.flags | raised
+
+    def _widened(self, codes: Codes, fmt: Format, wider: Format) -> Codes:
+        found, _ = elementwise.run(
+            "convert", [codes], ["sums"], fmt.spec, wider, self._exact,
+            out=None, flags="any", random_bits=None, stream=0,
+        )  # fmt: skip
+        return found
+
+    def _leave(self, level: int) -> Codes:
+        """A level's finished sum, stored if it is; the next one begins at +0."""
+        total = self._sums[level]
+        codes = total.codes
+        assert codes is not None
+        if total.store is not None:
+            codes, raised = elementwise.settled(
+                "convert", [codes], total.site.format.spec, total.store.format, total.store.rule
+            )
+            self.flags = self.flags | raised
+        total.codes = np.zeros(self._shape, total.site.format.dtype)
+        return codes
+
+    def add(self, codes: Codes, fmt: Format) -> None:
+        """Sums of the segments that come next, in a row each."""
+        first = 0
+        for number in range(len(codes)):
+            ends = self._ends.pop(0)
+            if ends == 1 and number + 1 < len(codes):
+                continue
+            self._enter(0, codes[first : number + 1], fmt)
+            first = number + 1
+            for level in range(1, ends):
+                below = self._leave(level - 1)
+                self._enter(level, below[np.newaxis], self._sums[level - 1].out)
+
+    def total(self) -> Done:
+        """The sum of the last level."""
+        return self._leave(len(self._sums) - 1), self.flags
+
+
+def _levels(
+    planned: Program, c: Codes | None, shape: tuple[int, ...], segments: int, partials: Format
+) -> _Levels | None:
+    """What adds segments' sums, of this format; None where a level's format does not hold what comes from below."""
+    numbers, sums = dots(), []
+    for level, _ in enumerate(planned.accumulator.reduction):
+        site = planned.sites[numbers.LEVEL + 2 * level]
+        store = planned.sites.get(numbers.LEVEL + 2 * level + 1)
+        if site.rule.daz or (store is not None and store.rule.daz):
+            return None
+        if not lines.holds(site.format, partials):
+            return None
+        sums.append(_Sum(site, store, np.zeros(shape, site.format.dtype)))
+        partials = sums[-1].out
+    levels = _Levels(sums, segment_ends(planned.accumulator, segments), shape, planned.policy.name)
+    if c is not None:
+        last = sums[-1]
+        if last.out != last.site.format:
+            if not lines.holds(last.site.format, last.out):
+                return None
+            c = levels._widened(c, last.out, last.site.format)
+        last.codes = c
+    return levels
+
+
+def _chains(planned: Program, shape: tuple[int, ...], partials: Format) -> _Levels | None:
+    """What adds chains' sums: a level whose sum begins with the first of them."""
+    site = planned.sites[dots().RUNNING]
+    if site.rule.daz or not lines.holds(site.format, partials):
+        return None
+    chains = planned.accumulator.chains
+    return _Levels([_Sum(site, None, None)], [1] * chains, shape, planned.policy.name)
+
+
+def run(
+    planned: Program, c: Codes | None, shape: tuple[int, ...], call: Call, run_parts: Parts, products: int = 1
+) -> Done | None:
+    """Segments or chains, their sums added up elementwise: for additions that draw nothing. None where this does not serve.
+
+    Stretches of at most so many `products` go side by side; a longer one goes alone.
+    """
+    accumulator = planned.accumulator
+    chains = accumulator.chains > 1
+    drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
+    if drawn or (accumulator.reduction and (chains or accumulator.tree)) or (chains and accumulator.block > 1):
+        return None
+    if not planned.length:  # c itself, which may be -0 or a signalling NaN
+        return None
+    if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
+        return None
+    if chains and planned.index is not None:
+        return None
+    inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
+    length = planned.length if chains else planned.products
+    bounds = segment_bounds(accumulator, length)
+    each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+    if chains:
+        each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
+        levels = _chains(planned, shape, inner.partials)
+    else:
+        levels = _levels(planned, c, shape, len(each), inner.partials)
+    if levels is None:
+        return None
+    first, second = planned.formats
+    for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
+        codes, raised = np.zeros((len(cuts), *shape), inner.partials.dtype), levels.flags[np.newaxis]
+        if size:
+            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts)
+            if done is None:
+                return None
+            codes, raised = done
+        levels.flags = levels.flags | np.bitwise_or.reduce(raised, axis=0)
+        levels.add(codes, inner.partials)
+    total, flags = levels.total()
+    if chains and c is not None:
+        site = planned.sites[dots().RUNNING]
+        total, raised = elementwise.add(total, c, site.format, site.rule)
+        flags = flags | raised
+    return total, flags
