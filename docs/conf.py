@@ -35,16 +35,24 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebooks")
 nb_execution_timeout = 600
-if importlib.util.find_spec("torch") is None:  # too large to be asked for: these pages then have no results
-    nb_execution_excludepatterns = ["**/07_*", "**/08_*", "**/09_*"]
+NEEDED = {
+    "torch": ["**/07_*", "**/08_*", "**/09_*"],
+    "distributed": ["**/11_*"],
+}  # not asked for: these pages then have no results
+nb_execution_excludepatterns = [
+    x for name, found in NEEDED.items() if importlib.util.find_spec(name) is None for x in found
+]
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # that loops were compiled is true of the machine that builds, and of one run there
 
 html_theme = "pydata_sphinx_theme"
 html_title = "softfloat"
 html_static_path = ["static"]
+html_extra_path = ["made/extra"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "search" / "scorer.js")
 html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": True,

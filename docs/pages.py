@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from softfloat import ROSTER, Format, accumulators, bits, display
 from softfloat.accumulators import PRESETS
 from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
+from softfloat.display.pages import PAGE
 from softfloat.formats import format_facts
 
 HERE = Path(__file__).parent
@@ -46,6 +46,9 @@ MODULES = {
     "softfloat.torch": "PyTorch models",
 }
 """Public module -> what is in it, a page of the reference each."""
+
+EXPLORER = "explore/index.html"
+"""Where the site has the explorer's page, from its root."""
 
 LARGEST_TABLE = 8  # bits of a format whose page shows every code
 
@@ -111,6 +114,7 @@ def format_page(fmt: Format) -> str:
         parts += ["## Neighbours", neighbours(fmt)]
     if fmt.bits <= LARGEST_TABLE:
         parts += ["## Every code", "First digits in the rows, last ones in the columns, hexadecimal.", codes_table(fmt)]
+    parts.append(f'<a href="../../{EXPLORER}#format={fmt.name}">Click its bits in the explorer</a>')
     parts += [
         "## In Python",
         f'```python\nimport softfloat\nsoftfloat.array([0.1, 1.5], "{fmt.name}")          # an array that computes in the format\n'
@@ -246,13 +250,17 @@ def copies() -> None:
     names = []
     for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
         target = folder / path.name
-        if not target.exists() or target.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, target)
+        put(target, path.read_text(encoding="utf-8").replace("](../docs/", "](../../"))
         names.append(path.stem)
     text = "# Notebooks\n\nEach opens with a question and runs from top to bottom on an installed package.\n\n"
     listed = "\n".join(["```{toctree}", ":maxdepth: 1", "", *names, "```"])
     put(folder / "index.md", text + listed + "\n")
     put(MADE / "changelog.md", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"))
+
+
+def explorer(app: Any = None, config: Any = None) -> None:
+    """The explorer's page, before Sphinx looks for what it is to copy."""
+    put(MADE / "extra" / EXPLORER, PAGE.read_text(encoding="utf-8"))
 
 
 def make(app: Any = None) -> None:
@@ -275,6 +283,7 @@ NumpyDocString.sections["Source"] = []  # read before `sourced` has a say, for m
 
 def setup(app: Any) -> dict[str, Any]:
     """Sphinx's hook."""
+    app.connect("config-inited", explorer, priority=100)
     app.connect("builder-inited", make)
     app.connect("autodoc-process-docstring", sourced, priority=100)
     return {"version": softfloat.__version__, "parallel_read_safe": True}

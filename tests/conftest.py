@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also run the tests over whole operand spaces (minutes)")
+    scheduler = "what runs whole operand spaces: threads, processes, or the address of a Dask cluster's scheduler"
+    parser.addoption("--scheduler", metavar="NAME", help=scheduler)
     parser.addoption("--conformance-table", metavar="FILE", help="write what the conformance tests tried, as Markdown")
 
 
@@ -35,6 +37,25 @@ def pytest_collection_finish() -> None:
     )  # registers NumPy's generator, which it misses if frozen
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def spread(request: pytest.FixtureRequest) -> Iterator[Callable[[Callable[[int], Any], int], list[Any]]]:
+    """spread(work, count): what work gives for 0 to count - 1, by the scheduler that --scheduler names, else one after the other."""
+    name = request.config.getoption("--scheduler")
+    if name is None:
+        yield lambda work, count: [work(number) for number in range(count)]
+        return
+    pytest.importorskip("dask.array", reason="--scheduler needs the extra 'dask'")
+    import cloudpickle
+    import digests
+
+    from softfloat import dask
+
+    if ":" in name:  # machines that do not have the tests
+        cloudpickle.register_pickle_by_value(digests)
+    with dask.scheduled(name) as options:
+        yield lambda work, count: dask.sweep_tasks(work, count, request.node.nodeid, **options)
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +77,10 @@ FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--exhaustive"):
-        hypothesis.settings.register_profile("longer", max_examples=2000)
-        hypothesis.settings.load_profile("longer")
+    known = hypothesis.settings()  # those of the profile in force
+    examples = 2000 if config.getoption("--exhaustive") else known.max_examples
+    hypothesis.settings.register_profile("here", parent=known, deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("here")  # how long an example takes says nothing on a busy machine
     config.stash[COUNTS] = {}
     config.stash[FROM_WORKERS] = []
 

@@ -51,11 +51,11 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_sums | block_numbers scalars | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
-    "display": "drawing measures numbers summation | figures graphs inspection | blocks exploration tables | pages | widgets",
+    "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow scaling squares training truncation underflow | published swamping | claims random_bits | figures",
-    "dask": "blocks sweeps | collections | products storage",
+    "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
     "vectors.distributions | vectors.streams | vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
@@ -67,7 +67,8 @@ INSIDE = {
     "operators.norms operators.products scaling tracing | amp conversion operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
-    "examples": "data device models | comparisons conversions reports | program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
+    "examples": "data device models rounding_statistic | comparisons conversions reports | "
+    "program | float32_parameter_updates lenet5 stochastic_rounding | estimator",
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 

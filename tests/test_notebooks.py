@@ -38,10 +38,15 @@ NAMES = [
     "07_network_gradients",
     "08_training_methods",
     "09_recipes",
+    "11_beyond_one_process",
 ]
 TRAINING = {"07_network_gradients": "comparisons", "08_training_methods": "comparisons", "09_recipes": "conversions"}
 """Those that train networks, and need the extra `examples`; and the module that does it."""
-MISSING = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
+DOORS = {name: ("softfloat.examples", module) for name, module in TRAINING.items()} | {
+    "11_beyond_one_process": ("softfloat", "dask")
+}
+"""Where a notebook's work comes from, if not from the experiments."""
+NEEDED = dict.fromkeys(TRAINING, ("torch", "sklearn")) | {"11_beyond_one_process": ("dask", "distributed")}
 HANG = 900  # seconds for a cell, the compilation of its loops on a busy machine included
 STRIP = (
     "jupyter nbconvert --clear-output --inplace --ClearMetadataPreprocessor.enabled=True "
@@ -297,6 +302,17 @@ CLAIMS = {
             "sum(x.converts and x.rule.name == 'CONDITIONAL' for x in full.decisions) > len(full.converted) / 2"
         ),
     },
+    "11_beyond_one_process": {
+        "so a third of the products differ": "0.31 < np.mean(alone != whole) < 0.36",
+        "all nine blocks round with the same random numbers": (
+            "(alone[:32, :32] == bits.mul(a.codes[:32, :32], b.codes[:32, :32], 'float16', **draws)[0]).all()"
+        ),
+        "tells each block its place (`softfloat.Position`), and nothing differs": "(placed.codes == whole).all()",
+        "On a cluster they are the same two lines": "(cluster.codes == laptop.codes).all()",
+        "is refused:": "'accepted: chunks of 32 along k' in said and inexact > 0",
+        "must go up with probability f": "abs(found.deviations) < 4 and found.up[0] == 0",
+        "it says where they differ": "swept.mismatches > 0 and swept.elements == 65536",
+    },
 }
 """What the prose says, word for word, and an expression of the notebook's names that is true if it is so."""
 
@@ -310,7 +326,7 @@ def prose(notebook: nbformat.NotebookNode) -> str:
 
 
 def title(notebook: nbformat.NotebookNode) -> str:
-    return re.fullmatch(r"# \d\. (.+\?)", notebook.cells[0].source.splitlines()[0])[1]
+    return re.fullmatch(r"# \d+\. (.+\?)", notebook.cells[0].source.splitlines()[0])[1]
 
 
 def draws(source: str) -> bool:
@@ -376,16 +392,31 @@ def test_notebooks_are_stored_without_output(path):
     sources = "\n".join(
         cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"]) for cell in stored["cells"]
     )
-    trains = path.stem in TRAINING
-    module, name = ("softfloat.examples", TRAINING[path.stem]) if trains else ("softfloat", "experiments")
+    module, name = DOORS.get(path.stem, ("softfloat", "experiments"))
     assert re.search(rf"^from {module} import .*\b{name}\b", sources, re.MULTILINE)
     assert f"{name}." in sources
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS[:9], ids=by_name)
+def test_notebooks_link_pages_that_there_are(path):
+    links = re.findall(r"\]\((\.\./docs/[^)#]+)\)", nbformat.read(path, as_version=4).cells[-1].source)
+    assert links
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[:5], ids=by_name)
+def test_a_picture_is_the_first_that_is_shown_of_formats_and_sums(path):
+    """A network has to be trained before there is one of it."""
+    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    shown = [source for source in cells if source.splitlines()[-1].startswith(("display.", "plt.", "print", "np."))]
+    assert draws(shown[0]) or shown[0] == 'display.value_table("float4_e2m1fn")'
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
 def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
-    if path.stem in TRAINING and MISSING:
-        pytest.skip(f"needs {' and '.join(MISSING)}")
+    missing = [name for name in NEEDED.get(path.stem, ()) if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)}")
     notebook = nbformat.read(path, as_version=4)
     claims = CLAIMS[path.stem]
     text = prose(notebook)

@@ -94,6 +94,12 @@ HOW = chunked(2, fma("float16"), "float32")
         (lambda **o: bits.cumsum(ONES, "float16", HOW, position=3, **o), "whole sums"),
         (
             lambda **o: bits.conv1d(ONES[None], ONES.T[None], "float16", HOW, position=Position(segment=0, k=6), **o),
+            "conv1d has 6 products, and segment 0 has 2",
+        ),
+        (
+            lambda **o: bits.conv2d_input_gradient(
+                ONES[None, None], ONES[None, None], (1, 1, 4, 4), "float16", HOW, position=Position(segment=0, k=6), **o
+            ),
             "segment of k",
         ),
         (lambda **o: bits.join_segments(ONES[:2], "float16", HOW, k=6, **o), r"shape \(3, \.\.\.\)"),

@@ -14,6 +14,7 @@ import pytest
 
 from softfloat import ROSTER, bits
 from softfloat.accumulators import PRESETS
+from softfloat.display.pages import PAGE
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
@@ -44,6 +45,32 @@ def test_every_page_is_linked_and_no_link_is_broken() -> None:
             assert "made/" in link or (path.parent / link).resolve().exists(), (path, link)
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Round to e4m3 with saturation",
+        "Sum as an H100 does",
+        "Check a device's file",
+        "Train a model under stochastic rounding",
+        "What INV means on the IPU",
+    ],
+)
+def test_what_newcomers_look_for_is_the_title_of_a_page(question: str) -> None:
+    """Sphinx's search takes a title with all words of a question for the best answer, and how-to pages first among equals."""
+    titles = [path.read_text(encoding="utf-8").splitlines()[0] for path in DOCS.glob("howto/*.md")]
+    assert titles.count(f"# {question}") == 1
+    assert f"[{question}](" in (DOCS / "howto" / "index.md").read_text(encoding="utf-8")
+    assert 'startsWith("howto/") ? 2' in (DOCS / "search" / "scorer.js").read_text(encoding="utf-8")
+
+
+def test_the_site_has_the_explorer(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADE", tmp_path)
+    pages.explorer()
+    assert (tmp_path / "extra" / pages.EXPLORER).read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
+    for name in ("index.md", "explorer.md"):
+        assert f'href="{pages.EXPLORER}"' in (DOCS / name).read_text(encoding="utf-8")
+
+
 def test_formats(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MADE", tmp_path)
     pages.formats()
@@ -52,6 +79,7 @@ def test_formats(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         text = (tmp_path / "formats" / f"{name}.md").read_text(encoding="utf-8")
         assert f"({name}.md)" in index
         assert fmt.layout in text
+        assert f'href="../../{pages.EXPLORER}#format={name}"' in text
         if fmt.bits <= pages.LARGEST_TABLE:
             assert f"{bits.decode(fmt.one_code, fmt):.5g}" in text
     e2m1 = (tmp_path / "formats" / "float4_e2m1fn.md").read_text(encoding="utf-8")

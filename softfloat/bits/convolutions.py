@@ -272,6 +272,9 @@ def _forward(
     x = _array(inputs, first, "inputs", axes.data)
     w = _array(weights, second, "weights", axes.weights)
     checked = geometry.over(x.shape, w.shape)
+    chunk = contraction.accumulator.channel_group or max(checked.inputs, 1)
+    length = -(-checked.inputs // chunk) * chunk * math.prod(checked.windows.kernel)
+    contraction.only(length, c, out_format, f"conv{dimensions}d")
     return _convolve(
         contraction,
         Operand(_ordered(x, axes.data, "NHWC"), first, "inputs"),

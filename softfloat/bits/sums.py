@@ -140,7 +140,7 @@ class Contraction:
             return None
         if position.segment is not None and self.segment is None:
             raise ValueError(
-                "position names a segment of k; accepted: by matmul, vecdot and sum, else one with segment=None"
+                "position names a segment of k; accepted: by matmul, vecdot, sum, conv1d and conv2d, else one with segment=None"
             )
         numbered = [list(axes).index(axis) for axis in range(len(shape))]
         place = position.place([shape[axis] for axis in axes], numbered)

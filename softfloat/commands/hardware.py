@@ -49,6 +49,10 @@ def add_parsers(commands: Any) -> None:
     hardware.add_argument("--samples", type=positive, default=100_000, metavar="N", help=samples)
     everything = "also all 2^32 operands of conversions from float32: one to a few minutes for each mode"
     hardware.add_argument("--exhaustive", action="store_true", help=everything)
+    scheduler = "what runs those 2^32: threads, processes, or the address of a Dask cluster's scheduler (extra: dask)"
+    hardware.add_argument("--scheduler", metavar="NAME", help=scheduler)
+    manifest = "with --scheduler, where parts are entered that are done: the next run goes on from there"
+    hardware.add_argument("--manifest", metavar="FOLDER", help=manifest)
     hardware.add_argument("--seed", type=seed, default=0, metavar="N", help="of the operands (default: 0)")
     hardware.add_argument("--device", default="cpu", metavar="NAME", help="where: cpu (default: cpu)")
     hardware.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
@@ -134,10 +138,12 @@ def _hardware(options: argparse.Namespace) -> int:
                 device=options.device,
                 outcomes=outcomes,
                 progress=progress,
+                scheduler=options.scheduler,
+                manifest=options.manifest,
             )
     except KeyboardInterrupt:
         interrupted = True
-    except ValueError as error:
+    except (ValueError, ImportError, OSError) as error:
         raise CommandError(one_line(str(error))) from None
     if options.json:
         document = {"version": softfloat.__version__, "seed": options.seed, "interrupted": interrupted}

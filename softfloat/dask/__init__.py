@@ -21,22 +21,33 @@ if tuple(int(part) for part in _dask.__version__.split(".")[:2]) < (2025, 1):
     raise ImportError(f"{_NEEDED}, got {_dask.__version__}")
 
 from softfloat.dask.collections import DaskArray, Truths, from_array, from_codes  # noqa: E402 -- after the check
+from softfloat.dask.convolutions import conv2d  # noqa: E402
+from softfloat.dask.counting import Counts  # noqa: E402
+from softfloat.dask.following import compute  # noqa: E402
+from softfloat.dask.functions import where  # noqa: E402
 from softfloat.dask.products import matmul, sum, vecdot  # noqa: E402
+from softfloat.dask.schedulers import scheduled  # noqa: E402
 from softfloat.dask.storage import from_zarr, stored_environment, to_zarr  # noqa: E402
-from softfloat.dask.sweeps import Mismatch, Sweep, sweep  # noqa: E402
+from softfloat.dask.sweeps import Mismatch, Sweep, sweep, sweep_tasks  # noqa: E402
 
 __all__ = [
+    "Counts",
     "DaskArray",
     "Mismatch",
     "Sweep",
     "Truths",
+    "compute",
+    "conv2d",
     "from_array",
     "from_codes",
     "from_zarr",
     "matmul",
+    "scheduled",
     "stored_environment",
     "sum",
     "sweep",
+    "sweep_tasks",
     "to_zarr",
     "vecdot",
+    "where",
 ]

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple, TypeAlias
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.dask.following import Progress, compute
 from softfloat.engine import Codes
-from softfloat.environments import Environment, current_environment
+from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.positions import Position
 from softfloat.status import Flags, FloatingPointTrap, as_flags, first_trap
 
@@ -35,22 +37,34 @@ class Step(NamedTuple):
     stream: int
 
 
-def step(name: str, function: str, *arguments: Any, environment: Environment | None = None, **options: Any) -> Step:
-    """An operation under the environment in force; it takes the next stream, as any operation does."""
-    env = environment or current_environment()
+def step(name: str, function: str, *arguments: Any, rounding: Rounding | None = None, **options: Any) -> Step:
+    """An operation under the environment in force; it takes the next stream, as any operation does.
+
+    `rounding` is for functions that round in a direction of their own.
+    """
+    env = current_environment()
     if env.position is not None:
         raise ValueError(
             "position of the environment must be None: blocks of Dask's arrays have positions of their own"
         )
     if env.generator != "philox4x32":
         raise ValueError(f"generator must be 'philox4x32' for arrays in blocks, got {env.generator!r}")
-    return Step(name, function, arguments, options, env.replace(accumulator=None), env.next_stream())
+    own = {} if rounding is None else {"rounding": rounding}
+    return Step(name, function, arguments, options, env.replace(accumulator=None, **own), env.next_stream())
 
 
-def evaluated(operation: Step, position: Position, *operands: Codes) -> tuple[Codes, int]:
-    """(codes, flags OR-ed together) of a block; a trap tells the index in the whole."""
+class Block(NamedTuple):
+    """What a task gives: codes, flags OR-ed together, and counts of sums where they were asked for."""
+
+    codes: Any
+    flags: int
+    counts: bits.Counts | None = None
+
+
+def evaluated(operation: Step, position: Position, *operands: Codes) -> Block:
+    """One block of an operation; a trap tells the index in the whole."""
     traps = as_flags(operation.environment.traps)
-    codes, flags = getattr(bits, operation.function)(
+    codes, flags, *counts = getattr(bits, operation.function)(
         *operands, *operation.arguments, environment=operation.environment, stream=operation.stream, position=position,
         flags="each" if traps else "any", **operation.options,
     )  # fmt: skip
@@ -61,7 +75,16 @@ def evaluated(operation: Step, position: Position, *operands: Codes) -> tuple[Co
         assert isinstance(position.index, tuple)
         index = tuple(start + at for start, at in zip(position.index, trap.index, strict=True))
         raise FloatingPointTrap(trap.flags, trap.operation, index, trap.operands)
-    return np.asarray(codes), raised
+    return Block(np.asarray(codes), raised, *counts)
+
+
+def added(counts: Sequence[bits.Counts]) -> bits.Counts:
+    """Counts of one sum that was done in parts."""
+    overflowed, inexact, swamped = (
+        np.sum([getattr(x, name) for x in counts], axis=0) for name in ("overflowed", "inexact", "swamped")
+    )
+    smallest, largest = np.fmin.reduce([x.smallest for x in counts]), np.fmax.reduce([x.largest for x in counts])
+    return bits.Counts(sum(x.additions for x in counts), overflowed, inexact, swamped, smallest, largest)
 
 
 def check_chunks(chunks: Any, name: str) -> Chunks:
@@ -90,14 +113,25 @@ def parts(codes: da.Array) -> Any:
     return codes.to_delayed(optimize_graph=False)
 
 
-def assembled(found: dict[tuple[int, ...], Delayed], chunks: Chunks, dtype: Any) -> tuple[da.Array, Delayed]:
-    """(the array of codes, the flags of all blocks) of tasks that give (codes, flags)."""
-    table = np.empty([len(axis) for axis in chunks], object)
-    for block, task in found.items():
-        shape = [axis[i] for axis, i in zip(chunks, block, strict=True)]
-        table[block] = da.from_delayed(task[0], shape, dtype)
-    codes = da.block(table.tolist()) if table.ndim else table[()]
-    return codes, gathered([task[1] for task in found.values()])
+Tasks: TypeAlias = dict[tuple[int, ...], Delayed]
+"""The number of each block -> the task that gives it."""
+
+
+def laid_out(found: Tasks, chunks: Chunks, dtype: Any, part: str = "codes") -> da.Array:
+    """The array whose blocks are a part of what tasks give: their codes, or an array of their counts."""
+    name = f"{part}-{uuid.uuid4().hex}"
+    blocks = {(name, *block): (_part_of, one.key, part) for block, one in found.items()}
+    graph = HighLevelGraph.from_collections(name, blocks, dependencies=list(found.values()))
+    return da.Array(graph, name, chunks, dtype=dtype)
+
+
+def _part_of(block: Block, name: str) -> Any:
+    return block.codes if name == "codes" else np.asarray(getattr(block.counts, name))
+
+
+def assembled(found: Tasks, chunks: Chunks, dtype: Any) -> tuple[da.Array, Delayed]:
+    """(the array of codes, the flags of all blocks)."""
+    return laid_out(found, chunks, dtype), gathered([task[1] for task in found.values()])
 
 
 def gathered(flags: Sequence[Any]) -> Delayed:
@@ -113,9 +147,9 @@ def _any(flags: Sequence[int]) -> int:
     return reduce(or_, flags, 0)
 
 
-def computed(codes: Any, flags: Sequence[Delayed], **options: Any) -> Any:
+def computed(codes: Any, flags: Sequence[Delayed], progress: Progress = False, **options: Any) -> Any:
     """The array computed; its flags go to the status of the environment in force."""
-    found, raised = dask.compute(codes, gathered(flags), **options)
+    found, raised = compute([codes, gathered(flags)], progress, **options)
     current_environment().status.raise_flags(Flags(int(raised)))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ from softfloat.arrays.softarray import SoftArray, coerced
 from softfloat.arrays.softarray import from_codes as soft_from_codes
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.dask.blocks import assembled, check_chunks, computed, evaluated, gathered, parts, places, step, task
+from softfloat.dask.following import Progress
 from softfloat.engine import check_codes
+from softfloat.environments import Rounding
 from softfloat.formats import Format, check_format
 
 __all__ = ["DaskArray", "Truths", "from_array", "from_codes"]
@@ -22,8 +25,11 @@ __all__ = ["DaskArray", "Truths", "from_array", "from_codes"]
 UFUNCS = {ufunc: row for row in ELEMENTWISE.values() for ufunc in row.numpy}
 """The rows of operations by their names in NumPy."""
 
-SUMS: dict[str, Callable[..., DaskArray]] = {}
+SUMS: dict[str, Callable[..., Any]] = {}
 """Sums and products by name; `products` fills it."""
+
+COMPOSED: dict[Any, Callable[..., Any]] = {}
+"""Functions of NumPy that are made of others, or only move codes; `functions` fills it."""
 
 COMPARED = {"not_equal": "eq", "greater": "lt", "greater_equal": "le"}
 """Comparisons that are others, negated or with their operands in the other order."""
@@ -57,12 +63,29 @@ class Truths:
         """Everything that the operations behind it raised: `flags.compute()` is an integer."""
         return gathered(self._flags)
 
-    def compute(self, **options: Any) -> Any:
-        """An array of bool; flags go to the status of the environment in force."""
-        return computed(self.values, self._flags, **options)
+    def compute(self, progress: Progress = False, **options: Any) -> Any:
+        """An array of bool; flags go to the status of the environment in force. Arguments are those of `DaskArray.compute`."""
+        return computed(self.values, self._flags, progress, **options)
 
     def __invert__(self) -> Truths:
         return Truths(~self.values, self._flags)
+
+    def _with(self, other: Any, function: Callable[..., Any]) -> Any:
+        if not isinstance(other, (Truths, bool)):
+            return NotImplemented
+        values, more = (other.values, other._flags) if isinstance(other, Truths) else (other, [])
+        return Truths(function(self.values, values), [*self._flags, *more])
+
+    def __and__(self, other: Any) -> Truths:
+        return self._with(other, operator.and_)
+
+    def __or__(self, other: Any) -> Truths:
+        return self._with(other, operator.or_)
+
+    def __xor__(self, other: Any) -> Truths:
+        return self._with(other, operator.xor)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of an array in blocks is not known before compute()")
@@ -137,15 +160,23 @@ class DaskArray:
         """Everything that the operations behind this array raised, OR-ed together: `flags.compute()` is an integer."""
         return gathered(list(self._flags.values()))
 
-    def compute(self, **options: Any) -> SoftArray:
-        """The array, computed; flags go to the status of the environment in force. `options` are those of `dask.compute`.
+    def compute(self, progress: Progress = False, **options: Any) -> SoftArray:
+        """The array, computed; flags go to the status of the environment in force.
+
+        Parameters
+        ----------
+        progress : bool or callable
+            True: a bar on standard error, if that is a terminal. A callable gets (done, total): tasks of this process's schedulers, on a
+            cluster blocks of the result.
+        options
+            Of `dask.compute`: `scheduler` and what that takes.
 
         Raises
         ------
         FloatingPointTrap
             With the index in the whole, for a flag whose trap was on where the operation was written.
         """
-        return soft_from_codes(computed(self.codes, list(self._flags.values()), **options), self.format)
+        return soft_from_codes(computed(self.codes, list(self._flags.values()), progress, **options), self.format)
 
     def persist(self, **options: Any) -> DaskArray:
         """The same with its blocks, and its flags, computed and kept where they were computed."""
@@ -219,43 +250,23 @@ class DaskArray:
             return inputs[0] @ inputs[1] if isinstance(inputs[0], DaskArray) else inputs[1].__rmatmul__(inputs[0])
         if name == "vecdot":
             return SUMS["vecdot"](*inputs)
-        if name == "positive":
-            return self
+        if ufunc in COMPOSED:
+            return COMPOSED[ufunc](*inputs)
         return elementwise(name, inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        if function is np.sum:
-            return _sum(*arguments, **options)
-        if function in MOVES and isinstance(arguments[0], DaskArray):
-            return getattr(arguments[0], function.__name__)(*arguments[1:], **options)
-        if function in JOINS:
-            return _joined(function, *arguments, **options)
-        raise TypeError(
-            f"numpy.{function.__name__} is not for DaskArrays; accepted: operators, rounding functions of one or two operands, "
-            "sum, reshape, transpose, concatenate, stack; or compute() first"
-        )
+        if function not in COMPOSED:
+            raise TypeError(
+                f"numpy.{function.__name__} is not for DaskArrays; accepted: operators, rounding functions of one or two operands, "
+                f"{', '.join(sorted(x.__name__ for x in COMPOSED if not isinstance(x, np.ufunc)))}; or compute() first"
+            )
+        return COMPOSED[function](*arguments, **options)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError("a DaskArray is no NumPy array; accepted: compute(), or codes.compute()")
 
 
-def _sum(a: DaskArray, axis: Any = None) -> DaskArray:
-    return a.sum(axis)
-
-
-MOVES = {np.reshape, np.transpose}
-JOINS = {np.concatenate, np.stack}
-
-
-def _joined(function: Any, arrays: Sequence[Any], axis: int = 0) -> DaskArray:
-    formats = {x.format for x in arrays if isinstance(x, DaskArray)}
-    if len(formats) != 1 or not all(isinstance(x, DaskArray) for x in arrays):
-        raise TypeError(f"numpy.{function.__name__} takes DaskArrays of one format")
-    flags = [one for x in arrays for one in x._flags.values()]
-    return DaskArray(getattr(da, function.__name__)([x.codes for x in arrays], axis), arrays[0].format, flags)
-
-
-def _operand(x: Any, fmt: Format, name: str, place: int) -> Any:
+def operand(x: Any, fmt: Format, name: str, place: int) -> Any:
     """An operand's codes: a dask.array, or a code for all."""
     if isinstance(x, DaskArray):
         if x.format != fmt:
@@ -266,18 +277,19 @@ def _operand(x: Any, fmt: Format, name: str, place: int) -> Any:
     raise TypeError(f"{name} takes DaskArrays, SoftArrays and numbers, got {type(x).__name__}")
 
 
-def elementwise(name: str, inputs: Sequence[Any]) -> Any:
-    """A function of NumPy by its name, element by element."""
+def elementwise(name: str, inputs: Sequence[Any], called: str | None = None) -> Any:
+    """A function of NumPy by its name, element by element; `called` is the name that a trap reports."""
     row = ELEMENTWISE[COMPARED[name]] if name in COMPARED else UFUNCS.get(name)
     if row is None or len(row.operands) != len(inputs):
-        raise TypeError(f"numpy.{name} is not for DaskArrays; accepted: {', '.join(sorted([*UFUNCS, *COMPARED]))}")
+        known = {*UFUNCS, *COMPARED, *(x.__name__ for x in COMPOSED if isinstance(x, np.ufunc))}
+        raise TypeError(f"numpy.{name} is not for DaskArrays; accepted: {', '.join(sorted(known))}")
     fmt = next(x.format for x in inputs if isinstance(x, DaskArray))
-    operands = [_operand(x, fmt, name, place) for place, x in enumerate(inputs)]
+    operands = [operand(x, fmt, name, place) for place, x in enumerate(inputs)]
     if name in ("greater", "greater_equal"):
         operands.reverse()
     sources = [x for x in inputs if isinstance(x, DaskArray)]
     if row.flags:
-        found = applied(name, row.name, operands, fmt, fmt if row.result == "float" else None, sources)
+        found = applied(called or name, row.name, operands, fmt, fmt if row.result == "float" else None, sources)
     else:
         found = _looked_at(row.name, operands, fmt, row.result == "float", sources)
     return ~found if name == "not_equal" else found
@@ -302,12 +314,13 @@ def _aligned(operands: list[Any]) -> tuple[list[Any], Any]:
 
 
 def applied(
-    name: str, function: str, operands: list[Any], fmt: Format, result: Format | None, sources: Sequence[DaskArray]
-) -> Any:
+    name: str, function: str, operands: list[Any], fmt: Format, result: Format | None, sources: Sequence[DaskArray],
+    rounding: Rounding | None = None, **options: Any,
+) -> Any:  # fmt: skip
     """A function of `softfloat.bits` block by block; to truth values if `result` is None."""
     unified, chunks = _aligned(operands)
     more = (fmt, result) if function == "convert" else (fmt,)
-    operation = step(name, function, *more)
+    operation = step(name, function, *more, rounding=rounding, **options)
     blocks = [parts(x) for x in unified]
     tasks = {block: task(evaluated, operation, at, *(x[block] for x in blocks)) for block, at in places(chunks)}
     before = [one for x in sources for one in x._flags.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -14,11 +14,13 @@ from softfloat.accumulators import Accumulator
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import accumulator_for
 from softfloat.checks import is_integer
-from softfloat.dask.blocks import Chunks, Step, assembled, evaluated, parts, places, step, task
+from softfloat.dask.blocks import Block, Chunks, Step, Tasks, added, assembled, evaluated, parts, places, step, task
 from softfloat.dask.collections import SUMS, DaskArray
-from softfloat.engine import Codes
+from softfloat.dask.counting import FIELDS, counts_of
+from softfloat.engine import Codes, check_boolean
 from softfloat.formats import Format, check_format
 from softfloat.positions import Position
+from softfloat.status import FloatingPointTrap
 
 __all__ = ["matmul", "sum", "vecdot"]
 
@@ -31,7 +33,7 @@ class Cut(NamedTuple):
     """Of each block: (number, first product, the one after the last), counted from the block's first."""
 
 
-def _cut(name: str, accumulator: Accumulator, lengths: Sequence[int]) -> Cut:
+def cut_of(name: str, accumulator: Accumulator, lengths: Sequence[int]) -> Cut:
     """How chunks along k are summed.
 
     Raises
@@ -77,65 +79,102 @@ def _offered(accumulator: Accumulator, wanted: Sequence[int], length: int) -> st
 
 def _part(
     operation: Step, at: Position, cut: tuple[int, list[tuple[int, int, int]]], axes: tuple[int, ...], *operands: Codes
-) -> tuple[list[Codes], int]:
-    """(the sum of each segment of a block, their flags); `axes` are those of k in the operands."""
+) -> list[Block]:
+    """The sum of each segment of a block; `axes` are those of k in the operands."""
     k, segments = cut
-    sums, raised = [], 0
+    sums = []
     for number, start, stop in segments:
         here = Position(at.index, at.shape, segment=number, k=k)
         given = [
             x[(*(slice(None),) * (axis % x.ndim), slice(start, stop))] for x, axis in zip(operands, axes, strict=True)
         ]
-        codes, flags = evaluated(operation, here, *given)
-        sums.append(codes)
-        raised |= flags
-    return sums, raised
+        sums.append(evaluated(operation, here, *given))
+    return sums
 
 
-def _together(operation: Step, at: Position, found: list[tuple[list[Codes], int]]) -> tuple[Codes, int]:
-    """The whole sums of some outputs."""
-    sums = np.stack([codes for some, _ in found for codes in some])
-    codes, raised = evaluated(operation, at, sums)
-    for _, flags in found:
-        raised |= flags
-    return codes, raised
+def _together(operation: Step, at: Position, order: tuple[int, ...], found: list[list[Block]]) -> Block:
+    """The whole sums of some outputs, whose random numbers are addressed with the axes in this order."""
+    sums = [one for some in found for one in some]
+    assert isinstance(at.index, tuple)
+    assert at.shape is not None
+    there = Position(tuple(at.index[axis] for axis in order), tuple(at.shape[axis] for axis in order))
+    back = np.argsort(order).tolist()
+    try:
+        codes, raised, counts = evaluated(operation, there, np.stack([one.codes.transpose(order) for one in sums]))
+    except FloatingPointTrap as trap:
+        index = tuple(trap.index[axis] for axis in back)
+        raise FloatingPointTrap(trap.flags, trap.operation, index, trap.operands) from None
+    for one in sums:
+        raised |= one.flags
+    if counts is not None:
+        arrays = [np.transpose(getattr(counts, name), back) for name in FIELDS[1:]]
+        parts = [one.counts for one in sums if one.counts is not None]
+        counts = added([*parts, bits.Counts(counts.additions, *arrays)])
+    return Block(codes.transpose(back), raised, counts)
 
 
-def _contracted(
-    name: str,
-    function: str,
-    arguments: tuple[Any, ...],
-    options: dict[str, Any],
-    operands: list[Any],
-    axes: tuple[int, ...],
-    chunks: Chunks,
-    lengths: Sequence[int],
-    output: Format,
-) -> tuple[da.Array, Delayed]:
-    """(codes, flags) of sums over k; operands are functions from a block of outputs and one of k to the task of a block."""
-    fmt, accumulator = arguments[0], arguments[1]
-    cut = _cut(name, accumulator, lengths)
-    if not cut.segments:
-        operation = step(name, function, *arguments, **options, out_format=output)
-        tasks = {
-            block: task(evaluated, operation, at, *(x(block, 0) for x in operands)) for block, at in places(chunks)
-        }
-        return assembled(tasks, chunks, output.dtype)
-    operation = step(name, function, *arguments, **options)
-    joining = operation._replace(
-        function="join_segments", arguments=(fmt, accumulator), options={"k": cut.k, "out_format": output}
-    )
-    tasks = {}
-    for block, at in places(chunks):
-        found = [
-            task(_part, operation, at, (cut.k, segments), axes, *(x(block, number) for x in operands))
-            for number, segments in enumerate(cut.segments)
-        ]
-        tasks[block] = task(_together, joining, at, found)
-    return assembled(tasks, chunks, output.dtype)
+class Sums(NamedTuple):
+    """Sums of products as they were asked for.
+
+    Attributes
+    ----------
+    name : str
+        Of the function, here and in `softfloat.bits`.
+    format : Format
+        Of the operands.
+    accumulator : Accumulator
+    output : Format
+    counted : bool
+        Whether `Counts` are wanted.
+    sources : tuple of DaskArray
+        Whose flags the result has, too.
+    """
+
+    name: str
+    format: Format
+    accumulator: Accumulator
+    output: Format
+    counted: bool
+    sources: tuple[DaskArray, ...]
+
+    def blocks(
+        self,
+        chunks: Chunks,
+        cut: Cut,
+        operands: Sequence[Callable[[tuple[int, ...], int], Any]],
+        axes: tuple[int, ...],
+        options: Callable[[tuple[int, ...]], dict[str, Any]] = lambda block: {},
+        addend: Callable[[tuple[int, ...]], dict[str, Any]] = lambda block: {},
+        order: tuple[int, ...] | None = None,
+    ) -> Any:
+        """The result in chunks, with `Counts` if they are wanted.
+
+        `operands` are functions from a block of the result and one of k to the task of a block; `axes` those of k in them. `options`
+        and `addend` are what a block's call takes besides; the addend goes to where sums are whole. Outputs are numbered with the
+        axes in this `order`, by default their own.
+        """
+        asked: dict[str, Any] = {"count": True} if self.counted else {}
+        operation, tasks = step(self.name, self.name, self.format, self.accumulator, **asked), Tasks()
+        joined = {"k": cut.k, "out_format": self.output, **asked}
+        for block, at in places(chunks):
+            here = operation._replace(options=operation.options | options(block))
+            if not cut.segments:
+                here.options.update(addend(block), out_format=self.output)
+                tasks[block] = task(evaluated, here, at, *(x(block, 0) for x in operands))
+                continue
+            found = [
+                task(_part, here, at, (cut.k, segments), axes, *(x(block, number) for x in operands))
+                for number, segments in enumerate(cut.segments)
+            ]
+            joining = operation._replace(function="join_segments", options=joined | addend(block))
+            tasks[block] = task(_together, joining, at, order or tuple(range(len(chunks))), found)
+        codes, flags = assembled(tasks, chunks, self.output.dtype)
+        result = DaskArray(codes, self.output, [flags, *_flags(*self.sources)])
+        return (result, counts_of(tasks, chunks)) if self.counted else result
 
 
-def _array(x: Any, fmt: Format, name: str) -> DaskArray:
+def in_blocks(x: Any, fmt: Format, name: str) -> DaskArray:
+    """An operand in blocks."""
     if isinstance(x, SoftArray):
         x = DaskArray(da.from_array(x.codes, chunks=-1), x.format)
     if not isinstance(x, DaskArray):
@@ -145,18 +184,26 @@ def _array(x: Any, fmt: Format, name: str) -> DaskArray:
     return x
 
 
-def _both(a: Any, b: Any, name: str) -> tuple[DaskArray, DaskArray, Format]:
+def both(a: Any, b: Any, name: str) -> tuple[DaskArray, DaskArray, Format]:
+    """Operands in blocks, and their format."""
     formats = [x.format for x in (a, b) if isinstance(x, (DaskArray, SoftArray))]
     if not formats:
         raise TypeError(f"{name} takes DaskArrays and SoftArrays, got {type(a).__name__} and {type(b).__name__}")
-    return _array(a, formats[0], name), _array(b, formats[0], name), formats[0]
+    return in_blocks(a, formats[0], name), in_blocks(b, formats[0], name), formats[0]
 
 
 def _flags(*arrays: DaskArray) -> list[Delayed]:
     return [one for x in arrays for one in x._flags.values()]
 
 
-def matmul(a: Any, b: Any, accumulator: Accumulator | None = None, out_format: Format | str | None = None) -> DaskArray:
+def matmul(
+    a: Any,
+    b: Any,
+    accumulator: Accumulator | None = None,
+    out_format: Format | str | None = None,
+    *,
+    count: bool = False,
+) -> Any:
     """Matrix products of arrays in blocks, each output summed by an accumulator.
 
     Parameters
@@ -167,13 +214,21 @@ def matmul(a: Any, b: Any, accumulator: Accumulator | None = None, out_format: F
         Default: the environment's. Chunks that cut k must do so where it does.
     out_format : Format or str, optional
         Of the result; default that of the operands.
+    count : bool
+        Return `Counts` as well.
+
+    Returns
+    -------
+    result : DaskArray
+    counts : Counts
+        If `count`.
 
     Raises
     ------
     ValueError, TypeError
         Naming the argument; for chunks along k that would change bits, saying which would not.
     """
-    x, y, fmt = _both(a, b, "matmul")
+    x, y, fmt = both(a, b, "matmul")
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-2] or y.ndim not in (2, x.ndim) or (
         y.ndim > 2 and x.shape[:-2] != y.shape[:-2]
     ):  # fmt: skip
@@ -191,10 +246,8 @@ def matmul(a: Any, b: Any, accumulator: Accumulator | None = None, out_format: F
         lambda block, k: left[(*block[:-1], k)],
         lambda block, k: right[(*(block[:-2] if y.ndim > 2 else ()), k, block[-1])],
     ]
-    codes, flags = _contracted(
-        "matmul", "matmul", (fmt, how), {}, operands, (-1, -2), (*x.chunks[:-1], y.chunks[-1]), lengths, output
-    )  # fmt: skip
-    return DaskArray(codes, output, [flags, *_flags(x, y)])
+    sums = Sums("matmul", fmt, how, output, check_boolean("count", count), (x, y))
+    return sums.blocks((*x.chunks[:-1], y.chunks[-1]), cut_of("matmul", how, lengths), operands, (-1, -2))
 
 
 def _common(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
@@ -203,19 +256,24 @@ def _common(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
     return tuple(np.diff([0, *ends]).tolist())
 
 
-def vecdot(a: Any, b: Any, accumulator: Accumulator | None = None, out_format: Format | str | None = None) -> DaskArray:
+def vecdot(
+    a: Any,
+    b: Any,
+    accumulator: Accumulator | None = None,
+    out_format: Format | str | None = None,
+    *,
+    count: bool = False,
+) -> Any:
     """Dot products over the last axis; arguments are those of `matmul`, and both have the same shape (..., k)."""
-    x, y, fmt = _both(a, b, "vecdot")
+    x, y, fmt = both(a, b, "vecdot")
     if not x.ndim or x.shape != y.shape:
         raise ValueError(f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., k), both the same")
     how, output = accumulator or accumulator_for(fmt), check_format(out_format or fmt, "out_format")
     y = y.rechunk(x.chunks)
     left, right = parts(x.codes), parts(y.codes)
     operands = [lambda block, k: left[(*block, k)], lambda block, k: right[(*block, k)]]
-    codes, flags = _contracted(
-        "vecdot", "vecdot", (fmt, how), {}, operands, (-1, -1), x.chunks[:-1], x.chunks[-1], output
-    )
-    return DaskArray(codes, output, [flags, *_flags(x, y)])
+    sums = Sums("vecdot", fmt, how, output, check_boolean("count", count), (x, y))
+    return sums.blocks(x.chunks[:-1], cut_of("vecdot", how, x.chunks[-1]), operands, (-1, -1))
 
 
 def sum(
@@ -223,7 +281,9 @@ def sum(
     axis: int | None = None,
     accumulator: Accumulator | None = None,
     out_format: Format | str | None = None,
-) -> DaskArray:
+    *,
+    count: bool = False,
+) -> Any:
     """Sums along an axis.
 
     Parameters
@@ -231,12 +291,12 @@ def sum(
     a : DaskArray
     axis : int, optional
         None only for arrays of one axis: of others, blocks have no place in the order of a sum over everything.
-    accumulator, out_format
-        As in `matmul`.
+    accumulator, out_format, count
+        As in `matmul`, and so are results.
     """
     if not isinstance(a, (DaskArray, SoftArray)):
         raise TypeError(f"sum takes DaskArrays and SoftArrays, got {type(a).__name__}")
-    x = _array(a, a.format, "sum")
+    x = in_blocks(a, a.format, "sum")
     if axis is None and x.ndim != 1:
         raise ValueError(
             f"axis must be an integer for an array of {x.ndim} axes, got None; accepted: reshape(-1) first"
@@ -248,10 +308,8 @@ def sum(
     output, blocks = check_format(out_format or x.format, "out_format"), parts(x.codes)
     chunks = (*x.chunks[:along], *x.chunks[along + 1 :])
     operands = [lambda block, k: blocks[(*block[:along], k, *block[along:])]]
-    codes, flags = _contracted(
-        "sum", "sum", (x.format, how), {"axis": along}, operands, (along,), chunks, x.chunks[along], output
-    )
-    return DaskArray(codes, output, [flags, *_flags(x)])
+    sums = Sums("sum", x.format, how, output, check_boolean("count", count), (x,))
+    return sums.blocks(chunks, cut_of("sum", how, x.chunks[along]), operands, (along,), lambda block: {"axis": along})
 
 
 SUMS.update(matmul=matmul, sum=sum, vecdot=vecdot)

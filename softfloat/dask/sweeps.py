@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import dask
 import numpy as np
 from dask.delayed import delayed
+from dask.multiprocessing import get_context
 
 from softfloat.checks import check_count
+from softfloat.dask.following import Progress, client_of, reporting
 from softfloat.engine import Codes
 from softfloat.formats import Format, check_format
 
-__all__ = ["Mismatch", "Sweep", "sweep"]
+__all__ = ["Mismatch", "Sweep", "sweep", "sweep_tasks"]
 
 STEP = 1 << 22
 SHOWN = 10  # mismatches that are kept
-AT_ONCE = 32  # tasks between two entries of a manifest, without a cluster
+AT_ONCE = (
+    32  # tasks between two entries of a manifest without a cluster, and those that each thread of a cluster has waiting
+)
 
 
 class Mismatch(NamedTuple):
@@ -61,14 +69,6 @@ class Sweep(NamedTuple):
     examples: tuple[Mismatch, ...]
 
 
-class Task(NamedTuple):
-    """Some operands of a space: those of numbers start to stop - 1, the last operand's codes fastest."""
-
-    number: int
-    start: int
-    stop: int
-
-
 def operands_of(formats: Sequence[Format], start: int, stop: int) -> list[Codes]:
     """The operands of numbers start to stop - 1.
 
@@ -95,23 +95,33 @@ def _results(function: Callable[..., Any], operands: list[Codes], addressed: boo
     return arrays
 
 
-def _done(
-    function: Callable[..., Any],
-    expected: Callable[..., Any] | None,
-    formats: tuple[Format, ...],
-    addressed: bool,
-    task: Task,
-) -> dict[str, Any]:
-    """The entry of one task."""
-    operands = operands_of(formats, task.start, task.stop)
-    found = _results(function, operands, addressed, task.start)
-    entry: dict[str, Any] = {"task": task.number, "mismatches": 0, "examples": []}
+@dataclass(frozen=True)
+class _Comparison:
+    """What a task of a sweep does: some operands, the last one's codes fastest."""
+
+    function: Callable[..., Any]
+    expected: Callable[..., Any] | None
+    formats: tuple[Format, ...]
+    addressed: bool
+    step: int
+    elements: int
+
+    def __call__(self, number: int) -> dict[str, Any]:
+        start = number * self.step
+        return _compared(self, operands_of(self.formats, start, min(start + self.step, self.elements)), start)
+
+
+def _compared(known: _Comparison, operands: list[Codes], start: int) -> dict[str, Any]:
+    """What comes of some operands."""
+    function, expected, addressed = known.function, known.expected, known.addressed
+    found = _results(function, operands, addressed, start)
+    entry: dict[str, Any] = {"mismatches": 0, "examples": []}
     entry["digest"] = _digest(
         f"{x.dtype.str} ".encode() + np.ascontiguousarray(x.astype(x.dtype.newbyteorder("<"))).tobytes() for x in found
     )
     if expected is None:
         return entry
-    wanted = _results(expected, operands, addressed, task.start)
+    wanted = _results(expected, operands, addressed, start)
     if len(wanted) != len(found):
         raise ValueError(f"function and expected must give as many arrays, got {len(found)} and {len(wanted)}")
     differs = np.zeros(found[0].shape, bool)
@@ -178,6 +188,7 @@ def sweep(
     name: str | None = None,
     client: Any = None,
     retries: int = 3,
+    progress: Progress = False,
     **options: Any,
 ) -> Sweep:
     """A function over all codes of its operands' formats, in tasks.
@@ -199,9 +210,8 @@ def sweep(
         step is refused.
     name : str, optional
         What the manifest calls the sweep; default the function's name.
-    client : distributed.Client, optional
-        The cluster. A task whose worker is lost is done again, `retries` times at most. Default: dask's scheduler in force, or the one
-        that `options`, those of `dask.compute`, name.
+    client, retries, progress, options
+        As in `sweep_tasks`.
 
     Raises
     ------
@@ -226,26 +236,104 @@ def sweep(
         "name": name or _name(function), "expected": None if expected is None else _name(expected),
         "operands": [fmt.name for fmt in formats], "step": step, "addressed": bool(addressed),
     }  # fmt: skip
-    done = Manifest(None if manifest is None else Path(manifest), heading)
-    tasks = [
-        Task(number, start, min(start + step, elements))
-        for number, start in enumerate(range(0, elements, step))
-        if number not in done.entries
-    ]
-    known = function, expected, formats, bool(addressed)
-    if client is not None:
-        _on_cluster(client, known, tasks, done, check_count("retries", retries, 0))
-    else:
-        for first in range(0, len(tasks), AT_ONCE):
-            done.add(
-                dask.compute(
-                    *(delayed(_done, pure=False)(*known, x) for x in tasks[first : first + AT_ONCE]), **options
-                )
-            )
-    entries = [done.entries[number] for number in sorted(done.entries)]
+    work = _Comparison(function, expected, formats, bool(addressed), step, elements)
+    entries = sweep_tasks(
+        work, -(-elements // step), heading, manifest=manifest, client=client, retries=retries, progress=progress, **options
+    )  # fmt: skip
     examples = [Mismatch(*(tuple(x) for x in one)) for entry in entries for one in entry["examples"]]
     digest = _digest(entry["digest"].encode() for entry in entries)
     return Sweep(elements, digest, sum(entry["mismatches"] for entry in entries), tuple(examples[:SHOWN]))
+
+
+def sweep_tasks(
+    work: Callable[[int], Any],
+    count: int,
+    heading: dict[str, Any] | str,
+    *,
+    manifest: str | os.PathLike[str] | None = None,
+    client: Any = None,
+    retries: int = 3,
+    progress: Progress = False,
+    **options: Any,
+) -> list[Any]:
+    """What a function gives for each number from 0 to count - 1, each counted once, however often it was done.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a number, returns what JSON can hold. Processes and clusters get it pickled.
+    count : int
+        How many tasks there are.
+    heading : dict or str
+        What the manifest says they are tasks of.
+    manifest : path, optional
+        Where tasks are entered that are done. What was interrupted goes on from there; a manifest of another heading is refused.
+    client : distributed.Client, optional
+        The cluster. Default: dask's scheduler in force, or the one that `options`, those of `dask.compute`, name.
+    retries : int
+        How often a task may fail, or the processes of scheduler="processes" be lost, before the error is raised. Tasks of a cluster's
+        worker that is lost are done by others.
+    progress : bool or callable
+        As in `DaskArray.compute`; done are tasks.
+
+    Returns
+    -------
+    list
+        In the order of numbers.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument; what `work` raised.
+
+    >>> sweep_tasks(lambda number: number**2, 5, "squares", scheduler="synchronous")
+    [0, 1, 4, 9, 16]
+    """
+    tasks, retries = check_count("count", count), check_count("retries", retries, 0)
+    done = Manifest(None if manifest is None else Path(manifest), {"sweep": heading, "tasks": tasks})
+    numbers = [number for number in range(tasks) if number not in done.entries]
+    client = client_of(options) if client is None else client
+    with reporting(progress) as report:
+
+        def entered(found: Sequence[tuple[int, Any]]) -> None:
+            done.add([{"task": number, "found": value} for number, value in found])
+            if report is not None:
+                report(len(done.entries), tasks)
+
+        entered([])
+        if client is not None:
+            _on_cluster(client, work, numbers, entered, retries)
+        else:
+            _here(work, numbers, entered, retries, options)
+    return [done.entries[number]["found"] for number in range(tasks)]
+
+
+def _here(
+    work: Callable[[int], Any], numbers: list[int], entered: Callable[..., None], retries: int, options: dict[str, Any]
+) -> None:
+    """Tasks on a scheduler of this process, some at a time; processes are the same for all of them, until one is lost."""
+    named = str(options.get("scheduler") or dask.config.get("scheduler", "")).lower()
+    own = named in ("processes", "multiprocessing") and "pool" not in options
+    pool: ProcessPoolExecutor | None = None
+    try:
+        for first in range(0, len(numbers), AT_ONCE):
+            some = numbers[first : first + AT_ONCE]
+            while True:
+                if own and pool is None:
+                    workers = options.get("num_workers") or dask.config.get("num_workers", None)
+                    pool = ProcessPoolExecutor(workers, mp_context=get_context())
+                given = options if pool is None else {**options, "pool": pool}
+                try:
+                    found = dask.compute(*(delayed(work, pure=False)(number) for number in some), **given)
+                    break
+                except BrokenProcessPool:
+                    if not own or not retries:
+                        raise
+                    retries, pool = retries - 1, None
+            entered(list(zip(some, found, strict=True)))
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -254,19 +342,25 @@ def _name(function: Callable[..., Any]) -> str:
     return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', inner)} {more or ''}".strip()
 
 
-def _on_cluster(client: Any, known: tuple[Any, ...], tasks: list[Task], done: Manifest, retries: int) -> None:
+def _on_cluster(
+    client: Any, work: Callable[[int], Any], numbers: list[int], entered: Callable[..., None], retries: int
+) -> None:
     """All tasks on a cluster, entered as they come."""
     from distributed import as_completed
 
-    remaining = iter(tasks)
+    remaining, running = iter(numbers), dict[Any, int]()
     workers = max(1, sum(client.nthreads().values()))
 
     def submitted(count: int) -> list[Any]:
-        some = [task for _, task in zip(range(count), remaining, strict=False)]
-        return [client.submit(_done, *known, task, pure=False, retries=retries) for task in some]
+        some = {
+            client.submit(work, number, pure=False, retries=retries): number
+            for number in itertools.islice(remaining, count)
+        }
+        running.update(some)
+        return list(some)
 
-    running = as_completed(submitted(4 * workers))
-    for future in running:
-        done.add([future.result()])
-        for one in submitted(1):
-            running.add(one)
+    finished = as_completed(submitted(AT_ONCE * workers), loop=client.loop)
+    for some in finished.batches():
+        entered([(running.pop(future), future.result()) for future in some])
+        for one in submitted(len(some)):
+            finished.add(one)

@@ -73,12 +73,12 @@ class BlockInspection:
             "format": self.format.name,
             "rule": self.rule,
             "rounding": self.rounding,
-            "scale": {"code": _hexadecimal(self.scale, self.format.scale.bits), "value": _text(self.scale_value)},
+            "scale": {"code": hexadecimal(self.scale, self.format.scale.bits), "value": _text(self.scale_value)},
             "tensor_scale": None if self.tensor_scale is None else _text(self.tensor_scale),
             "elements": [
                 {
                     "given": given,
-                    "code": _hexadecimal(code, self.format.element.bits),
+                    "code": hexadecimal(code, self.format.element.bits),
                     "element": _text(element),
                     "value": _text(value),
                     "flags": [flag.name for flag in Flags if flag in flags],
@@ -90,7 +90,7 @@ class BlockInspection:
         }
 
     def _facts(self) -> list[tuple[str, str]]:
-        code = _hexadecimal(self.scale, self.format.scale.bits)
+        code = hexadecimal(self.scale, self.format.scale.bits)
         facts = [
             ("scale", f"{code} = {_scale_text(self.scale_value)}, by the rule {self.rule}"),
             ("elements", f"{self.format.element}, rounded {self.rounding.replace('_', ' ')}"),
@@ -102,7 +102,7 @@ class BlockInspection:
     def _rows(self) -> list[list[str]]:
         columns = zip(self.given, self.codes, self.elements, self.values, self.flags, strict=True)
         return [
-            [given, _hexadecimal(code, self.format.element.bits), f"{element:.9g}", f"{value:.9g}", str(flags)]
+            [given, hexadecimal(code, self.format.element.bits), f"{element:.9g}", f"{value:.9g}", str(flags)]
             for given, code, element, value, flags in columns
         ]
 
@@ -134,10 +134,11 @@ def inspect_block(
     rule: str | None = None,
     rounding: Rounding | str = "nearest_even",
     seed: int = 0,
+    **options: Any,
 ) -> BlockInspection:
     """Quantise numbers, as text, as one block; a tensor's scale is that of these numbers alone.
 
-    Numbers that float32 does not hold are rounded to it first, to nearest even.
+    Numbers that float32 does not hold are rounded to it first, to nearest even. `options` are more of `bits.quantize`.
 
     Raises
     ------
@@ -155,8 +156,9 @@ def inspect_block(
             )
     rounded = np.asarray(bits.encode(values, "float32")[0]).view(np.float32)
     mode = as_rounding(rounding)
-    drawn: dict[str, Any] = {"seed": seed} if mode is Rounding.STOCHASTIC else {}
-    blocks, flags = bits.quantize(rounded, fmt, rule, block=len(numbers), rounding=mode, **drawn)
+    if mode is Rounding.STOCHASTIC and "random_bits" not in options:
+        options["seed"] = seed
+    blocks, flags = bits.quantize(rounded, fmt, rule, block=len(numbers), rounding=mode, **options)
     unit = np.full(blocks.scales.shape, fmt.scale.one_code, fmt.scale.dtype)
     elements = bits.dequantize(bits.BlockCodes(blocks.elements, unit, fmt, block=blocks.block_shape))
     scale = float(np.abs(bits.decode(blocks.scales, fmt.scale))[0])
@@ -175,7 +177,8 @@ def inspect_block(
     )
 
 
-def _hexadecimal(code: int, width: int) -> str:
+def hexadecimal(code: int, width: int) -> str:
+    """A code with a digit for every four bits or fewer."""
     return f"0x{code:0{-(-width // 4)}x}"
 
 

@@ -25,8 +25,9 @@ from softfloat import accumulators, bits
 from softfloat.accumulators import Accumulator
 from softfloat.accumulators.tensor_cores import TENSOR_CORES
 from softfloat.checks import check_choice
+from softfloat.display.block_exploration import block_view, check_block, fitting, set_block, start_block
 from softfloat.display.inspection import inspect_code, inspect_number, inspection_rows, short_text
-from softfloat.display.numbers import exact_decimal, parse_value
+from softfloat.display.numbers import check_typed, exact_decimal, parse_value
 from softfloat.display.summation import sum_in_steps
 from softfloat.environments import Overflow, Rounding, Tininess
 from softfloat.formats import ROSTER, Format, bit_fields, code_text, format_facts
@@ -35,7 +36,7 @@ from softfloat.status import Flags
 __all__ = ["EVENTS", "act", "check_state", "hardware", "offered", "own", "start", "view"]
 
 State = dict[str, Any]
-"""A format's parameters, the settings of a rounding, two operands, and a dot product."""
+"""A format's parameters, the settings of a rounding, two operands, a dot product, and a block."""
 
 ROUNDINGS = tuple(mode.name.lower() for mode in Rounding)
 OVERFLOWS = tuple(rule.name.lower() for rule in Overflow)
@@ -45,7 +46,6 @@ SYMBOLS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "remainder": "rem
 
 MOST_PRODUCTS = 16
 MOST_RANDOM_BITS = 52
-LONGEST_TYPED = 200  # characters
 LONGEST_EXACT = 26  # characters; longer numbers are shown rounded, beside the whole ones
 WHOLE_TABLE = 8  # bits of formats whose codes are all shown
 SIDE = 2  # neighbours on either side of a number line
@@ -130,6 +130,7 @@ def start(fmt: Format | str = "float8_e4m3fn", value: object = 0.1) -> State:
     state["operands"] = [_typed(typed, state), _typed("1.5", state)]
     second = "fma('float32')"
     state["dot"] = {**deepcopy(PRODUCTS), "accumulators": [names[0], second]}
+    state["block"] = start_block()
     return state
 
 
@@ -141,7 +142,7 @@ def check_state(state: Any) -> State:
     ValueError, TypeError
         Naming what is wrong with it.
     """
-    expected = ("format", *SETTINGS, "operands", "dot")
+    expected = ("format", *SETTINGS, "operands", "dot", "block")
     if not isinstance(state, Mapping) or set(state) != set(expected):
         raise ValueError(f"a state must be a dictionary of {', '.join(expected)}")
     state = deepcopy(dict(state))
@@ -158,7 +159,7 @@ def check_state(state: Any) -> State:
         if not isinstance(operand, Mapping) or set(operand) != {"typed", "code"}:
             raise ValueError("each operand must be a dictionary of typed and code")
         _check_code(operand["code"], fmt)
-        _check_typed(operand["typed"])
+        check_typed(operand["typed"])
         parse_value(operand["typed"])
     if not isinstance(dot, Mapping) or set(dot) != {"a", "b", "accumulators"}:
         raise ValueError("dot must be a dictionary of a, b and accumulators")
@@ -166,11 +167,12 @@ def check_state(state: Any) -> State:
     if not isinstance(a, list) or not isinstance(b, list) or len(a) != len(b) or not 1 <= len(a) <= MOST_PRODUCTS:
         raise ValueError(f"a and b of dot must be lists of the same length, 1 to {MOST_PRODUCTS}")
     for typed in [*a, *b]:
-        _check_typed(typed)
+        check_typed(typed)
     if not isinstance(dot["accumulators"], list) or len(dot["accumulators"]) != 2:
         raise ValueError("accumulators must be a list of two names")
     for name in dot["accumulators"]:
         check_choice("accumulator", name, list(offered(fmt)))
+    state["block"] = check_block(state["block"], fmt)
     return state
 
 
@@ -182,12 +184,6 @@ def format_of(state: State) -> Format:
     """The format of a state; the roster's own where it is one of them."""
     fmt = Format(**state["format"])
     return ROSTER.get(fmt.name, fmt) if ROSTER.get(fmt.name) == fmt else fmt
-
-
-def _check_typed(typed: Any) -> str:
-    if not isinstance(typed, str) or len(typed) > LONGEST_TYPED or not typed.isascii():
-        raise ValueError(f"a number must be text of at most {LONGEST_TYPED} plain characters")
-    return typed
 
 
 def _check_code(code: Any, fmt: Format) -> int:
@@ -228,7 +224,7 @@ def _options(state: State, rounding: str | None = None) -> dict[str, Any]:
 
 def _encoded(typed: str, state: State) -> int:
     """The code of what was typed."""
-    number, fmt = parse_value(_check_typed(typed)), format_of(state)
+    number, fmt = parse_value(check_typed(typed)), format_of(state)
     if isinstance(number, int):
         return _check_code(number, fmt)
     return int(bits.encode(number, fmt, **_options(state))[0])
@@ -251,7 +247,9 @@ def act(state: State, event: Mapping[str, Any]) -> State:
         `do` is a name of `EVENTS`; other entries are what that takes. "flip" (bit, operand): a bit of a code. "step" (by,
         operand): to the next number. "code" (value, operand), "type" (value, operand): a code; text. "set" (name, value): a
         setting. "format" (value): a name, or parameters of `Format`. "products" (value), "product" (column, place, value),
-        "accumulator" (place, value): of the dot product. "restore" (value): a state. `operand` and `place` count from 0.
+        "accumulator" (place, value): of the dot product. "block" (name, value): of the block, by
+        `block_exploration.BLOCK_FIELDS`, or its "format", a "fill" of numbers, or a "number" (place, value). "restore" (value):
+        a state. `operand` and `place` count from 0.
 
     Raises
     ------
@@ -320,6 +318,7 @@ def _format(state: State, event: Mapping[str, Any]) -> None:
     state["operands"] = [_typed(text, state) for text in texts]
     names = list(offered(fmt))
     state["dot"]["accumulators"] = [x if x in names else names[0] for x in state["dot"]["accumulators"]]
+    state["block"] = fitting(state["block"], fmt)
 
 
 def _products(state: State, event: Mapping[str, Any]) -> None:
@@ -334,7 +333,7 @@ def _product(state: State, event: Mapping[str, Any]) -> None:
     check_choice("column", event["column"], ("a", "b"))
     column = state["dot"][event["column"]]
     check_choice("place", event["place"], range(len(column)))
-    parse_value(_check_typed(event["value"]))
+    parse_value(check_typed(event["value"]))
     column[event["place"]] = event["value"].strip()
 
 
@@ -342,6 +341,11 @@ def _accumulator(state: State, event: Mapping[str, Any]) -> None:
     check_choice("place", event["place"], (0, 1))
     check_choice("accumulator", event["value"], list(offered(format_of(state))))
     state["dot"]["accumulators"][event["place"]] = event["value"]
+
+
+def _block(state: State, event: Mapping[str, Any]) -> None:
+    changed = set_block(state["block"], format_of(state), event["name"], event["value"], event.get("place"))
+    state["block"] = deepcopy(changed)
 
 
 def _restore(state: State, event: Mapping[str, Any]) -> State:
@@ -358,6 +362,7 @@ EVENTS: dict[str, Callable[[State, Mapping[str, Any]], State | None]] = {
     "products": _products,
     "product": _product,
     "accumulator": _accumulator,
+    "block": _block,
     "restore": _restore,
 }
 """What can be done, by name."""
@@ -375,7 +380,8 @@ def view(state: State) -> dict[str, Any]:
         `state`; `format`: name, layout and facts; `choices` of each setting; `number`: the first operand's rows as
         `softfloat inspect` prints them, and what each mode makes of the number; `line`: neighbours, the ties between them and
         the number, in units of 1/10000 of its length; `table`: all codes of at most 8 bits; `arithmetic`: both operands, the
-        exact result, and what each mode makes of it; `dot`: the sums, step by step.
+        exact result, and what each mode makes of it; `dot`: the sums, step by step; `block`: scale, elements, and what became of
+        each number.
     """
     fmt = format_of(state)
     first, second = state["operands"]
@@ -393,6 +399,7 @@ def view(state: State) -> dict[str, Any]:
         "table": _table(fmt) if fmt.bits <= WHOLE_TABLE else [],
         "arithmetic": _arithmetic(first["code"], second["code"], state, fmt),
         "dot": _dot(state, fmt),
+        "block": block_view(state["block"], fmt, _options(state) | {"overflow": "saturate"}),
     }
 
 

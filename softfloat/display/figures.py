@@ -82,6 +82,8 @@ PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#B0B0B0", "hatch": "///", "linewidth": 0, "zorder": 1}
 LOST = "infinity or NaN"
+BEGIN = {"color": ORANGE, "linewidth": 1.2, "linestyle": ":"}
+"""A line where results begin to be lost."""
 LINE_POINTS = 460  # points of the page that a number line is long, about
 PANEL_POINTS = 120  # points of the page that a panel of a staircase is wide, about
 
@@ -369,7 +371,7 @@ def staircase(
     """What each rounding mode makes of the numbers on a line, a panel for each mode.
 
     A full dot is part of its step, an open one is not. Stochastic rounding shows both candidates, each as dark as it
-    is likely. Where the result is an infinity or NaN, or more often so than not, the panel is hatched.
+    is likely; a dotted line is where infinity or NaN begins to be. Where the result is one, or more often so than not, the panel is hatched.
 
     Parameters
     ----------
@@ -403,9 +405,13 @@ def staircase(
         axes.set_title(_mode_name(mode), fontsize=10)
         plain_axes(axes)
         if mode is Rounding.STOCHASTIC:
-            if _draw_stochastic(axes, fmt, low, high):
+            hatched, begin = _draw_stochastic(axes, fmt, low, high)
+            if hatched:
                 entries[LOST] = patch_sample(**HATCHED)
             entries["stochastic: as dark as likely"] = line_sample(color=BLUE, linewidth=2.4, alpha=0.4)
+            if begin is not None:
+                lost = "infinity" if fmt.infinities else "NaN"
+                entries[f"P({lost}) > 0 from {begin:g} on"] = line_sample(**BEGIN)
         else:
             _draw_steps(axes, steps(fmt, low, high, mode), entries)
     for axes in panels.flat[len(modes) :]:
@@ -452,8 +458,8 @@ def _draw_steps(axes: Any, found: Sequence[Step], entries: dict[str, Any]) -> No
             entries[label] = line_sample(linestyle="none", **style)
 
 
-def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> bool:
-    """Both candidates, each as opaque as it is likely; whether some of the range is hatched."""
+def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> tuple[bool, float | None]:
+    """Both candidates, each as opaque as it is likely; whether some of the range is hatched, and beyond which number results may be lost."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgb
 
@@ -466,10 +472,15 @@ def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> bool:
         axes.add_collection(
             LineCollection(ends, colors=colors, linewidths=2.8, capstyle="butt", zorder=3), autolim=False
         )
+    may = found.middle[found.lost > 0]
+    begin = None
+    if len(may):
+        begin = fmt.max if may[0] > 0 else -fmt.max
+        axes.axvline(begin, **BEGIN)
     lost = found.middle[found.lost > 0.5]
     if len(lost):  # infinities lie at the ends, and in a window that a picture can show, at one of them
         axes.axvspan(lost[0] - half, lost[-1] + half, **HATCHED)
-    return bool(len(lost))
+    return bool(len(lost)), begin
 
 
 # -- errors of functions ---------------------------------------------------------------------------------------------

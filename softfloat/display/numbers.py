@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
-__all__ = ["exact_decimal", "parse_value", "power_of_two"]
+__all__ = ["check_typed", "exact_decimal", "parse_value", "power_of_two"]
 
 
+LONGEST_TYPED = 200  # characters
 LARGEST_EXPONENT = 5000  # of a decimal number; far beyond every format, and still cheap to hold exactly
 
 
@@ -105,6 +107,13 @@ def parse_value(text: str) -> int | float | Fraction:
         except (ValueError, ZeroDivisionError):
             raise ValueError(f"{text!r} is neither a code nor a number; {accepted}") from None
     return -0.0 if number == 0 and lowered.startswith("-") else number
+
+
+def check_typed(typed: Any) -> str:
+    """Text that may go to `parse_value` from a stranger."""
+    if not isinstance(typed, str) or len(typed) > LONGEST_TYPED or not typed.isascii():
+        raise ValueError(f"a number must be text of at most {LONGEST_TYPED} plain characters")
+    return typed
 
 
 def _bounded(exponent: str, text: str) -> int:

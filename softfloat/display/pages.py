@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from softfloat.accumulators import Accumulator, Stage
-from softfloat.display import exploration
+from softfloat.blocks import SCALE_RULES, BlockFormat, check_rule
+from softfloat.blocks.formats import BLOCK_ROSTER
+from softfloat.display import block_exploration, exploration
+from softfloat.display.block_exploration import HERE
 from softfloat.files import replacing
 from softfloat.formats import ALIASES, ROSTER, Format
 from softfloat.kernels.spec import NAN_POLICIES
@@ -21,9 +25,6 @@ __all__ = ["PAGE", "page_data", "page_html", "part", "widget_module"]
 FOLDER = Path(__file__).parent / "page"
 PAGE = FOLDER / "explorer.html"
 """The page, as it is installed."""
-
-HERE = "{format}"
-"""In the page's accumulators, the format of their operands."""
 
 
 def part(name: str) -> str:
@@ -41,7 +42,29 @@ def page_data() -> dict[str, Any]:
         "aliases": ALIASES,
         "own": own,
         "hardware": {name: _accumulator(x) for name, x in exploration.hardware().items()},
+        "blocks": _blocks(),
         "start": exploration.start(),
+    }
+
+
+def _blocks() -> dict[str, Any]:
+    """Block formats, elements of fixed point, scale rules and numbers to begin with."""
+    plain = ("kind", "meaning", "source", "divides", "carry", "lowest", "highest", "infinities", "zero_block")
+    fixed = ("name", "bits", "fraction_bits", "coding", "symmetric", "layout")
+    one = {scale: BlockFormat("block", element="float4_e2m1fn", scale=ROSTER[scale], block=1) for scale in ROSTER}
+    return {
+        "roster": {name: block_exploration.settings_of(fmt) for name, fmt in BLOCK_ROSTER.items()},
+        "fixed": {name: {key: getattr(x, key) for key in fixed} for name, x in block_exploration.FIXED.items()},
+        "rules": {
+            name: {**{key: getattr(rule, key) for key in plain}, "minimum": rule.minimum.hex()}
+            for name, rule in SCALE_RULES.items()
+        },
+        "kinds": {scale: fmt.power_of_two_scale for scale, fmt in one.items()},
+        "defaults": {
+            scale: [check_rule(None, x).name for x in (fmt, replace(fmt, tensor_scale="float32"))]
+            for scale, fmt in one.items()
+        },
+        "fills": block_exploration.FILLS,
     }
 
 
@@ -99,7 +122,7 @@ def page_html() -> str:
     parts = {
         "STYLE": part("style.css"),
         "DATA": data,
-        "SCRIPT": _inlined("numbers.js", "model.js", "drawing.js", "page.js"),
+        "SCRIPT": _inlined("numbers.js", "blocks.js", "model.js", "drawing.js", "page.js"),
     }
     return re.sub(r"<!--(\w+)-->", lambda found: parts[found[1]], part("template.html"))
 

@@ -75,8 +75,8 @@ def explorer(
     """An explorer of a format in a notebook: click bits, step by an ulp, type numbers, choose how they are rounded.
 
     It shows fields, value, neighbours, flags and all codes of up to 8 bits; two operands and every rounding of what an
-    operation makes of them; a dot product of at most 16 numbers under two accumulators, step by step. `softfloat explore`
-    opens the same without a notebook.
+    operation makes of them; a dot product of at most 16 numbers under two accumulators, step by step; a block of at most 32
+    numbers under one scale, by every scale rule. `softfloat explore` opens the same without a notebook.
 
     Parameters
     ----------

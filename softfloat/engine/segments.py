@@ -52,10 +52,28 @@ def begun(planned: Program, accumulator: Accumulator, segment: int, k: int) -> P
     bounds = segment_bounds(accumulator, k)
     unit = math.lcm(len(accumulator.order), accumulator.block)
     filled = [-(-(bounds[i + 1] - bounds[i]) // unit) * unit for i in range(segment)]
-    done = {numbers.RUNNING: sum(filled) // accumulator.block, numbers.PRODUCT: sum(filled)}
+    done = {
+        site: sum(_roundings(accumulator, length)[site] for length in filled)
+        for site in (numbers.RUNNING, numbers.PRODUCT)
+    }
     if accumulator.store:
         done[numbers.STORE] = sum(-(-length // accumulator.store_every) for length in filled)
     return dataclasses.replace(planned, begun={site: count for site, count in done.items() if count})
+
+
+def _roundings(accumulator: Accumulator, length: int) -> dict[int, int]:
+    """How often a segment of so many products rounds to the running sum's format, and to that of products or of sums of blocks."""
+    numbers, block = dots(), accumulator.block
+    running, products = length // block, length
+    if accumulator.tree and block > 1:
+        running = length
+    elif accumulator.tree:
+        first = accumulator.product
+        alone = first is not None and first.format != accumulator.running.format  # a lone product changes its format
+        running = max(length - 1, int(alone))
+    if accumulator.block_sum is not None:
+        products = length // block
+    return {numbers.RUNNING: running + accumulator.chains - 1, numbers.PRODUCT: products}
 
 
 class Drawing(NamedTuple):

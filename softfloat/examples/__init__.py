@@ -5,5 +5,6 @@
     python -m softfloat.examples.estimator {mixed,float32}
     python -m softfloat.examples.lenet5 {O0,O2,O3,auto}
 
-They need the extra `examples`. `softfloat.examples.data` reads the data sets, and needs NumPy alone.
+They need the extra `examples`. `python -m softfloat.examples.rounding_statistic`, which trains nothing and needs the extra `dask`, counts 2^31
+stochastic roundings in blocks. `softfloat.examples.data` reads the data sets, and needs NumPy alone.
 """

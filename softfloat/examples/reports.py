@@ -394,19 +394,33 @@ def _percents() -> Any:
     return PercentFormatter(1.0)
 
 
+LEAST_AXIS = 0.01  # a share below 1 % looks like little, whatever the other layers have
+
+
 def _swamped_panel(axes: Any, layers: list[Layer]) -> dict[str, Any]:
-    """A pair of bars for each layer; returns the legend's entries."""
+    """A pair of bars for each layer, and how long they are; returns the legend's entries."""
     entries = {}
+    largest = max(_share(getattr(layer, which)) or 0.0 for layer in layers for which in ("forward", "backward"))
     styles = {"forward": {"color": drawing.BLUE}, "backward": {"color": drawing.ORANGE, "hatch": "///"}}
     for offset, (which, style) in zip((-0.2, 0.2), styles.items(), strict=True):
         shares = [_share(getattr(layer, which)) or 0.0 for layer in layers]
         axes.barh([row + offset for row in range(len(layers))], shares, 0.36, edgecolor="white", linewidth=0, **style)
+        for row, (layer, share) in enumerate(zip(layers, shares, strict=True)):
+            if _share(getattr(layer, which)) is not None:
+                axes.annotate(
+                    drawing.percent_text(share),
+                    (share, row + offset),
+                    (3, 0),
+                    textcoords="offset points",
+                    va="center",
+                    size=7,
+                )
         entries[f"swamped, {which}"] = drawing.patch_sample(
             facecolor=style["color"], hatch=style.get("hatch"), edgecolor="white", linewidth=0
         )
     axes.set_yticks(range(len(layers)), [layer.name for layer in layers])
     axes.set_ylim(len(layers) - 0.4, -0.6)
-    axes.set_xlim(0, None)
+    axes.set_xlim(0, max(LEAST_AXIS, 1.15 * largest))
     axes.xaxis.set_major_formatter(_percents())
     axes.locator_params(axis="x", nbins=5)  # a small share has a long name
     axes.set_xlabel("share of what was added that changed nothing")

@@ -103,7 +103,8 @@ def running_sums(*sums: RunningSum) -> Figure:
     axes.set_ylim(0, 1.06 * max(top, float(exact[-1])) or 1)
     legend_below(figure, entries, columns=2 if sum(sorted(map(len, entries))[-2:]) < 85 else 1)
     where = "" if several_formats else f" in {first.format}"
-    axes.set_title(f"{grouped(first.count)} × {first.requested:g} added up{where}")
+    seen = ": where sums stall" if any(one.stalled_after is not None for one in sums) else ""
+    axes.set_title(f"{grouped(first.count)} × {first.requested:g} added up{where}{seen}")
     axes.set_ylabel("running sum")
     which = "stochastic sum" if {one.rounding for one in below} == {"stochastic"} else "sum"
     errors.set_ylabel(f"{which} less exact sum")

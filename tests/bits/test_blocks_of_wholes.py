@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import Position, accumulators, bits, engine, reference
-from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise
+from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise, tensor_core
 from softfloat.accumulators.accumulator import Reduction, Stage
 from softfloat.engine import elementwise
 from softfloat.formats import check_format
@@ -383,6 +383,13 @@ def segmented() -> st.SearchStrategy[Accumulator]:
     blocks = st.just(
         fma("float32").replace(block=4, order=(0, 2, 1, 3), store=Stage("float16"), store_every=8, name="blocks")
     )
+    many = st.sampled_from(
+        [
+            pairwise("float16"), pairwise("float32").replace(product=Stage("float16")), pairwise("float16").replace(block=4),
+            fma("float16").replace(chains=3), tensor_core("H100").replace(inputs=()),
+            exact("float32").replace(block=4, block_sum=Stage("float16")),
+        ]
+    )  # fmt: skip
     maybe = st.none() | stages()
 
     def cut(inner: Accumulator) -> st.SearchStrategy[Accumulator]:
@@ -395,7 +402,7 @@ def segmented() -> st.SearchStrategy[Accumulator]:
         )  # fmt: skip
         return by_length | by_number | two
 
-    return (one_by_one | blocks).flatmap(cut)
+    return (one_by_one | blocks | many).flatmap(cut)
 
 
 @settings(max_examples=120, deadline=None)
@@ -492,6 +499,28 @@ def test_segments_on_the_fast_ways(name: str, length: int) -> None:
     np.testing.assert_array_equal(joined, whole[0])
     np.testing.assert_array_equal(flags | raised, whole[1])
     assert bits.join_segments(dots, "float16", how, k=k, **DRAWN)[0] == lone[0]
+
+
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_segments_of_convolutions(kernel: int) -> None:
+    """Of channels for a kernel of 1 by 1, of groups of channels with their whole windows for others."""
+    inner = fma("float16") if kernel == 1 else fma("float16").replace(channel_group=4)
+    how = chunked(4 * kernel * kernel, inner, "float32")
+    draw = np.random.default_rng(5)
+    x, w = (bits.encode(draw.normal(size=size), "float16")[0] for size in ((2, 5, 4, 10), (kernel, kernel, 10, 3)))
+    whole, flags = bits.conv2d(x, w, "float16", how, flags="any", **DRAWN)
+    k, shape = 12 * kernel * kernel if kernel > 1 else 10, whole.shape
+    sums, raised = [], 0
+    for number in range(len(bits.segments(how, k))):
+        at, channels = Position((0,) * 4, shape, segment=number, k=k), slice(4 * number, 4 * number + 4)
+        codes, seen = bits.conv2d(
+            x[..., channels], w[:, :, channels], "float16", how, position=at, flags="any", **DRAWN
+        )
+        sums.append(codes)
+        raised |= seen
+    joined, seen = bits.join_segments(sums, "float16", how, k=k, flags="any", **DRAWN)
+    np.testing.assert_array_equal(joined, whole)
+    assert raised | seen == flags
 
 
 def test_sums_of_numbers_cut_into_segments() -> None:

@@ -58,11 +58,59 @@ def test_instruction(name: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["VCVTPS2PH", "VCVTNEPS2BF16"])
-def test_every_operand(name: str) -> None:
-    for outcome in outcomes_here(name, samples=1, exhaustive=True):
+def test_every_operand(name: str, pytestconfig: pytest.Config) -> None:
+    scheduler = pytestconfig.getoption("--scheduler")
+    for outcome in outcomes_here(name, samples=1, exhaustive=True, scheduler=scheduler):
         assert outcome.status == "agrees", outcome.examples
         assert outcome.exhaustive
         assert outcome.cases >= 2**32
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All operands there are, if there were 2^14."""
+    monkeypatch.setattr(hardware_model, "SPACE", 1 << 14)
+    monkeypatch.setattr(hardware_model, "CHUNK", 1 << 11)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_every_operand_by_a_scheduler(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask.array", reason="needs the extra 'dask'")
+    needs("VCVTPS2PH")
+    row = TABLE["VCVTPS2PH"]
+    assert row.run_model is not None
+    tried = np.zeros(1 << 14, int)
+
+    def model(operands: Operands, options: dict) -> tuple[np.ndarray, np.ndarray]:
+        if operands[0].size == 1 << 11:
+            np.add.at(tried, operands[0], 1)
+        codes, flags = row.run_model(operands, options)
+        return codes ^ (operands[0] == 0x1234), flags | (operands[0] == 0x0042)
+
+    monkeypatch.setattr(
+        hardware_model, "instructions", lambda: (dataclasses.replace(row, run_model=model, modes=("toward_zero",)),)
+    )
+    (alone,) = check_hardware(samples=30, exhaustive=True)
+    tried[:] = 0
+    progress: list[tuple[str, int, int]] = []
+    options = {"samples": 30, "exhaustive": True, "scheduler": scheduler, "manifest": tmp_path / "done"}
+    (found,) = check_hardware(**options, progress=lambda *at: progress.append(at))
+    assert (tried == 1).all()
+    assert (found.cases, found.mismatches, found.flag_mismatches) == (
+        alone.cases,
+        alone.mismatches,
+        alone.flag_mismatches,
+    )
+    assert found.cases == (1 << 14) + 60
+    assert found.mismatches > 0
+    assert found.examples == alone.examples
+    assert found.exhaustive
+    assert progress[-1][1:] == (found.cases, found.cases)
+    (again,) = check_hardware(**options)
+    assert (tried == 1).all()
+    assert again.examples == found.examples
+    assert again.cases == found.cases
 
 
 def test_every_half() -> None:
@@ -249,6 +297,8 @@ def test_an_interrupted_check_keeps_what_was_done(monkeypatch: pytest.MonkeyPatc
         ({"samples": 0}, ValueError, "samples must be at least 1"),
         ({"samples": 1.5}, TypeError, "samples must be an integer"),
         ({"seed": -1}, ValueError, "seed must be an integer from 0"),
+        ({"scheduler": "threads"}, ValueError, "scheduler must be None unless exhaustive"),
+        ({"manifest": "x", "exhaustive": True}, ValueError, "manifest must be None without a scheduler"),
         ({"names": ["VADDPD"]}, ValueError, "names must be among 'VCVTPS2PH'"),
     ],
 )
@@ -274,3 +324,6 @@ def test_command_line() -> None:
     Run("hardware", "--device", "cuda").assert_error("device must be 'cpu', got 'cuda'")
     Run("hardware", "nonsense").assert_error("nonsense", "accepted: VCVTPS2PH")
     Run("hardware", "--samples", "0").assert_error("--samples", "positive integer")
+    Run("hardware", "--scheduler", "threads").assert_error("scheduler must be None unless exhaustive")
+    pytest.importorskip("dask.array", reason="needs the extra 'dask'")
+    Run("hardware", "--exhaustive", "--scheduler", "nobody").assert_error("scheduler must be 'threads'", "tcp://")

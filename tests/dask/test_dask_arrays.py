@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import Position, bits
-from softfloat.accumulators import chunked, fma, mul_add
+from softfloat.accumulators import PRESETS, chunked, exact, fma, mul_add
 from softfloat.accumulators.accumulator import Reduction, Stage
+from softfloat.commands.accumulators import example_of
 
 pytest.importorskip("dask", reason="needs the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="needs the extra 'dask'")
@@ -60,6 +63,15 @@ CASES: dict[str, Callable[..., Any]] = {
     "column": lambda x, y: y[:, 1:2] * x,
     "joined": lambda x, y: np.concatenate([x, y * x], 1).reshape(-1) * 1.1,
     "reflected": lambda x, y: 1.7 - x * y,
+    "of each element": lambda x, y: np.square(x) + np.reciprocal(y) * 0.3 + np.divmod(x, y)[1],
+    "integers": lambda x, y: np.rint(x * 3) + np.floor(y) * np.ceil(x * 1.1) - np.trunc(y * 5) + np.fix(x) / 3,
+    "rounded": lambda x, y: np.round(x, 1) + np.around(y * 3, -1),
+    "bounds": lambda x, y: np.clip(x, -0.5, y) * 1.1 + np.clip(y, None, 0.3),
+    "where": lambda x, y: np.where(x < y, x * y, 0.7) * 1.1,
+    "truths": lambda x, y: ((x < y) & ~(y < 0.1)) | (x * 3 > 1) ^ (x == y),
+    "logical": lambda x, y: np.logical_and(x * y, np.where(x < 0, 0.0, y)) ^ np.logical_not(x),
+    "moved": lambda x, y: np.swapaxes(np.flip(x * y, 1), 0, 1).T + np.roll(np.vstack([x, y])[::2], 2, 0) * 1.3,
+    "dot": lambda x, y: np.dot(x[0, :6] * 1.1, y[1, :6]) * np.dot(x[:, :6], np.transpose(y[:, :6])),
 }
 
 
@@ -69,7 +81,9 @@ def test_operators_are_those_of_whole_arrays(name: str) -> None:
     both(CASES[name], x, y, chunks=[(5, 6), (12, 4)])
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+@pytest.mark.parametrize(
+    "scheduler", ["synchronous", "threads", pytest.param("processes", marks=pytest.mark.exhaustive)]
+)
 def test_schedulers(scheduler: str) -> None:
     x, y = numbers(9, 40), numbers(9, 40, seed=1)
     both(lambda x, y: (x * y) @ y.T, x, y, chunks=[(3, 16), (9, 16)], scheduler=scheduler)
@@ -141,6 +155,24 @@ def test_chunks_that_would_change_bits_are_refused(how: Any, lengths: tuple[int,
             call()
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_accumulator_in_chunks(name: str) -> None:
+    """In segments of its own, or in chunks of which it is the inside."""
+    inner = exact("float16").replace(block=16) if name == "exact" else example_of(name)
+    how = inner if inner.reduction else chunked(16, inner, "float32")
+    fmt = how.inputs[0] if how.inputs else softfloat.float16
+    k, draw = 2 * bits.segments(how, 1024)[0][1] + 16, np.random.default_rng(2)
+    a, b = (bits.encode(draw.normal(size=shape), fmt, overflow="saturate")[0] for shape in ((2, k), (k, 3)))
+    ends = [stop for _, stop in bits.segments(how, k)]
+    lengths = tuple(np.diff([0, ends[0], ends[-1]]).tolist())
+    whole, flags = bits.matmul(a, b, fmt, how, out_format="float32", flags="any", **SR)
+    with softfloat.environment(**SR):
+        blocks = soft.from_codes(a, fmt, (1, lengths)), soft.from_codes(b, fmt, (lengths, 2))
+        lazy = soft.matmul(*blocks, how, "float32")
+    np.testing.assert_array_equal(lazy.compute(**SYNC).codes, whole)
+    assert lazy.flags.compute(**SYNC) == flags
+
+
 def test_numbers_are_rounded_where_they_lie() -> None:
     values = np.random.default_rng(3).normal(size=(20, 30)).astype(np.float32)
     whole, flags = bits.encode(values, "bfloat16", flags="any", **SR)
@@ -189,6 +221,33 @@ def test_flags_of_every_segment_count(where: int) -> None:
     assert not soft.sum(x[:1], 1, HOW).flags.compute(**SYNC)
 
 
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_progress_follows_tasks(scheduler: str) -> None:
+    seen: list[tuple[int, int]] = []
+    x = soft.from_array(numbers(9, 8), chunks=(3, 8))
+    (x * x).compute(progress=lambda *at: seen.append(at), scheduler=scheduler)
+    totals = {total for _, total in seen}
+    assert len(totals) == 1
+    assert [done for done, _ in seen] == list(range(totals.pop() + 1))
+    assert len(seen) > 3
+
+
+def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, int]] = []
+
+    @contextlib.contextmanager
+    def bars(*columns: str) -> Iterator[Any]:
+        yield SimpleNamespace(add_task=lambda *_, **__: 0, update=lambda task, **at: seen.append(at))
+
+    monkeypatch.setattr("softfloat.dask.following.bars", bars)
+    x = soft.from_array(numbers(4), chunks=2)
+    (x + x).compute(progress=True, **SYNC)
+    assert not seen
+    monkeypatch.setattr("softfloat.dask.following.is_watched", lambda: True)
+    (x + x).compute(progress=True, **SYNC)
+    assert seen[-1]["completed"] == seen[-1]["total"] > 3
+
+
 def test_persisted_arrays_keep_their_flags() -> None:
     x = soft.from_codes(np.full(6, 0x7BFF, np.uint16), "float16", 2)
     kept = (x + x).persist(**SYNC)
@@ -201,6 +260,11 @@ def test_persisted_arrays_keep_their_flags() -> None:
 def refusals() -> dict[str, Callable[[Any], Any]]:
     return {
         "numpy.sort": np.sort,
+        "numpy.sign": np.sign,
+        "takes a DaskArray as x or y": lambda x: soft.where(x < x, 1.0, 2.0),
+        "condition of where must be of bool": lambda x: soft.where(x.codes, x, 2.0),
+        "numpy.dot takes DaskArrays of one axis or of two": lambda x: np.dot(x[0], x),
+        "progress must be True, False": lambda x: x.compute(progress=3),
         "numpy.mean": np.mean,
         "numpy.gcd": lambda x: np.gcd(x, x),
         "numpy.add.reduce": np.add.reduce,

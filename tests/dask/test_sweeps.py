@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,31 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path) -> None:
     for other in ({"name": "add"}, {"step": 512}, {"addressed": True}):
         with pytest.raises(ValueError, match="is that of another sweep"):
             soft.sweep(MUL, SPACE, manifest=path, **{"step": 1024, "name": "mul", **other}, **SYNC)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_lost_processes_are_replaced(tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+
+    def work(number: int) -> int:
+        import os
+        import signal
+
+        if number == 35 and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number**2
+
+    manifest, options = tmp_path / "squares.jsonl", {"scheduler": "processes", "num_workers": 2}
+    with pytest.raises(BrokenProcessPool):
+        soft.sweep_tasks(work, 40, "squares", manifest=manifest, retries=0, **options)
+    assert len(manifest.read_text().splitlines()) == 33
+    killed.unlink()
+    assert soft.sweep_tasks(work, 40, "squares", manifest=manifest, **options) == [n**2 for n in range(40)]
+    assert killed.exists()
+    entries = [json.loads(line)["task"] for line in manifest.read_text().splitlines()[1:]]
+    assert sorted(entries) == list(range(40))
 
 
 @pytest.mark.parametrize(

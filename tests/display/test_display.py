@@ -526,6 +526,26 @@ def test_a_staircase_hatches_what_is_lost():
     assert zero.get_title() == "toward zero"
 
 
+@pytest.mark.parametrize(
+    ("fmt", "low", "high", "said"),
+    [
+        ("float16", 65380, 65580, "P(infinity) > 0 from 65504 on"),
+        ("float16", -65580, -65380, "P(infinity) > 0 from -65504 on"),
+        ("float8_e4m3fn", 420, 500, "P(NaN) > 0 from 448 on"),
+    ],
+)
+def test_a_stochastic_staircase_says_where_results_begin_to_be_lost(fmt, low, high, said):
+    figure = display.staircase(fmt, low, high, "stochastic")
+    assert said in labels(figure)
+    begin = float(said.split()[-2])
+    (axes,) = figure.axes
+    assert begin in [line.get_xdata()[0] for line in axes.lines]
+    for x, some in ((begin, False), (begin * (1 + 2**-8), True)):
+        codes, _ = bits.encode(np.full(2000, x), fmt, rounding="stochastic", seed=0)
+        assert np.any(~bits.isfinite(codes, fmt)) == some
+    assert "P(" not in labels(display.staircase("float8_e5m2", 40_000, 50_000, "stochastic"))
+
+
 def test_stochastic_candidates():
     found = softfloat.display.measures.candidates(ROSTER["float8_e4m3fn"], 1.0, 2.0, 96)
     assert np.array_equal(found.above - found.below, np.full(96, 0.125))

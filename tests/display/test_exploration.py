@@ -170,6 +170,39 @@ def test_every_accumulator_that_is_offered_is_shown(name: str) -> None:
         assert found["sums"][0]["steps"]
 
 
+def test_a_block_shows_what_saturates_and_what_vanishes() -> None:
+    """Each number's fate by its value, in exact arithmetic; the scale by its rule."""
+    state = start("float8_e4m3fn", "1")
+    for rule in exploration.view(state)["block"]["choices"]["rule"]:
+        found = view(act(state, {"do": "block", "name": "rule", "value": rule}))["block"]
+        unit = Fraction(2) ** int(found["facts"][0][1].partition("2^")[2])
+        fates = dict.fromkeys(("saturated", "vanished", "rounded", "exact"), 0)
+        for row in found["rows"]:
+            number, value = Fraction(float(np.float32(float(row["typed"])))), Fraction(float(row["value"]))
+            assert value == unit * Fraction(float(row["element"]))
+            expected = "saturated" if abs(number) > 7 * unit else "vanished" if not value else "rounded"
+            assert row["fate"] == ("exact" if value == number else expected)
+            fates[row["fate"]] += 1
+        assert dict(found["counts"]) == fates
+
+
+def test_a_block_of_the_explorer_s_format_follows_it() -> None:
+    state = act(start("float8_e3m4", "1"), {"do": "block", "name": "element", "value": "{format}"})
+    found = view(act(state, {"do": "format", "value": "float6_e2m3fn"}))["block"]
+    assert found["facts"][1][1].startswith("float6_e2m3fn")
+    assert view(act(state, {"do": "format", "value": "float8_e8m0fnu"}))["state"]["block"]["element"] == "float4_e2m1fn"
+
+
+def test_a_block_with_a_nan_and_scales_without_one() -> None:
+    state = act(start("float16", "1"), {"do": "block", "name": "fill", "value": "a NaN"})
+    found = view(state)["block"]
+    assert (found["message"], found["chart"]) == ("The scale is NaN, and so is the whole block.", None)
+    assert {row["value"] for row in found["rows"]} == {"nan"}
+    found = view(act(state, {"do": "block", "name": "scale", "value": "float6_e2m3fn"}))["block"]
+    assert "scale is NaN, which float6_e2m3fn has none of" in found["message"]
+    assert found["rows"] == []
+
+
 def test_what_a_dot_product_cannot_take_is_said_in_the_view() -> None:
     state = start("float16", "1")
     infinite = act(state, {"do": "product", "column": "b", "place": 2, "value": "1e9"})
@@ -198,6 +231,12 @@ def test_what_a_dot_product_cannot_take_is_said_in_the_view() -> None:
         ({"do": "format", "value": "float9"}, "unknown format"),
         ({"do": "products", "value": 17}, "from 1 to 16"),
         ({"do": "accumulator", "place": 0, "value": "vdpbf16ps()"}, "accumulator must be one of"),
+        ({"do": "block", "name": "size", "value": 33}, "size must be an integer from 1 to 32"),
+        ({"do": "block", "name": "rule", "value": "te"}, "rule must be one of 'floor'"),
+        ({"do": "block", "name": "element", "value": "float8_e8m0fnu"}, "element must be one of"),
+        ({"do": "block", "name": "number", "place": 0, "value": "0x3"}, "0x3 is a code"),
+        ({"do": "block", "name": "number", "place": 32, "value": "1"}, "place must be one of"),
+        ({"do": "block", "name": "numbers", "value": []}, "name must be one of"),
         ({"do": "restore", "value": {}}, "a state must be a dictionary"),
     ],
 )
@@ -217,8 +256,13 @@ def test_refusals_name_what_is_accepted(event: dict, said: str) -> None:
         {"dot": {"a": ["1"], "b": ["1"], "accumulators": ["fma(format)", "none"]}},
         {"format": {"name": "x"}},
         {"more": 1},
+        {"block": {}},
+        {"block": exploration.start_block() | {"numbers": ["1"]}},
+        {"block": exploration.start_block() | {"rule": "te"}},
+        {"block": exploration.start_block() | {"numbers": ["0x1"] * 32}},
+        {"block": exploration.start_block() | {"element": "float32", "scale": "float32", "tensor_scale": "float32"}},
     ],
 )
 def test_states_from_elsewhere_are_checked(broken: dict) -> None:
-    with pytest.raises(ValueError, match=r"must be|has no code"):
+    with pytest.raises(ValueError, match=r"must be|has no code|is a code|do not go together"):
         check_state(start("float16", "1") | broken)

@@ -1,18 +1,21 @@
 """The explorer's page: made of its parts, one small file, the same answers in JavaScript as in Python, and drawn in a real browser."""
 
 import json
+import math
 import random
 import re
 import shutil
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from exploring import Node, events, outcome, states
 from hypothesis import HealthCheck, given, settings
 
-from softfloat import ROSTER, bits
-from softfloat.display import exploration, inspect_code, inspect_number, pages
+from softfloat import BLOCK_ROSTER, ROSTER, BlockFormat, Flags, Format, bits
+from softfloat.blocks import SCALE_RULES
+from softfloat.display import block_exploration, exploration, inspect_code, inspect_number, pages
 from softfloat.display.inspection import inspection_rows, short_text
 
 MODES = list(exploration.ROUNDINGS)
@@ -138,6 +141,110 @@ def test_in_javascript_zeros_have_no_part_in_an_alignment(node: Node) -> None:
     assert (found["flags"], found["lost"]["text"]) == ("none", "0")
 
 
+BLOCKS = [
+    (element, scale, tensor, rule)
+    for element, scale, tensor in (
+        *((x.element.name, x.scale.name, str(x.tensor_scale or "none")) for x in BLOCK_ROSTER.values()),
+        ("float8_e4m3fn", "float32", "none"),
+        ("float8_e5m2", "float16", "none"),
+        ("float4_e2m1fn", "float8_e4m3fn", "none"),
+        ("int8", "float8_e5m2", "float32"),
+        ("{format}", "bfloat16", "float32"),
+    )
+    for rule in SCALE_RULES
+    if (SCALE_RULES[rule].kind == "power of two") == (scale == "float8_e8m0fnu")
+]
+"""Settings of blocks that go together: every rule, on every block format and some more."""
+
+
+def block_numbers(source: random.Random) -> list[str]:
+    """Numbers of one size, of all sizes, beside powers of two, and special ones."""
+    middle, spread = source.randint(-40, 40), source.choice([1, 3, 12])
+    if source.random() < 0.2:
+        middle, spread = source.choice([-146, -126, 0, 110]), 16
+    numbers = []
+    for _ in range(32):
+        size = math.ldexp(source.choice([1, source.uniform(1, 2)]), middle + source.randint(-spread, spread))
+        numbers.append(float(np.float32(min(size, 3.4e38)) * source.choice([-1, 1])).hex())
+    if source.random() < 0.15:
+        numbers[source.randrange(32)] = source.choice(["inf", "nan", "-inf"])
+    return ["0"] * 32 if source.random() < 0.05 else numbers
+
+
+def edge_numbers(source: random.Random, largest: float, fraction: int) -> list[str]:
+    """The largest at or beside what decides a rule, others at or beside elements and ties of the scale that it asks for."""
+    edges = [
+        1.0,
+        largest,
+        2 - 2.0 ** -(fraction + 1),
+        2 - 2.0**-fraction,
+        math.sqrt(2),
+        largest * math.sqrt(2),
+        1.45 * largest,
+    ]
+    amax = np.float32(source.choice(edges) * 2.0 ** source.randint(-6, 6))
+    for _ in range(2):
+        amax = np.nextafter(amax, np.float32(source.choice([0, 1]) * 1e9)) if source.random() < 0.6 else amax
+    parts = [source.randint(1, max(int(16 * largest), 2)) / (16 * largest) for _ in range(31)]
+    return [float(x).hex() for x in [amax, *(np.float32(amax * np.float32(part)) for part in parts)]]
+
+
+def assert_javascript_quantises_as_bits_does(
+    node: Node, settings_of: tuple[str, ...], source: random.Random, edges: bool = False
+) -> None:
+    """The page's block, to the letter as Python shows it, and bit by bit as `bits.quantize` makes it."""
+    element, scale, tensor, rule = settings_of
+    state = exploration.start(source.choice(["float16", "float8_e3m4", "binary6p3se"]), "1")
+    numbers = block_numbers(source)
+    if edges:
+        coded = block_exploration.FIXED.get(element) or ROSTER.get(element) or ROSTER["float16"]
+        numbers = edge_numbers(source, min(coded.max, 2.0**16), coded.mantissa_bits)
+    state["block"] = {
+        "element": element, "scale": scale, "tensor_scale": tensor, "rule": rule, "size": source.choice([1, 16, 32]), "numbers": numbers,
+    }  # fmt: skip
+    state["rounding"], state["random_bits"] = source.choice(MODES), source.randrange(256)
+    event = {"do": "set", "name": "tininess", "value": source.choice(["after", "before"])}
+    assert_javascript_agrees(node, state, event)
+    shown = node.ask({"state": state, "event": event})["view"]["block"]
+    after = exploration.act(state, event)
+    fmt = exploration.format_of(after)
+    element_format = fmt if element == "{format}" else block_exploration.FIXED.get(element, element)
+    size, options = after["block"]["size"], exploration._options(after) | {"overflow": "saturate"}
+    made = BlockFormat(
+        "b", element=element_format, scale=scale, block=size, tensor_scale=None if tensor == "none" else tensor
+    )
+    x = np.array([float.fromhex(text) if "x" in text else float(text) for text in numbers[:size]], np.float32)
+    if not shown["rows"]:
+        with pytest.raises(ValueError, match="holds blocks whose scale is NaN"):
+            bits.quantize(x, made, rule, **options)
+        return
+    blocks, flags, counts = bits.quantize(x, made, rule, count=True, **options)
+    assert [int(row["code"], 16) for row in shown["rows"]] == blocks.elements.tolist()
+    assert [row["flags"] for row in shown["rows"]] == [str(Flags(x)) for x in flags.tolist()]
+    assert int(shown["facts"][0][1].split()[0], 16) == int(blocks.scales[0])
+    if shown["counts"]:
+        told = dict(shown["counts"])
+        infinite = int(np.isinf(x).sum())
+        lost = int(counts.zeroed[0]) if bits.decode(blocks.scales, made.scale)[0] else np.count_nonzero(x)
+        assert (told["saturated"], told["vanished"]) == (int(counts.saturated[0]) + infinite, lost)
+
+
+@pytest.mark.parametrize("rule", SCALE_RULES)
+def test_javascript_quantises_blocks_as_bits_does(node: Node, rule: str) -> None:
+    source = random.Random(rule)
+    for settings_of in source.sample([x for x in BLOCKS if x[-1] == rule], 3):
+        for edges in (False, True, True, True):
+            assert_javascript_quantises_as_bits_does(node, settings_of, source, edges)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("settings_of", BLOCKS, ids="-".join)
+def test_javascript_quantises_blocks_as_bits_does_at_length(node: Node, settings_of: tuple[str, ...]) -> None:
+    source = random.Random("-".join([*settings_of, "at length"]))
+    for i in range(40):
+        assert_javascript_quantises_as_bits_does(node, settings_of, source, edges=i % 4 > 0)
+
+
 # -- a real browser ----------------------------------------------------------------------------------------------------
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -192,9 +299,6 @@ def assert_the_page_shows_what_inspect_does(page: Any, name: str, count: int) ->
         return found
 
     drawn([{"do": "format", "value": name}, {"do": "set", "name": "random_bits", "value": 77}])
-    codes = [source.randrange(1 << fmt.bits) for _ in range(count)]
-    shown = drawn([{"do": "type", "value": hex(code)} for code in codes])
-    assert shown == [cells(inspect_code(code, fmt)) for code in codes]
     options = {mode: {"sr_bits": 8, "random_bits": 77} if mode == "stochastic" else {} for mode in MODES}
     for mode in MODES:
         signs = [-1, 1] if fmt.signed else [1]
@@ -203,6 +307,9 @@ def assert_the_page_shows_what_inspect_does(page: Any, name: str, count: int) ->
         ]
         numbers = [f"{source.choice(signs) * size:.9g}" for size in sizes]
         drawn([{"do": "set", "name": "rounding", "value": mode}])
+        codes = [source.randrange(1 << fmt.bits) for _ in range(count)]
+        shown = drawn([{"do": "type", "value": hex(code)} for code in codes])
+        assert shown == [cells(inspect_code(code, fmt)) for code in codes]
         shown = drawn([{"do": "type", "value": number} for number in numbers])
         assert shown == [cells(inspect_number(number, fmt, mode, **options[mode])) for number in numbers]
         for number, rows in zip(
@@ -217,13 +324,13 @@ def assert_the_page_shows_what_inspect_does(page: Any, name: str, count: int) ->
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ROSTER)
 def test_the_page_shows_what_inspect_does(page: Any, name: str) -> None:
-    assert_the_page_shows_what_inspect_does(page, name, 5)
+    assert_the_page_shows_what_inspect_does(page, name, 3)
 
 
 @pytest.mark.browser
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ROSTER)
-def test_the_page_shows_what_inspect_does_for_500_codes_and_numbers(page: Any, name: str) -> None:
+def test_the_page_shows_what_inspect_does_for_500_codes_in_every_mode(page: Any, name: str) -> None:
     assert_the_page_shows_what_inspect_does(page, name, 500)
 
 
@@ -242,6 +349,53 @@ def test_bits_clicked_twice_restore_the_page(page: Any) -> None:
             assert page.inner_html("#explorer .sf-columns") != before
             bit.click()
             assert page.inner_html("#explorer .sf-columns") == before
+
+
+CLICKS = """() => {
+  const explorer = document.getElementById("explorer"), lost = [];
+  const shown = () => [softfloatExplorer.state(), explorer.innerHTML.replaceAll(/ tabindex="-?[01]"/g, "")].map((x) => JSON.stringify(x)).join();
+  for (const [place, name] of ["number", "arithmetic"].entries()) {
+    const bit = (i) => document.querySelectorAll(`.sf-${name} .sf-row button`)[i];
+    for (let i = 0; bit(i); i += 1) {
+      const before = shown();
+      bit(i).click();
+      if (shown() === before) lost.push(`${place} ${i}: nothing happened`);
+      bit(i).click();
+      if (shown() !== before) lost.push(`${place} ${i}: not restored`);
+    }
+  }
+  return lost;
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", [*ROSTER, "binary6p2se", "binary5p3uf"])
+def test_any_bit_of_either_operand_clicked_twice_restores_everything(page: Any, name: str) -> None:
+    """All that is drawn, and the state; the order of Tab remembers the last button, which it may."""
+    page.evaluate(DRAWN, [[{"do": "format", "value": name}, {"do": "type", "value": "1.3", "operand": 1}], ROWS])
+    assert page.evaluate(CLICKS) == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ROSTER)
+def test_typed_decimals_give_the_code_of_bits_in_every_mode(page: Any, name: str) -> None:
+    """By the keyboard, into the box; the mode by its list."""
+    source, fmt, box = random.Random(name), ROSTER[name], page.get_by_label("a: number or code")
+    page.get_by_role("combobox", name="format", exact=True).select_option(name)
+    for mode in MODES:
+        page.get_by_role("combobox", name="rounding", exact=True).select_option(mode)
+        number = (
+            source.uniform(1, 2)
+            * 2.0 ** source.randint(fmt.emin, fmt.emax)
+            * (source.choice([-1, 1]) if fmt.signed else 1)
+        )
+        box.fill(f"{number:.7g}")
+        box.press("Enter")
+        options: dict[str, Any] = {"sr_bits": 8, "random_bits": 0} if mode == "stochastic" else {}
+        code, flags = bits.encode(float(f"{number:.7g}"), fmt, rounding=mode, **options)
+        rows = page.locator(".sf-number .sf-columns .sf-scroll").first.locator("tr")
+        shown = dict(row.split("\t") for row in rows.all_inner_texts())
+        assert (int(shown["code"], 16), shown["flags"]) == (int(code), str(Flags(int(flags))))
 
 
 @pytest.mark.browser
@@ -282,6 +436,73 @@ def test_the_keyboard_reaches_everything(page: Any) -> None:
 
 
 @pytest.mark.browser
+def test_the_focus_survives_a_change_of_format(page: Any) -> None:
+    """By the list of formats, by either form, and while a bit has it that both formats have."""
+    focused = "document.activeElement.outerHTML.replace(/<select.*/s, 'select').slice(0, 60)"
+    page.evaluate("document.querySelectorAll('details').forEach((x) => { x.open = true; })")
+    page.get_by_role("combobox", name="format", exact=True).focus()
+    for _ in range(3):
+        before = page.evaluate("softfloatExplorer.state().format.name")
+        page.keyboard.press("ArrowUp")
+        assert page.evaluate("softfloatExplorer.state().format.name") != before
+        assert page.evaluate(focused) == "select"
+    for form, field, value in (("format", "mantissa_bits", "5"), ("drafted", "p", "7")):
+        page.locator(f"form[data-{form}] [name={field}]").fill(value)
+        page.locator(f"form[data-{form}] button").focus()
+        before = page.evaluate("softfloatExplorer.state().format")
+        page.keyboard.press("Enter")
+        assert page.evaluate("softfloatExplorer.state().format") != before
+        assert page.evaluate("document.activeElement.type") == "submit"
+        assert page.evaluate(f"document.activeElement.form.dataset.{form} !== undefined")
+    page.locator(".sf-number .sf-row button").nth(2).focus()
+    page.evaluate(DRAWN, [[{"do": "format", "value": "float16"}], ROWS])
+    assert "bit 13 of a" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Any, scheme: str) -> None:
+    """Contrast, labels, roles: everything open, narrow and wide formats, beside what is refused."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1000, "height": 800})
+    page = context.new_page()
+    page.goto(pages.PAGE.as_uri())
+    page.wait_for_selector(".sf-number")
+    for event in (
+        {"do": "set", "name": "rounding", "value": "to_odd"},
+        {"do": "format", "value": "float32"},
+        {"do": "type", "value": "nonsense"},
+        {"do": "block", "name": "fill", "value": "a NaN"},
+        {"do": "format", "value": "binary4p2se"},
+    ):
+        page.evaluate("(event) => softfloatExplorer.send(event)", event)
+        page.evaluate("document.querySelectorAll('details').forEach((x) => { x.open = true; })")
+        page.wait_for_timeout(50)  # what scrolls is told after the next frame
+        found = axe.Axe().run(page).response["violations"]
+        assert [(x["id"], x["nodes"][0]["html"]) for x in found] == []
+    context.close()
+
+
+@pytest.mark.browser
+def test_nothing_is_told_by_colour_alone(page: Any) -> None:
+    """Fields by the kind of their lines, pressed bits by light and dark, fates by signs and words."""
+    kinds = page.evaluate(
+        """["sign", "exponent", "fraction"].map((x) => getComputedStyle(document.querySelector(`.sf-number .sf-${x}`)).borderBottomStyle)"""
+    )
+    assert len(set(kinds)) == 3
+    light = """[...document.querySelectorAll('.sf-number .sf-row button')].map((x) => {
+      const [r, g, b] = getComputedStyle(x).backgroundColor.match(/[0-9.]+/g).map(Number);
+      return [x.ariaPressed, 0.2126 * r + 0.7152 * g + 0.0722 * b]; })"""
+    levels = page.evaluate(light)
+    on, off = ([level for pressed, level in levels if pressed == said] for said in ("true", "false"))
+    assert min(off) - max(on) > 100
+    signs = page.locator(".sf-chart .sf-sign-of").all_inner_texts()
+    counts = dict(page.evaluate("softfloatExplorer.view().block.counts"))
+    assert (signs.count("▲"), signs.count("○")) == (counts["saturated"], counts["vanished"])
+    assert page.locator(".sf-block td", has_text="saturated").count() == counts["saturated"]
+
+
+@pytest.mark.browser
 def test_keys_change_bits_and_keep_the_focus(page: Any) -> None:
     page.locator(".sf-number .sf-row button").first.focus()
     for key in ("ArrowRight", "ArrowRight", "Space"):
@@ -300,6 +521,10 @@ def test_the_address_and_the_form_restore_a_state(page: Any) -> None:
     page.goto(address)
     page.wait_for_selector(".sf-number")
     assert page.evaluate("softfloatExplorer.state()") == saved
+    page.goto("about:blank")
+    page.goto(f"{pages.PAGE.as_uri()}#format=binary6p2se")
+    page.wait_for_selector(".sf-number")
+    assert page.evaluate("softfloatExplorer.state().format.name") == "binary6p2se"
     page.evaluate(DRAWN, [[{"do": "format", "value": "float16"}], ROWS])
     page.get_by_text("State, to save and restore").click()
     page.get_by_label("state as JSON").fill(json.dumps(saved))
@@ -321,6 +546,57 @@ def test_a_format_of_one_s_own_is_made_by_the_form(page: Any) -> None:
     assert page.get_by_role("combobox", name="format", exact=True).input_value() == "mine"
     assert form.locator("[name=nan]").input_value() == "none"
     assert form.locator("[name=bias]").input_value() == "3"
+
+
+@pytest.mark.browser
+def test_a_format_of_p3109_is_made_by_its_form(page: Any) -> None:
+    page.get_by_text("A format of IEEE P3109").click()
+    form = page.locator("form[data-drafted]")
+    for k, p, signed, extended, name in ((6, 2, True, True, "binary6p2se"), (8, 8, False, False, "binary8p8uf")):
+        form.locator("[name=k]").fill(str(k))
+        form.locator("[name=p]").fill(str(p))
+        form.locator("[name=signed]").set_checked(signed)
+        form.locator("[name=extended]").set_checked(extended)
+        form.get_by_role("button").click()
+        assert exploration.format_of(page.evaluate("softfloatExplorer.state()")) == Format.p3109(name)
+        assert page.locator(".sf-grid button").count() == 2**k
+        assert name in page.locator(".sf-controls").inner_text()
+    form.locator("[name=p]").fill("9")
+    form.get_by_role("button").click()
+    assert "p must be 1 to 8" in page.get_by_role("alert").inner_text()
+
+
+BLOCK_ROWS = """[...document.querySelectorAll(".sf-block table")].at(-1).querySelectorAll("tbody tr").values()
+  .map((row) => [...row.children].map((cell) => cell.textContent)).toArray()"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", BLOCK_ROSTER)
+def test_a_block_is_what_bits_quantises(page: Any, name: str) -> None:
+    """By the rows that are drawn, under every rule of its kind, after a number was typed."""
+    fmt, box = BLOCK_ROSTER[name], page.get_by_label("number 3", exact=True)
+    page.get_by_role("combobox", name="block format", exact=True).select_option(name)
+    rules = page.get_by_role("combobox", name="scale rule", exact=True)
+    for rule in rules.locator("option").all_inner_texts():
+        rules.select_option(rule)
+        box.fill("-37.5")
+        box.press("Enter")
+        texts = page.evaluate("softfloatExplorer.state().block.numbers")[: fmt.elements]
+        x = np.array([float(text) for text in texts], np.float32)
+        assert x[2] == -37.5
+        blocks, flags, counts = bits.quantize(x, fmt, rule, count=True)
+        drawn = page.evaluate(BLOCK_ROWS)
+        assert [int(row[2], 16) for row in drawn] == blocks.elements.tolist()
+        assert [float(row[4]) for row in drawn if "about" not in row[4]] == [
+            value for value, row in zip(bits.dequantize(blocks).tolist(), drawn, strict=True) if "about" not in row[4]
+        ]
+        assert [row[7] for row in drawn] == [str(Flags(flag)) for flag in flags.tolist()]
+        said = page.locator(".sf-block .sf-equation").inner_text()
+        assert said.startswith(f"{int(counts.saturated[0])} saturated, {int(counts.zeroed[0])} vanished")
+        assert (page.locator(".sf-sign-of").count(), page.locator(".sf-stick").count()) == (
+            int(counts.saturated[0] + counts.zeroed[0]),
+            fmt.elements,
+        )
 
 
 WIDGET = """async (text) => {

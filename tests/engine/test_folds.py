@@ -54,7 +54,7 @@ def cases(draw: st.DrawFn) -> tuple[softfloat.SoftArray, np.ufunc, dict[str, Any
 
 
 def test_every_format_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    @settings(max_examples=100, deadline=None, database=None)
+    @settings(max_examples=40, deadline=None, database=None)
     @given(cases(), st.booleans())
     def check(case: tuple[softfloat.SoftArray, np.ufunc, dict[str, Any]], keep: bool) -> None:
         x, ufunc, environment = case

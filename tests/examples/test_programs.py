@@ -522,6 +522,15 @@ def test_books() -> None:
     assert scale.lines[1].get_xdata() == (6,)
     assert [bar.get_width() for bar in swamped.patches] == [0.07, 0.1]
     assert [text.get_text() for text in swamped.get_yticklabels()] == ["a"]
+    assert [text.get_text() for text in swamped.texts] == ["7.00%", "10.00%"]
+    assert swamped.get_xlim()[1] > 0.1
+
+
+def test_a_share_of_a_millionth_is_drawn_as_small() -> None:
+    tallies = {"forward Net.a": Tally(10, 0, 10**6, 1), "backward Net.a": Tally(20, 2, 300, 0)}
+    swamped = reports.training(report([256.0], tallies)).axes[-1]
+    assert swamped.get_xlim() == (0, 0.01)
+    assert [text.get_text() for text in swamped.texts] == ["<0.01%", "0%"]
 
 
 def test_without_counts_there_is_no_panel_of_them() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from softfloat import ROSTER
-from softfloat.display import exploration, pages
+from softfloat import BLOCK_ROSTER, ROSTER
+from softfloat.blocks import SCALE_RULES
+from softfloat.display import block_exploration, exploration, pages
 
 TYPED = [
     "0.1",
@@ -56,7 +57,19 @@ def formats() -> st.SearchStrategy[Any]:
         {"name": st.just("mine"), "exponent_bits": st.integers(0, 9), "mantissa_bits": st.integers(0, 24)},
         optional=optional,
     )
-    named = st.sampled_from([*ROSTER, "half", "e5m7", "e4m3", "E3M9", "none of them"])
+    drafted = [
+        f"binary{k}p{p}{kind}"
+        for k, p, kind in (
+            (8, 3, "se"),
+            (8, 4, "sf"),
+            (6, 1, "ue"),
+            (8, 8, "uf"),
+            (2, 1, "se"),
+            (16, 2, "sf"),
+            (5, 6, "se"),
+        )
+    ]
+    named = st.sampled_from([*ROSTER, *drafted, "half", "e5m7", "e4m3", "E3M9", "none of them"])
     return st.one_of(named, own)
 
 
@@ -71,6 +84,17 @@ def events() -> st.SearchStrategy[dict[str, Any]]:
         "sr_bits": st.integers(0, 53),
         "random_bits": st.one_of(st.integers(0, 255), st.integers(0, 2**52)),
     }
+    block = {
+        "format": st.sampled_from([*BLOCK_ROSTER, "mxfp"]),
+        "element": st.sampled_from([*block_exploration.ELEMENTS, "float8_e8m0fnu"]),
+        "scale": st.sampled_from(list(ROSTER)),
+        "tensor_scale": st.sampled_from(["none", "float32", "float16"]),
+        "rule": st.sampled_from(list(SCALE_RULES)),
+        "size": st.integers(0, 33),
+        "fill": st.sampled_from([*block_exploration.FILLS, "nothing"]),
+        "number": typed(),
+        "numbers": st.just([]),
+    }
     names = [*exploration.own(ROSTER["float16"]), *exploration.hardware(), "no such"]
     kinds: list[dict[str, st.SearchStrategy[Any]]] = [
         {"do": st.just("flip"), "bit": st.integers(0, 16), **operand},
@@ -81,6 +105,10 @@ def events() -> st.SearchStrategy[dict[str, Any]]:
         {"do": st.just("products"), "value": st.integers(0, 17)},
         {"do": st.just("product"), "column": st.sampled_from("ab"), "place": st.integers(0, 8), "value": typed()},
         {"do": st.just("accumulator"), "place": st.integers(0, 1), "value": st.sampled_from(names)},
+        *(
+            {"do": st.just("block"), "name": st.just(name), "value": value, "place": st.integers(0, 31)}
+            for name, value in block.items()
+        ),
         *({"do": st.just("set"), "name": st.just(name), "value": value} for name, value in settings_of.items()),
     ]
     return st.one_of([st.fixed_dictionaries(kind) for kind in kinds])

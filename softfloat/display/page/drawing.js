@@ -2,7 +2,7 @@
 
 const TITLES = { nearest_even: "nearest, ties to even", nearest_away: "nearest, ties away", toward_zero: "toward zero", toward_positive: "toward +∞",
   toward_negative: "toward −∞", to_odd: "to odd", stochastic: "stochastic", infinity: "infinity", saturate: "saturate", nan: "NaN", after: "after rounding",
-  before: "before rounding", add: "a + b", sub: "a − b", mul: "a × b", div: "a ÷ b", remainder: "a rem b" };
+  before: "before rounding", add: "a + b", sub: "a − b", mul: "a × b", div: "a ÷ b", remainder: "a rem b", "{format}": "the format above", choose: "choose…" };
 const SWITCHES = [["signed", "sign bit"], ["subnormals", "subnormals"], ["infinities", "infinities"], ["zero", "zero"]];
 
 // -- elements ---------------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ function morph(old, next) {
     return;
   }
   if (old.dataset.keep !== undefined) {
-    if (old.dataset.keep !== next.dataset.keep) old.replaceWith(next);
+    if (old.dataset.keep !== next.dataset.keep) renew(old, next);
     return;
   }
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
@@ -39,6 +39,13 @@ function morph(old, next) {
   if (old.nodeName === "SELECT") old.value = old.dataset.value;
   if (old.nodeName === "INPUT" && old.getRootNode().activeElement !== old && old.dataset.change) old.value = old.getAttribute("value");
   if (old.nodeName === "TEXTAREA" && old.getRootNode().activeElement !== old) old.value = old.textContent;
+}
+
+// Puts `next` in the place of `old`; what had the focus hands it to what is in its place.
+function renew(old, next) {
+  const inside = (x) => [...x.querySelectorAll("button, input, select")], place = inside(old).indexOf(old.getRootNode().activeElement);
+  old.replaceWith(next);
+  if (place >= 0) inside(next)[place]?.focus();
 }
 
 const section = (name, title, ...children) => h("section", { class: `sf-${name}`, "aria-labelledby": `sf-title-${name}` }, h("h2", { id: `sf-title-${name}` }, title), ...children);
@@ -80,6 +87,16 @@ function ownFormat(view) {
       h("button", { type: "submit" }, "Use this format")));
 }
 
+function draftedFormat(view) {
+  const width = widthOf(view), precision = view.state.format.mantissa_bits + 1, signed = view.state.format.signed;
+  const field = (name, label, value, max) => h("label", {}, h("span", {}, label), h("input", { name, type: "number", value, min: 1, max }));
+  const box = (name, label, checked) => h("label", { class: "sf-switch" }, h("input", { type: "checkbox", name, checked }), h("span", {}, label));
+  return h("details", {}, h("summary", {}, "A format of IEEE P3109 (draft)"),
+    h("form", { class: "sf-fields", "data-keep": [width, precision, signed, view.state.format.infinities], "data-drafted": true },
+      field("k", "k, bits", width, 32), field("p", "p, precision", precision, 24), box("signed", "signed", signed), box("extended", "extended (with infinities)", view.state.format.infinities),
+      h("button", { type: "submit" }, "Use P3109's format")));
+}
+
 function controls(view) {
   const { state, choices, format } = view, known = choices.formats.includes(format.name), drawn = state.rounding === "stochastic";
   const set = (name) => ({ do: "set", name });
@@ -93,7 +110,7 @@ function controls(view) {
       entry("random number", set("random_bits"), state.random_bits, { "data-number": true, disabled: !drawn, inputmode: "numeric", size: 10 })),
     h("div", { class: "sf-fold" },
       h("details", {}, h("summary", {}, `About ${format.name}`), table(`Format ${format.name}`, [], format.facts)),
-      ownFormat(view)));
+      ownFormat(view), draftedFormat(view)));
 }
 
 function bitButtons(shown, width, operand, called) {
@@ -178,6 +195,42 @@ function dot(view) {
     h("div", { class: "sf-columns sf-sums" }, found.sums.map(sum)));
 }
 
+// Magnitudes on a logarithmic axis: a stick is a number, a bar what its element stands for; between the lines lie the elements.
+function chart(found) {
+  const { low, high, marks } = found.chart, at = (x) => `bottom:${x / 100}%`;
+  const edge = ([text, place], name) => h("span", { class: "sf-edge", style: at(place) }, h("span", {}, `${name} ${text}`));
+  const column = ([given, value], i) => {
+    const { typed, value: text, fate } = found.rows[i], left = `left:${(100 * (i + 0.5)) / marks.length}%`;
+    return h("span", { class: `sf-stick sf-${fate}`, style: left, title: `${typed} → ${text}, ${fate}` },
+      given === null ? null : h("span", { class: "sf-size", style: `height:${given / 100}%` }),
+      value === null ? null : h("span", { class: "sf-became", style: at(value) }),
+      fate === "saturated" ? h("span", { class: "sf-sign-of", style: at(given) }, "▲") : fate === "vanished" ? h("span", { class: "sf-sign-of", style: "bottom:0" }, "○") : null);
+  };
+  const said = found.counts.map(([fate, n]) => `${n} ${fate}`).join(", ");
+  return h("div", {}, h("div", { class: "sf-chart", role: "img", "aria-label": `Magnitudes of ${marks.length} numbers, logarithmic: ${said}` },
+    edge(high, "largest"), edge(low, "smallest"), marks.map(column)),
+  h("p", {}, "Sticks are numbers, bars what their elements stand for; elements lie between the dashed lines. ▲ saturated, ○ vanished."));
+}
+
+function block(view) {
+  const found = view.block, state = view.state.block, set = (name) => ({ do: "block", name });
+  const rows = found.rows.map((x, i) => [`${i + 1}`, h("span", { class: "sf-element" }, entry(`number ${i + 1}`, { do: "block", name: "number", place: i }, x.typed, { size: 9 })),
+    h("code", {}, x.code), x.element, x.value, x.error, x.fate === "saturated" || x.fate === "vanished" ? h("strong", {}, whole(x.fate)) : whole(x.fate), whole(x.flags)]);
+  const known = found.format === "none" ? ["none", ...found.choices.format] : found.choices.format;
+  return section("block", "A block with one scale",
+    h("div", { class: "sf-fields" },
+      choice("block format", set("format"), known, found.format), choice("element", set("element"), found.choices.element, state.element),
+      choice("scale", set("scale"), found.choices.scale, state.scale), choice("tensor scale", set("tensor_scale"), found.choices.tensor_scale, state.tensor_scale),
+      choice("scale rule", set("rule"), found.choices.rule, state.rule),
+      entry("elements", set("size"), state.size, { "data-number": true, inputmode: "numeric", size: 4 }),
+      choice("fill with", set("fill"), ["choose", ...found.choices.fill], "choose")),
+    found.message ? h("p", { class: "sf-note", role: "status" }, found.message) : null,
+    found.counts.length ? h("p", { class: "sf-equation" }, found.counts.map(([fate, n], i) => [i ? ", " : "", h("strong", {}, `${n}`), ` ${fate}`])) : null,
+    found.chart ? chart(found) : null,
+    table("The block", [], found.facts),
+    rows.length ? table("Numbers of the block, and their elements", ["place", "number", "code", "element", "value", "relative error", "fate", "flags"], rows) : null);
+}
+
 // The table stays as it is while the format does; `settle` marks the current code. `standing` is the table that is there.
 function codes(view, standing) {
   if (!view.table.length) return section("codes", "All codes", h("p", { class: "sf-note" }, "Shown for formats of at most 8 bits."));
@@ -255,7 +308,12 @@ export function mount(root, send) {
       send({ do: "restore", value });
       return;
     }
-    const form = event.target.elements, value = { name: form.name.value, nan: form.nan.value };
+    const form = event.target.elements;
+    if (event.target.dataset.drafted !== undefined) {
+      send({ do: "format", value: `binary${form.k.value}p${form.p.value}${form.signed.checked ? "s" : "u"}${form.extended.checked ? "e" : "f"}` });
+      return;
+    }
+    const value = { name: form.name.value, nan: form.nan.value };
     for (const name of ["exponent_bits", "mantissa_bits", "bias"]) if (form[name].value !== "") value[name] = Number(form[name].value);
     for (const [name] of SWITCHES) value[name] = form[name].checked;
     send({ do: "format", value });
@@ -285,7 +343,7 @@ export function mount(root, send) {
     const next = h("div", { class: "sf" },
       h("p", { class: "sf-message", role: "alert" }, message),
       h("p", { class: "sf-unseen", role: "status" }, `${view.number.code}, ${view.number.value}, ${view.number.class}`),
-      controls(view), numberSection(view), codes(view, body.querySelector(".sf-grid")), arithmetic(view), dot(view), saved(view));
+      controls(view), numberSection(view), codes(view, body.querySelector(".sf-grid")), arithmetic(view), dot(view), block(view), saved(view));
     morph(body, next);
     settle();
     cancelAnimationFrame(frame);

@@ -4,6 +4,7 @@
 import { ZERO, INEXACT, OVERFLOW, OPERATIONS, Refused, abs, add, bitFields, checkChoice, classOf, codeText, compare, converted, decimalText, decode, div,
   exactProduct, exactSum, exactText, exponentOf, finite, flagText, floor, format, formatFacts, formatNamed, hexadecimalText, infinityCode, infinite,
   inspectionRows, invalid, mul, nearestEven, negated, nextTo, operate, parse, propagated, quoted, real, refuse, round, shortText, general, sub, twoTo } from "./numbers.js";
+import { HERE, blockView, checkBlock, fitting, setBlock } from "./blocks.js";
 
 const ROUNDINGS = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"];
 const SYMBOLS = { add: "+", sub: "−", mul: "×", div: "÷", remainder: "rem" };
@@ -14,8 +15,6 @@ const NOTHING = { text: "", exact: "" };
 export const copy = (x) => JSON.parse(JSON.stringify(x));
 
 // -- accumulators -----------------------------------------------------------------------------------------------------
-
-const HERE = "{format}"; // stands for the operands' format
 
 function offered(fmt, data) {
   const names = fmt.zero ? Object.keys(data.own) : [];
@@ -229,7 +228,7 @@ function encoded(typed, state, fmt = format(state.format)) {
 const typedOperand = (typed, state) => ({ typed: typed.trim(), code: Number(encoded(typed, state)) });
 
 export function checkState(given, data) {
-  const expected = ["format", ...SETTINGS, "operands", "dot"], has = (x, keys) => x && typeof x === "object" && !Array.isArray(x) && Object.keys(x).sort().join() === [...keys].sort().join();
+  const expected = ["format", ...SETTINGS, "operands", "dot", "block"], has = (x, keys) => x && typeof x === "object" && !Array.isArray(x) && Object.keys(x).sort().join() === [...keys].sort().join();
   if (!has(given, expected)) refuse(`a state must be a dictionary of ${expected.join(", ")}`);
   const state = copy(given), fields = Object.keys(format({ name: "x", exponent_bits: 4, mantissa_bits: 3 }).parameters);
   if (!has(state.format, fields)) refuse(`format must be a dictionary of ${fields.join(", ")}`);
@@ -247,6 +246,7 @@ export function checkState(given, data) {
   [...a, ...b].forEach((typed) => parse(checkTyped(typed)));
   if (!Array.isArray(state.dot.accumulators) || state.dot.accumulators.length !== 2) refuse("accumulators must be a list of two names");
   for (const name of state.dot.accumulators) checkChoice("accumulator", name, offered(fmt, data));
+  state.block = checkBlock(state.block, fmt, data, checkTyped);
   return state;
 }
 
@@ -296,6 +296,7 @@ const EVENTS = {
     state.operands = texts.map((text) => typedOperand(text, state));
     const names = offered(fmt, data);
     state.dot.accumulators = state.dot.accumulators.map((x) => (names.includes(x) ? x : names[0]));
+    state.block = fitting(state.block, fmt, data);
   },
   products(state, event) {
     const count = event.value;
@@ -312,6 +313,9 @@ const EVENTS = {
     checkChoice("place", event.place, [0, 1]);
     checkChoice("accumulator", event.value, offered(format(state.format), data));
     state.dot.accumulators[event.place] = event.value;
+  },
+  block(state, event, data) {
+    state.block = copy(setBlock(state.block, format(state.format), event, data, checkTyped));
   },
   restore: (state, event, data) => checkState(event.value, data),
 };
@@ -448,5 +452,6 @@ export function view(state, data) {
     table: fmt.width <= WHOLE_TABLE ? tableView(fmt) : [],
     arithmetic: arithmeticView(state, fmt),
     dot: dotView(state, fmt, data),
+    block: blockView(state.block, fmt, data, rulesOf(state)),
   };
 }

@@ -55,7 +55,7 @@ export function exponentOf(x) {
 }
 
 // The nearest double, ties to even, as a fraction.
-function asDouble(x) {
+export function asDouble(x) {
   if (x.n === 0n) return ZERO;
   const unit = Math.max(exponentOf(x), -1022) - 52;
   return mul({ n: nearestEven(div(x, twoTo(unit))), d: 1n }, twoTo(unit));
@@ -238,14 +238,26 @@ export function formatNamed(name, data) {
   const key = String(name).toLowerCase().replaceAll("-", "_");
   const found = data.aliases[key];
   if (found) return format(data.roster[found]);
+  const drafted = /^binary([1-9]\d*)p([1-9]\d*)([su])([ef])$/.exec(key);
+  if (drafted) return draftFormat(Number(drafted[1]), Number(drafted[2]), drafted[3] === "s", drafted[4] === "e");
   const fields = /^e([1-9]\d?)m(0|[1-9]\d?)$/.exec(key);
   if (fields && 1 + Number(fields[1]) + Number(fields[2]) > 8) {
     const [exponent_bits, mantissa_bits] = [Number(fields[1]), Number(fields[2])];
     return format({ name: `e${exponent_bits}m${mantissa_bits}`, exponent_bits, mantissa_bits });
   }
   const others = Object.keys(data.aliases).filter((x) => !(x in data.roster)).sort().join(", ");
-  return refuse(`unknown format ${quoted(name)}; accepted: ${Object.keys(data.roster).join(", ")}, and ${others}, eXmY of more than 8 bits; `
+  return refuse(`unknown format ${quoted(name)}; accepted: ${Object.keys(data.roster).join(", ")}, and ${others}, eXmY of more than 8 bits, binaryKpP with se, sf, ue or uf (P3109, draft 4.0); `
     + `softfloat.Format(${quoted(name)}, exponent_bits=..., mantissa_bits=...) makes any other`);
+}
+
+// A format of IEEE P3109, draft 4.0, 3.1 and 3.2.
+function draftFormat(width, precision, signed, extended) {
+  const name = `binary${width}p${precision}${signed ? "s" : "u"}${extended ? "e" : "f"}`, most = width - (signed ? 1 : 0), exponent_bits = width - precision + (signed ? 0 : 1);
+  if (width < 3) refuse(`k must be at least 3, got ${width}`);
+  if (precision > most) refuse(`p must be 1 to ${most} in ${signed ? "a signed" : "an unsigned"} format of ${width} bits, got ${precision}`);
+  if (exponent_bits > 8 || precision > 24)
+    refuse(`${name} has ${exponent_bits} exponent bits and ${precision} bits of precision; accepted: at most 8 and 24, so that float64 holds every value and every exact product`);
+  return format({ name, exponent_bits, mantissa_bits: precision - 1, bias: 2 ** (most - precision), infinities: extended, nan: signed ? "fnuz" : "fn", signed });
 }
 
 export const codeText = (code, fmt) => "0x" + code.toString(16).padStart(Math.ceil(fmt.width / 4), "0");
@@ -360,7 +372,7 @@ export function propagated(values, fmt, rules) {
 }
 
 // A magnitude counted in spacings 2^unit, rounded to an integer.
-function rounded(magnitude, unit, negative, rules) {
+export function rounded(magnitude, unit, negative, rules) {
   const scaled = div(magnitude, twoTo(unit)), i = scaled.n / scaled.d, rest = scaled.n % scaled.d;
   if (rest === 0n) return [i, true];
   const up = {

@@ -5,9 +5,10 @@
   let state = data.start, message = "";
 
   function kept() {
-    if (location.hash.length < 2) return;
+    const text = decodeURIComponent(location.hash.slice(1));
+    if (!text) return;
     try {
-      state = checkState(JSON.parse(decodeURIComponent(location.hash.slice(1))), data);
+      state = text.startsWith("format=") ? act(data.start, { do: "format", value: text.slice(7) }, data) : checkState(JSON.parse(text), data);
       message = "";
     } catch (error) {
       message = `The address holds no state: ${error.message}`;

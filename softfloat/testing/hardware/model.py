@@ -11,12 +11,17 @@ True
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
+import functools
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +73,7 @@ STATUSES = ("agrees", "differs", "not available", "not checked")
 SETTINGS = ("as the process starts", "DAZ and FTZ on")
 EXAMPLES = 5
 CHUNK = 1 << 22
+SPACE = 1 << 32  # operands of a conversion from float32
 
 
 # -- what the machine has --------------------------------------------------------------------------------------------
@@ -536,6 +542,8 @@ def check_hardware(
     device: str = "cpu",
     outcomes: list[Outcome] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    scheduler: str | None = None,
+    manifest: str | os.PathLike[str] | None = None,
 ) -> list[Outcome]:
     """Run instructions and model over the same operands, and compare codes and flags.
 
@@ -559,6 +567,11 @@ def check_hardware(
         Where to put results as they come, for a caller that may be interrupted.
     progress : callable, optional
         Called as progress(what, done, total) in operands.
+    scheduler : str, optional
+        What runs all 2^32 operands, with `exhaustive`: "threads", "processes", or the address of a cluster's scheduler, whose machines' own
+        instructions are then checked. Needs the extra `dask`. Default: one after the other, here.
+    manifest : path, optional
+        With a scheduler, a folder where parts are entered that are done; what was interrupted goes on from there.
 
     Returns
     -------
@@ -574,6 +587,10 @@ def check_hardware(
     if device not in DEVICES:
         raise ValueError(f"device must be {' or '.join(map(repr, DEVICES))}, got {device!r}")
     samples, seed = check_whole("samples", samples, 1), check_seed("seed", seed)
+    if scheduler is not None and not exhaustive:
+        raise ValueError(f"scheduler must be None unless exhaustive, got {scheduler!r}")
+    if manifest is not None and scheduler is None:
+        raise ValueError(f"manifest must be None without a scheduler, got {manifest!r}")
     if isinstance(names, str):
         names = [names]
     for name in names or ():
@@ -582,6 +599,78 @@ def check_hardware(
     results = outcomes if outcomes is not None else []
     have = features()
     chosen = [table[name] for name in dict.fromkeys(names)] if names is not None else list(table.values())
+    with _everything(scheduler, manifest) as spread:
+        _check_rows(chosen, have, results, samples, seed, exhaustive, progress, spread)
+    return results
+
+
+Spread = Callable[[Instruction, str, Outcome, Callable[[int], None]], None]
+"""spread(row, mode, outcome, report): all operands there are, into the outcome; report(so many are done)."""
+
+
+@contextlib.contextmanager
+def _everything(scheduler: str | None, manifest: str | os.PathLike[str] | None) -> Iterator[Spread]:
+    """How all operands are run: one part after the other, or by a scheduler."""
+    if scheduler is None:
+        yield _one_by_one
+        return
+    from softfloat import dask
+
+    folder = None if manifest is None else Path(manifest)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    with dask.scheduled(scheduler) as options:
+
+        def spread(row: Instruction, mode: str, outcome: Outcome, report: Callable[[int], None]) -> None:
+            heading = {"instruction": row.name, "mode": mode, "part": CHUNK, "operands": SPACE}
+            path = None if folder is None else folder / f"{row.name} {mode}.jsonl"
+            work = functools.partial(_part, row.name, mode)
+            parts = dask.sweep_tasks(
+                work, SPACE // CHUNK, heading, manifest=path, progress=lambda done, _: report(done * CHUNK), **options
+            )
+            for part in parts:
+                _add(outcome, part)
+
+        yield spread
+
+
+def _one_by_one(row: Instruction, mode: str, outcome: Outcome, report: Callable[[int], None]) -> None:
+    for number in range(SPACE // CHUNK):
+        _add(outcome, _part(row.name, mode, number))
+        report((number + 1) * CHUNK)
+
+
+def _part(name: str, mode: str, number: int) -> dict[str, Any]:
+    """What came of one part of all operands, as a manifest keeps it."""
+    row = next(row for row in instructions() if row.name == name)
+    lacking = features().lacks(row.extensions)
+    if lacking:
+        raise ValueError(
+            f"scheduler must have machines with {', '.join(lacking)} for {name}, and {platform.node()} has none"
+        )
+    outcome = Outcome(name, mode, "agrees")
+    _compare(row, outcome, (np.arange(CHUNK, dtype=np.uint32) + np.uint32(number * CHUNK),), mode, False)
+    found = {key: getattr(outcome, key) for key in ("cases", "mismatches", "flag_mismatches")}
+    return found | {"examples": [dataclasses.astuple(x) for x in outcome.examples]}
+
+
+def _add(outcome: Outcome, part: dict[str, Any]) -> None:
+    for key in ("cases", "mismatches", "flag_mismatches"):
+        setattr(outcome, key, getattr(outcome, key) + part[key])
+    for setting, operands, *more in part["examples"][: EXAMPLES - len(outcome.examples)]:
+        outcome.examples.append(Mismatch(setting, tuple(operands), *more))
+
+
+def _check_rows(
+    chosen: Sequence[Instruction],
+    have: Features,
+    results: list[Outcome],
+    samples: int,
+    seed: int,
+    exhaustive: bool,
+    progress: Callable[[str, int, int], None] | None,
+    spread: Spread,
+) -> None:
     for row in chosen:
         lacking = have.lacks(row.extensions)
         for mode in row.modes if not lacking and row.is_checked else ("",):
@@ -592,8 +681,7 @@ def check_hardware(
             if not row.is_checked:
                 outcome.status, outcome.reason = "not checked", row.model.removeprefix("not checked: ")
                 continue
-            _check(row, outcome, mode, samples, seed, exhaustive, progress)
-    return results
+            _check(row, outcome, mode, samples, seed, exhaustive, progress, spread)
 
 
 def _check(
@@ -604,12 +692,13 @@ def _check(
     seed: int,
     exhaustive: bool,
     progress: Callable[[str, int, int], None] | None,
+    spread: Spread,
 ) -> None:
     started = time.perf_counter()
     random = np.random.default_rng([seed, *row.name.encode(), *mode.encode()])
     whole = exhaustive and len(row.formats) == 1 and row.formats[0].bits == 32 and not row.by_register
     each = -(-samples // len(row.families))
-    total = (1 << 32) * whole + len(row.families) * len(SETTINGS) * each
+    total = SPACE * whole + len(row.families) * len(SETTINGS) * each
     title = f"{row.name} {mode}" if len(row.modes) > 1 else row.name
     outcome.status = "agrees"
     try:
@@ -621,11 +710,10 @@ def _check(
                 if progress:
                     progress(title, min(outcome.cases, total), total)
         if whole:
-            codes = np.arange(CHUNK, dtype=np.uint32)
-            for start in range(0, 1 << 32, CHUNK):
-                _compare(row, outcome, (codes | np.uint32(start),), mode, False)
-                if progress:
-                    progress(title, min(outcome.cases, total), total)
+            before = outcome.cases
+            spread(
+                row, mode, outcome, lambda done: progress(title, min(before + done, total), total) if progress else None
+            )
         outcome.exhaustive = whole or row.families == ("all",)
     finally:
         _settled(outcome, started)
