@@ -40,6 +40,7 @@ MODULES = {
     "softfloat.interchange": "Files of arrays",
     "softfloat.interchange.columns": "Columns of Arrow and pandas",
     "softfloat.interchange.stores": "Arrays of Zarr",
+    "softfloat.jit": "Operations for code that you compile",
     "softfloat.onnx": "ONNX models",
     "softfloat.recipes": "Recipes of mixed precision",
     "softfloat.reference": "The oracle",

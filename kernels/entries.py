@@ -15,9 +15,18 @@ from numba.extending import intrinsic
 from . import dots, loops
 from .carrier import decode, is_signalling
 from .jit import bits_float, float_bits, kernel, row
-from .prng import LANES, LOW_WORD, TILE, low_bits, philox, unit_fraction
+from .prng import LOW_WORD, bits_at, unit_fraction
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
-from .spec import NAN_POLICIES, Overflow, Rounding, Source, Target, count_fields
+from .spec import (
+    INTEGER_INDEFINITE,
+    INTEGER_ZERO,
+    NAN_POLICIES,
+    Overflow,
+    Rounding,
+    Source,
+    Target,
+    count_fields,
+)
 
 
 @cache
@@ -270,6 +279,38 @@ def extremum_entry(largest, number):
     return entry
 
 
+INTEGER_NAN = np.array([policy.integer_nan for policy in NAN_POLICIES.values()])
+
+
+@cache
+def integer_entry(width, signed, drawn):
+    """entry as `element_entry`'s: an integer of up to 32 bits."""
+    integer = loops._integer(drawn)
+    least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    lowest, bound, indefinite = float(least), float(most + 1), least or most
+
+    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        if refused(rule, np.int64(1)) | no_code(a, limits) | (stochastic != drawn):
+            return np.int64(REFUSAL)
+        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+        random = target.zero
+        if drawn:
+            random_bits = random_width(rule)
+            if (bits >> random_bits) != 0:
+                return np.int64(REFUSAL)
+            random = unit_fraction(bits, random_bits)
+        policy = INTEGER_NAN[(rule >> NAN_SHIFT) & 7]
+        replaced = policy == INTEGER_INDEFINITE
+        low, high = indefinite if replaced else least, indefinite if replaced else most
+        nan = 0 if policy == INTEGER_ZERO else high
+        exact = ((rule >> QUIET_SHIFT) & 1) == 0
+        result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, exact)
+        return packed(result, raised)
+
+    return entry
+
+
 def decode_entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
     """entry as `element_entry`'s: the bits of the float64."""
     if no_code(a, limits):
@@ -277,26 +318,11 @@ def decode_entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, targ
     return np.int64(float_bits(decode(a, source_under(np.int64(0), source_i, source_f))))
 
 
-@kernel
-def half_word_at(position, key, stream):
-    """The top 16 bits of one position: `prng` has where they lie."""
-    mask, word = np.uint64(LOW_WORD), np.uint64(32)
-    within = position % np.uint64(TILE)
-    lane, place = within % np.uint64(LANES), within // np.uint64(LANES)
-    block = position // np.uint64(TILE) * np.uint64(LANES) + lane
-    w0, w1, w2, w3 = philox(block & mask, block >> word, stream & mask, stream >> word, key & mask, key >> word)
-    which = place & np.uint64(3)
-    chosen = w0 if which == 0 else w1 if which == 1 else w2 if which == 2 else w3
-    return (chosen >> (np.uint64(16) if place > 3 else np.uint64(0))) & np.uint64(0xFFFF)
-
-
 def random_entry(key, stream, position, width):
     """Random bits of an address; all ones where the width or the position has none."""
     if width < 1 or width > 52 or position < 0 or position >= 1 << 62:
         return np.int64(-1)
-    high = half_word_at(np.uint64(position), np.uint64(key), np.uint64(stream))
-    low = low_bits(np.uint64(position), np.uint64(key), np.uint64(stream))
-    return np.int64(((high << np.uint64(36)) | low) >> np.uint64(52 - width))
+    return np.int64(bits_at(np.uint64(position), np.uint64(key), np.uint64(stream), width))
 
 
 # -- dot products ------------------------------------------------------------------------------------------------------

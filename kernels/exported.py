@@ -27,13 +27,17 @@ from .entries import (
     dot_entry,
     element_entry,
     extremum_entry,
+    integer_entry,
     random_entry,
 )
 from .jit import SOURCE_DIGEST
 
 CODE, PART, BYTE, REAL, WORD = ir.IntType(64), ir.IntType(32), ir.IntType(8), ir.DoubleType(), ir.IntType(16)
 VOID = ir.VoidType()
+EXTENSIONS = {"uint8_t": "zeroext", "uint16_t": "zeroext", "uint32_t": "signext"}
+EXTENSIONS |= dict.fromkeys(("int8_t", "int16_t", "int32_t"), "signext")
 C_TYPES = {"uint8_t": BYTE, "uint16_t": WORD, "uint32_t": PART, "uint64_t": CODE, "int64_t": CODE, "double": REAL}
+C_TYPES |= {"int8_t": BYTE, "int16_t": WORD, "int32_t": PART}
 HEADER = 64
 """Bytes before an array of a kernel: Numba's count of references, the place of the data, and what lay here before."""
 
@@ -46,10 +50,15 @@ RANDOM_SIGNATURE = types.int64(*(types.int64,) * 4)
 CODES = types.CPointer(types.uint8)
 DOT_SIGNATURE = types.int64(types.int64, CODES, CODES, *(types.int64,) * 7, *TABLES, CODES)
 
+INTEGERS = {f"to_{'' if signed else 'u'}int{bits}": (bits, signed) for signed in (True, False) for bits in (8, 16, 32)}
+"""Kernels that make integers: bits, whether they have a sign."""
+
 
 def entry_of(kernel_name):
     """(function, signature) of a kernel by its name: its kind and what it is made for, with spaces between."""
     kind, *made_for = kernel_name.split()
+    if kind in ("selected", "drawn") and made_for[0] in INTEGERS:
+        return integer_entry(*INTEGERS[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
     if kind in ("selected", "drawn"):
         return element_entry(made_for[0], kind == "drawn"), ELEMENT_SIGNATURE
     if kind == "compare":
@@ -226,7 +235,7 @@ class Writer:
     def exported(self, name, result, arguments):
         """(function, builder) of a C function; results come extended as every convention wants them."""
         made, builder = self.function(name, C_TYPES[result], arguments, "external")
-        extension = {"uint8_t": "zeroext", "uint16_t": "zeroext", "uint32_t": "signext"}.get(result)
+        extension = EXTENSIONS.get(result)
         if extension:
             made.return_value.add_attribute(extension)
         return made, builder

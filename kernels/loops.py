@@ -340,22 +340,34 @@ def gathering_pairs(each):
 
 
 @cache
+def _compared(relation):
+    """Two elements compared: codes in, (whether the relation holds, flags) out."""
+    less, equal = relation in ("lt", "le"), relation in ("eq", "le")
+
+    @jit.kernel
+    def compared(code_a, code_b, source, signals_all):
+        x = decode(code_a, source)
+        y = decode(code_b, source)
+        unordered = (x != x) | (y != y)
+        signals = is_signalling(code_a, source) | is_signalling(code_b, source)
+        return (less & (x < y)) | (equal & (x == y)), 16 if signals | (unordered & signals_all) else 0
+
+    return jit.referable(compared, relation)
+
+
+@cache
 def comparison(relation, signalling, each):
     """loop(a, b, results, flags, integers, floats, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
-    less, equal = relation in ("lt", "le"), relation in ("eq", "le")
+    compared = _compared(relation)
 
     def comparison_loop(a, b, results, flags, integers, floats, any_nan_signals):
         source = source_of(integers, floats)
         seen = 0
         for i in range(results.size):
-            code_a = cut(a[i], source.hidden)
-            code_b = cut(b[i], source.hidden)
-            x = decode(code_a, source)
-            y = decode(code_b, source)
-            results[i] = (less & (x < y)) | (equal & (x == y))
-            unordered = (x != x) | (y != y)
-            signals = is_signalling(code_a, source) | is_signalling(code_b, source)
-            raised = 16 if signals | (unordered & (signalling | any_nan_signals)) else 0
+            result, raised = compared(
+                cut(a[i], source.hidden), cut(b[i], source.hidden), source, signalling | any_nan_signals
+            )
+            results[i] = result
             if each:
                 flags[i] = raised
             else:
@@ -490,13 +502,44 @@ def folding_drawn(operation, unusual, payloads, by_rule):
 
 
 @cache
+def _integer(drawn):
+    """One element as an integer: a code in, (int64 or the bits of uint64, flags) out."""
+    selected, drawn_integer = rounding.selected, projected.drawn_by_method
+
+    @jit.kernel
+    def integer(code, uniform, source, target, lowest, bound, nan_result, low_result, high_result, exact):
+        x = decode(code, source)
+        magnitude = abs(x)
+        negative = float_bits(x) < 0
+        n = drawn_integer(magnitude, uniform, target) if drawn else selected(magnitude, negative, target)
+        n = -n if negative else n
+        raised = target.inexact if (n != x) & exact else target.none
+        if x != x:
+            result = nan_result
+            raised = target.invalid
+        elif n < lowest:
+            result = low_result
+            raised = target.invalid
+        elif n >= bound:
+            result = high_result
+            raised = target.invalid
+        elif n >= 9223372036854775808.0:
+            result = np.int64(n - 9223372036854775808.0) ^ np.int64(-9223372036854775808)
+        else:
+            result = np.int64(n)
+        return result, raised
+
+    return jit.referable(integer, drawn)
+
+
+@cache
 def to_integer(drawn, each):
     """loop(codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
 
     `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms`
     are the random numbers of stochastic rounding, one per element, else empty.
     """
-    selected, drawn_integer = rounding.selected, projected.drawn_by_method
+    integer = _integer(drawn)
 
     def to_integer_loop(
         codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact
@@ -504,27 +547,9 @@ def to_integer(drawn, each):
         source, target = source_of(integers, floats), target_of(integers, floats)
         seen = 0
         for i in range(codes.size):
-            code = cut(codes[i], source.hidden)
-            x = decode(code, source)
-            magnitude = abs(x)
-            negative = float_bits(x) < 0
-            n = drawn_integer(magnitude, uniforms[i], target) if drawn else selected(magnitude, negative, target)
-            n = -n if negative else n
-            raised = target.inexact if (n != x) & exact else target.none
-            if x != x:
-                result = nan_result
-                raised = target.invalid
-            elif n < lowest:
-                result = low_result
-                raised = target.invalid
-            elif n >= bound:
-                result = high_result
-                raised = target.invalid
-            elif n >= 9223372036854775808.0:
-                result = np.int64(n - 9223372036854775808.0) ^ np.int64(-9223372036854775808)
-            else:
-                result = np.int64(n)
-            results[i] = result
+            code, random = cut(codes[i], source.hidden), uniforms[i] if drawn else 0.0
+            limits = lowest, bound, nan_result, low_result, high_result, exact
+            results[i], raised = integer(code, random, source, target, *limits)
             if each:
                 flags[i] = raised
             else:

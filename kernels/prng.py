@@ -92,6 +92,26 @@ def low_bits(position, key, stream):
 
 
 @kernel
+def half_word_at(position, key, stream):
+    """The top 16 bits of one position: those that `fill_half_words` has of its tile."""
+    mask, word = np.uint64(LOW_WORD), np.uint64(32)
+    within = position % np.uint64(TILE)
+    lane, place = within % np.uint64(LANES), within // np.uint64(LANES)
+    block = position // np.uint64(TILE) * np.uint64(LANES) + lane
+    w0, w1, w2, w3 = philox(block & mask, block >> word, stream & mask, stream >> word, key & mask, key >> word)
+    which = place & np.uint64(3)
+    chosen = w0 if which == 0 else w1 if which == 1 else w2 if which == 2 else w3
+    return (chosen >> (np.uint64(16) if place > 3 else np.uint64(0))) & np.uint64(0xFFFF)
+
+
+@kernel
+def bits_at(position, key, stream, width):
+    """The top `width` random bits of one position, all of them uint64 but the width."""
+    high = half_word_at(position, key, stream)
+    return ((high << np.uint64(36)) | low_bits(position, key, stream)) >> np.uint64(52 - width)
+
+
+@kernel
 def uniform(position, half_word, key, stream, width):
     """The random number of a position whose top 16 bits are known, cut to its top `width` bits."""
     fraction = unit_fraction(half_word, 16) + unit_fraction(low_bits(position, key, stream), 52)

@@ -29,7 +29,7 @@ descriptions
 accumulators reference
 engine
 bits
-arrays display scaling
+arrays display jit scaling
 interchange
 dask
 experiments onnx testing torch
@@ -41,11 +41,11 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dot_steps quantization tiles | dots paired rules | entries | exported",
+    "loops dot_steps quantization tiles | dots paired rules | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise native | folds options ways | tiling | "
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options ways | tiling | "
     "entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "

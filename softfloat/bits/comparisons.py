@@ -64,7 +64,7 @@ def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options:
     return _compare("le", a, b, fmt, signalling, options)
 
 
-def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
+def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
     fmt = check_format(fmt)
     call = Call(options, fmt)
     call.draws_nothing()
@@ -72,31 +72,29 @@ def _extremum(largest: bool, number: bool, a: Any, b: Any, fmt: Format | str, op
     (x, y), shape = engine.broadcast(operands, ["a", "b"])
     result, raised = engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
     raises = engine.flag_bytes(raised)
-    rule = Rule(nan=call.settings.nan, daz=call.settings.daz)
-    numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
-    loop = engine.loops().extremum(largest, number, raised is not None)
+    choose = calls.extremum(name, fmt, call.settings.daz, call.settings.nan, raised is not None)
 
     def work(start: int, stop: int) -> int:
-        return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers)
+        return choose(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop])
 
     return engine.finished(result, raised, engine.share(x.size, work))
 
 
 def minimum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     """The lesser operand, -0 below +0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
-    return _extremum(False, False, a, b, fmt, options)
+    return _extremum("minimum", a, b, fmt, options)
 
 
 def maximum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     """The greater operand, +0 above -0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
-    return _extremum(True, False, a, b, fmt, options)
+    return _extremum("maximum", a, b, fmt, options)
 
 
 def minimum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     """The lesser operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
-    return _extremum(False, True, a, b, fmt, options)
+    return _extremum("minimum_number", a, b, fmt, options)
 
 
 def maximum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     """The greater operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
-    return _extremum(True, True, a, b, fmt, options)
+    return _extremum("maximum_number", a, b, fmt, options)

@@ -13,7 +13,7 @@ from softfloat.engine import Call, Options, calls, check_block, check_boolean, c
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, Rule
+from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 from softfloat.positions import Position, as_position
 
 __all__ = ["convert", "decode", "encode", "random_bits", "to_integer"]
@@ -200,20 +200,13 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     call = Call(options, fmt)
     array = check_codes(codes, fmt, "codes")
     try:
-        info = np.iinfo(dtype)
+        np.iinfo(dtype)
     except (ValueError, TypeError):
         raise TypeError(f"dtype must be a NumPy integer dtype, got {dtype!r}") from None
     wanted = np.dtype(dtype)
     result, raised = engine.outputs(call.out, call.flags, array.shape, wanted, [array])
     settings = call.settings
     check_block("to_integer", call.position, array.shape)
-    policy = NAN_POLICIES[settings.nan]
-    indefinite = int(info.min) or int(info.max)
-    nan_result = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}[
-        policy.integer_nan
-    ]
-    saturates = policy.integer_nan != spec.INTEGER_INDEFINITE
-    low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
     drawn = settings.rounding is Rounding.STOCHASTIC
     uniforms, width = np.empty(0, np.float64), 52
     if not drawn:
@@ -230,12 +223,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     )
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     loop = engine.loops().to_integer(drawn, raised is not None)
-    limits = (
-        float(info.min),
-        float(int(info.max) + 1),
-        *(_signed64(x) for x in (nan_result, low_result, high_result)),
-        check_boolean("exact", exact),
-    )
+    limits = engine.integer_limits(wanted, settings, check_boolean("exact", exact))
 
     def work(start: int, stop: int) -> int:
         return loop(flat[start:stop], wide[start:stop], raises[start:stop], uniforms[start:stop], *numbers, *limits)
@@ -243,10 +231,6 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     seen = engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)
     return engine.finished(result, raised, seen)
-
-
-def _signed64(x: int) -> int:
-    return x - 2**64 if x >= 2**63 else x
 
 
 def _uniforms(drawn: engine.Draw, size: int) -> np.ndarray[Any, Any]:

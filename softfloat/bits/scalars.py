@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from softfloat.bits import arithmetic, codes, comparisons, functions, numbers
 from softfloat.bits.operations import ELEMENTWISE
-from softfloat.engine import Call, Options, check_boolean, elementwise
+from softfloat.engine import Call, Options, calls, check_boolean, elementwise
 from softfloat.engine.arguments import flattened
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Rounding
@@ -25,7 +25,12 @@ _MODULES: tuple[ModuleType, ...] = (arithmetic, codes, comparisons, functions, n
 _FUNCTIONS = {name: getattr(module, name) for module in _MODULES for name in module.__all__}
 _PREPARED = {"add", "sub", "mul", "div", "remainder", "fmod", "modulo", "floor_divide", "hypot"}
 _PREPARED |= {"sqrt", "fma", "round_to_integral", "convert"}
-"""Operations that have a loop of their own."""
+"""Operations that round, in a loop of their own."""
+
+_RELATIONS = {"eq", "lt", "le"}
+_EXTREMA = {"minimum", "maximum", "minimum_number", "maximum_number"}
+_TABLE_BITS = 16
+"""Formats as wide have tables of the operations of one operand that are no loop of their own."""
 
 _ACCEPTED = (*(row.name for row in ELEMENTWISE.values() if row.flags), "convert")
 
@@ -92,15 +97,29 @@ def scalar(
             raise ValueError(f"signalling is for comparisons, not {operation!r}")
         more["signalling"] = check_boolean("signalling", signalling)
     whole = _whole(operation, source, target, options, more)
+    settings, count = call.settings, 1 if operation == "convert" else len(ELEMENTWISE[operation].operands)
+    if operation in _RELATIONS:
+        signals = bool(more.get("signalling", operation != "eq"))
+        compare = calls.relation(operation, source, settings.daz, settings.nan, signals, True)
+        return _Quick(whole, count, source, np.dtype(bool), _undrawn(compare), call.stream).scalar()
+    if operation in _EXTREMA:
+        choose = calls.extremum(operation, source, settings.daz, settings.nan, True)
+        return _Quick(whole, count, source, source.dtype, _undrawn(choose), call.stream).scalar()
+    drawn = settings.rounding is Rounding.STOCHASTIC
     if operation not in _PREPARED:
-        return whole
+        tabled = count == 1 and not drawn and source.bits <= _TABLE_BITS and elementwise.quick()
+        return _looked_up(whole, operation, source, {**options, **more}) if tabled else whole
     extra = float(more.get("exact", True)) if operation == "round_to_integral" else 0.0
     read = source.spec if operation == "convert" else None
-    ready = None
-    if call.settings.rounding is not Rounding.STOCHASTIC or call.settings.seed is not None:
+    ready = handed = None
+    if not drawn or settings.seed is not None:
         ready = elementwise.prepared(operation, target, call.whole, elementwise.FAST, True, extra, read)
-    count = 1 if operation == "convert" else len(ELEMENTWISE[operation].operands)
-    return whole if ready is None else _quick(ready, whole, count, source, target, call.stream)
+    if drawn and settings.sr_bits is not None:
+        handed = elementwise.prepared_handed(operation, target, call.whole, extra, read)
+    if ready is None and handed is None:
+        return whole
+    quick = _Quick(whole, count, source, target.dtype, ready, call.stream, handed, settings.sr_bits or 0)
+    return quick.scalar()
 
 
 def _whole(operation: str, source: Format, target: Format, options: Options, more: dict[str, Any]) -> Scalar:
@@ -121,36 +140,85 @@ def _whole(operation: str, source: Format, target: Format, options: Options, mor
     return call
 
 
-def _quick(ready: elementwise.Ready, whole: Scalar, count: int, source: Format, target: Format, stream: int) -> Scalar:
-    """The loop for one element, on places that each thread has; what is no code goes the long way, to be refused there."""
-    limit = 1 << source.bits
-    usual = stream
-    known = threading.local()
+def _undrawn(loop: calls.Relation) -> elementwise.Ready:
+    """A loop over two operands that draws nothing, as `_Quick` calls it."""
+    return lambda a, b, c, codes, flags, stream, in_place: loop(a, b, codes, flags)
 
-    def places() -> Any:
-        inputs = [np.zeros(1, source.dtype) for _ in range(count)]
-        views = [flattened(x) for x in inputs]
-        views += [views[-1]] * (3 - count)
-        known.all = inputs, views, np.zeros(1, target.dtype), np.zeros(1, np.uint8)
-        return known.all
+
+def _looked_up(whole: Scalar, operation: str, source: Format, options: dict[str, Any]) -> Scalar:
+    """Results of every code, computed when the first is asked for."""
+    known: list[tuple[list[Any], list[int]]] = []
+    size = 1 << source.bits
 
     def call(*operands: Any, **address: Any) -> Any:
-        at = usual
-        if address:
-            at = address.get("stream", usual)
-            if set(address) != {"stream"} or type(at) is not int or not 0 <= at < 1 << 64:
-                return whole(*operands, **address)
-        try:
-            inputs, (a, b, c), code, flags = known.all
-        except AttributeError:
-            inputs, (a, b, c), code, flags = places()
-        if len(operands) != count:
+        if address or len(operands) != 1 or type(operands[0]) is not int or not 0 <= operands[0] < size:
             return whole(*operands, **address)
-        for x, place in zip(operands, inputs, strict=True):
-            if type(x) is not int or not 0 <= x < limit:
-                return whole(*operands, **address)
-            place[0] = x
-        ready(a, b, c, code, flags, at, False)
-        return code.item(), flags.item()
+        if not known:
+            results, flags = _FUNCTIONS[operation](np.arange(size, dtype=source.dtype), source, **options)
+            known.append((results.tolist(), flags.tolist()))
+        results, flags = known[0]
+        return results[operands[0]], flags[operands[0]]
 
     return call
+
+
+class _Quick(NamedTuple):
+    """A loop for one element, on places that each thread has; what is no code goes the long way, to be refused there.
+
+    Attributes
+    ----------
+    ready, handed : callable or None
+        Loops that draw by address, if at all, and that take random bits, `width` of them.
+    """
+
+    whole: Scalar
+    arity: int
+    source: Format
+    dtype: np.dtype[Any]
+    ready: elementwise.Ready | None
+    stream: int
+    handed: Callable[..., int] | None = None
+    width: int = 0
+
+    def places(self) -> Any:
+        """Operands, the same as loops take them, a result, flags and random bits."""
+        inputs = [np.zeros(1, self.source.dtype) for _ in range(self.arity)]
+        views = [flattened(x) for x in inputs]
+        views += [views[-1]] * (3 - self.arity)
+        bits = np.zeros(1, np.uint64)
+        return inputs, views, np.zeros(1, self.dtype), np.zeros(1, np.uint8), bits, flattened(bits)
+
+    def scalar(self) -> Scalar:
+        """The callable."""
+        whole, count, _, _, ready, usual, handed, width = self
+        limit, random_limit, known = 1 << self.source.bits, 1 << width, threading.local()
+
+        def call(*operands: Any, **address: Any) -> Any:
+            at, random = usual, None
+            if address or ready is None:
+                at, random = address.get("stream", usual), address.get("random_bits")
+                plain = set(address) == ({"stream"} if random is None else {"random_bits"})
+                if not plain or type(at) is not int or not 0 <= at < 1 << 64:
+                    return whole(*operands, **address)
+                if (handed if random is not None else ready) is None:
+                    return whole(*operands, **address)
+                if random is not None and (type(random) is not int or not 0 <= random < random_limit):
+                    return whole(*operands, **address)
+            try:
+                inputs, (a, b, c), code, flags, bits, drawn = known.all
+            except AttributeError:
+                inputs, (a, b, c), code, flags, bits, drawn = known.all = self.places()
+            if len(operands) != count:
+                return whole(*operands, **address)
+            for x, place in zip(operands, inputs, strict=True):
+                if type(x) is not int or not 0 <= x < limit:
+                    return whole(*operands, **address)
+                place[0] = x
+            if random is None:
+                ready(a, b, c, code, flags, at, False)  # type: ignore[misc]
+            else:
+                bits[0] = random
+                handed(a, b, c, code, flags, drawn)  # type: ignore[misc]
+            return code.item(), flags.item()
+
+        return call

@@ -17,6 +17,7 @@ from softfloat.engine.arguments import (
 from softfloat.engine.decoding import decoded, widened
 from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
 from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, run
+from softfloat.engine.inlined import Inlined, drawing_of, inlined, integer_limits
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
 from softfloat.engine.parameters import (
     Numbers,
@@ -47,6 +48,7 @@ __all__ = [
     "Call",
     "Codes",
     "Draw",
+    "Inlined",
     "Job",
     "Numbers",
     "Options",
@@ -67,12 +69,15 @@ __all__ = [
     "decoded",
     "dots",
     "draw",
+    "drawing_of",
     "drawn_more",
     "fast_family",
     "finished",
     "flag_bytes",
     "flattened",
     "get_num_threads",
+    "inlined",
+    "integer_limits",
     "is_nan",
     "is_signalling",
     "is_unusual",

@@ -198,6 +198,14 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each
     return lambda x, y, truths, flags: loop(x, y, truths, flags, *known)
 
 
+@lru_cache(maxsize=512)
+def extremum(name: str, fmt: Format, daz: bool, nan: str, each: bool) -> Relation:
+    """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
+    known = numbers(fmt.spec, fmt.spec, Rule(nan=nan, daz=daz), CARRIER64)
+    loop = loops().extremum(name.startswith("maximum"), name.endswith("number"), each)
+    return lambda x, y, codes, flags: loop(x, y, codes, flags, *known)
+
+
 def comparison(
     name: str, given: tuple[Any, ...], fmt: Format, options: Options, signalling: bool
 ) -> tuple[Any, Any] | None:

@@ -440,6 +440,29 @@ def prepared(
     return lambda a, b, c, codes, flags, stream, in_place: direct(a, b, c, codes, flags, *settled)
 
 
+@lru_cache(maxsize=64)
+def prepared_handed(
+    operation: str, fmt: Format, whole: Settings, extra: float = 0.0, source: FormatSpec | None = None
+) -> Callable[[Codes, Codes, Codes, Codes, Codes, Codes], int]:
+    """What `run` would do under stochastic rounding with `sr_bits` bits for each element handed in, as uint64: all but arrays settled.
+
+    handed(a, b, c, codes, flags, bits): flat arrays of one length, each element with flags of its own; otherwise as `prepared`.
+    """
+    settings = whole.for_format(fmt.name)
+    width, read = settings.sr_bits or 52, source or fmt.spec
+    rule = rule_for(settings, fmt, operation == "convert", width, True)
+    job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, True, extra, None)
+    loop = loops().elementwise_drawn(
+        job.reading(CARRIER64), is_unusual(fmt.spec), True, job.propagates, not rule.restated
+    )
+    known, nowhere = (extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)), np.uint64(0)
+
+    def handed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, bits: Codes) -> int:
+        return int(loop(a, b, c, codes, flags, *known, nowhere, nowhere, 0, bits, width))
+
+    return handed
+
+
 def _fast_drawn_work(family: str, job: Job) -> Work:
     """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block."""
     assert job.drawn is not None

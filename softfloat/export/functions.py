@@ -16,7 +16,7 @@ __all__ = ["FUNCTIONS", "Argument", "Dot", "Prototype", "Request", "prototypes"]
 
 
 class Function(NamedTuple):
-    """One row of `FUNCTIONS`: a function's kernel, and what it gives: a code ("float"), a truth value ("bool") or a number ("double")."""
+    """One row of `FUNCTIONS`: a function's kernel, and what it gives: a code ("float"), a truth value ("bool"), a number ("double") or an integer."""
 
     kernel: str
     operands: tuple[str, ...]
@@ -54,9 +54,14 @@ FUNCTIONS = {
     "eq_signaling": _compared("eq", True),
     "lt_quiet": _compared("lt", False),
     "le_quiet": _compared("le", False),
+    "to_integer": Function("selected to_integer", ("a",), "integer"),
     **{name: _chosen(name) for name in ("minimum", "maximum", "minimum_number", "maximum_number")},
 }
 """Name -> row. The names are those of `softfloat.bits`; those of comparisons with the other rule for quiet NaNs are Berkeley SoftFloat's."""
+
+
+INTEGERS = "int8", "int16", "int32", "uint8", "uint16", "uint32"
+"""What "to_integer" makes: the names of C's types without _t."""
 
 
 class Argument(NamedTuple):
@@ -141,7 +146,10 @@ def prototypes(request: Request, job: Job) -> list[Prototype]:
     found: list[Prototype] = []
     for name in request.functions:
         for fmt in request.formats:
-            if name == "convert":
+            if name == "to_integer":
+                for kind in INTEGERS:
+                    found += _element(job, name, f"sf_to_integer_{slug(fmt.name)}_{kind}", fmt, fmt, kind)
+            elif name == "convert":
                 for other in request.formats:
                     if other != fmt:
                         title = f"sf_convert_{slug(fmt.name)}_to_{slug(other.name)}"
@@ -157,10 +165,13 @@ def prototypes(request: Request, job: Job) -> list[Prototype]:
     return found
 
 
-def _element(job: Job, name: str, title: str, fmt: Format, output: Format) -> Iterator[Prototype]:
+def _element(job: Job, name: str, title: str, fmt: Format, output: Format, integer: str = "") -> Iterator[Prototype]:
     row = FUNCTIONS[name]
+    if integer:
+        row = row._replace(kernel=f"selected to_{integer}")
     takes = "double" if name == "encode" else c_type(fmt)
-    gives = {"float": c_type(output), "bool": "uint8_t", "double": "double"}[row.gives]
+    kinds = {"float": c_type(output), "bool": "uint8_t", "double": "double", "integer": f"{integer}_t"}
+    gives = kinds[row.gives]
     codes = tuple(Argument(takes, operand) for operand in row.operands)
     source = FLOAT64 if name == "encode" else fmt.spec
     what = f"{name}({', '.join(row.operands)})"

@@ -23,7 +23,9 @@ def constants() -> list[tuple[str, int, str]]:
     found.append(("SF_DAZ", 1 << shift_of("daz"), "subnormal operands count as zero"))
     found.append(("SF_FTZ", 1 << shift_of("ftz"), "tiny results become zero"))
     found += [(f"SF_NAN_{name.upper()}", i << shift_of("nan"), "") for i, name in enumerate(NAN_POLICIES)]
-    found.append(("SF_NO_INEXACT", 1 << shift_of("quiet_integers"), "round_to_integral does not raise INEXACT"))
+    found.append(
+        ("SF_NO_INEXACT", 1 << shift_of("quiet_integers"), "round_to_integral and to_integer do not raise INEXACT")
+    )
     found.append(("SF_RANDOM_BITS_SHIFT", shift_of("random_width"), "random bits of a rounding, 1 to 52; 0: 52"))
     found += [(f"SF_FLAG_{x.name}", int(x), "") for x in Flags]
     found.append(
@@ -174,6 +176,9 @@ SV_TYPES = {
     "uint16_t": "shortint unsigned",
     "uint32_t": "int unsigned",
     "uint64_t": "longint unsigned",
+    "int8_t": "byte",
+    "int16_t": "shortint",
+    "int32_t": "int",
     "sf_rule": "int unsigned",
     "double": "real",
 }

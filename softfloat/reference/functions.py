@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 
 from softfloat.formats import Format
-from softfloat.reference.arithmetic import evaluate
+from softfloat.reference.arithmetic import evaluate, settled
 from softfloat.reference.rounding import round_once, rules_for, signalled
 from softfloat.reference.values import (
     DIVBYZERO,
@@ -352,7 +352,7 @@ def hypot(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     if any(x.is_infinite for x in values) and not any(x.is_nan and x.signalling for x in values):
         code, raised = round_once(Value(Kind.INFINITE, False), fmt, rules)
         return code, raised | signalled(values, rules)
-    return evaluate(_root_of_squares, (a, b), fmt, options)
+    return settled(_root_of_squares, values, fmt, rules)
 
 
 def _angle(y: Value, x: Value, rules: Options) -> Exact:

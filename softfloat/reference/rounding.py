@@ -294,6 +294,11 @@ def _projected_infinity(negative: bool, fmt: Format, rules: Options) -> Result:
 
 def rules_for(fmt: Format, options: dict[str, Any]) -> Options:
     """The settings of an operation that rounds to `fmt`."""
+    random_bits = options.get("random_bits")
+    if type(random_bits) is int and random_bits > 0:  # each call has its own; all else is settled once
+        rules = rules_for(fmt, {**options, "random_bits": 0})
+        if random_bits < 2**rules.random_width:
+            return rules.drawing(random_bits)
     try:
         return _rules_for(fmt, tuple([(name, value, type(value)) for name, value in options.items()]))
     except TypeError:  # of no kind that is kept, or refused: then again, saying why

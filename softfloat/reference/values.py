@@ -108,6 +108,12 @@ class Options:
         """How many random bits a stochastic rounding uses."""
         return MAXIMUM_RANDOM_BITS if self.sr_bits is None else self.sr_bits
 
+    def drawing(self, random_bits: int) -> Options:
+        """These settings, checked already, with another random number of as many bits."""
+        other = object.__new__(Options)
+        other.__dict__.update(self.__dict__, random_bits=random_bits)
+        return other
+
     @property
     def policy(self) -> NanPolicy:
         """The rules for NaNs."""

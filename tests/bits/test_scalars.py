@@ -68,6 +68,24 @@ def test_calls_have_streams_or_bits_of_their_own() -> None:
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize(
+    ("operation", "more"), [("fma", {}), ("convert", {"to": "float8_e5m2"}), ("round_to_integral", {})]
+)
+def test_random_bits_are_handed_in(operation: str, more: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"rounding": "stochastic", "sr_bits": 9, "nan": "arm"}
+    prepared = bits.scalar(operation, "float16", **more, **options)
+    count = 1 if operation == "convert" else len(ELEMENTWISE[operation].operands)
+    formats = ["float16", *more.values()]
+    drawn = np.random.default_rng(2).integers(0, 512, 60).tolist()
+    for row, number in zip(rows("float16", count, 60, 4), drawn, strict=True):
+        same(
+            prepared(*row, random_bits=number), getattr(bits, operation)(*row, *formats, random_bits=number, **options)
+        )
+    for refused in ({}, {"random_bits": 512}, {"random_bits": -1}, {"random_bits": 3, "stream": 4, "other": 1}):
+        with pytest.raises((ValueError, TypeError)):
+            prepared(*rows("float16", count, 1, 1)[0], **refused)
+
+
 def test_conversions_and_choices_of_their_own() -> None:
     narrow = bits.scalar("convert", "float32", to="float8_e4m3fn", overflow="saturate")
     for (row,) in rows("float32", 1, 60, 1):

@@ -97,8 +97,10 @@ def differences(library: Library, prototype: Prototype, environment: Environment
     assert prototype.format is not None
     columns, output = exported.drawn_operands(prototype, size, seed), exported.output_of(prototype)
     address = (environment.seed, seed, 0) if prototype.form == "array_at" else ()
-    more = {"stream": seed} if address else {}
+    more: dict[str, Any] = {"stream": seed} if address else {}
     found, flags, seen = exported.called(library.functions, prototype, columns, exported.rule(environment), address)
+    if prototype.function == "to_integer":
+        more["integer"] = next(x.kind for x in prototype.arguments if x.name == "results").removesuffix("_t")
     codes, raised = exported.wanted(prototype.function, columns, prototype.format, output, environment, **more)
     assert seen == np.bitwise_or.reduce(raised)
     return np.flatnonzero((found != codes) | (flags != raised))
@@ -121,6 +123,21 @@ def test_random_bits_by_address_are_those_of_bits(small: Library, width: int | N
     assert len(names) == 2 * 3 + 6
     for name in names:
         assert not differences(small, small.named(name), environment, 3000, 9).size, name
+
+
+def test_integers(tmp_path: Path) -> None:
+    library = made(tmp_path / "sf", functions=["to_integer"], formats=["float16"], lengths=[4])
+    arrays = [x for x in library.prototypes if x.form == "array"]
+    assert len(arrays) == 6
+    for prototype in arrays:
+        for seed, environment in enumerate(exported.environments(exported.output_of(prototype), 8)):
+            assert not differences(library, prototype, environment, 1500, seed).size, (prototype.name, environment)
+    drawn = Environment(rounding="stochastic", seed=4, sr_bits=21)
+    assert not differences(library, library.named("sf_to_integer_float16_int16_array_at"), drawn, 3000, 9).size
+    sf = library.functions
+    assert sf.to_integer_float16_int8(0xC100, sf.SF_NEAREST_EVEN) == (-2, 1)
+    assert sf.to_integer_float16_int8(0x4100, sf.SF_NO_INEXACT) == (2, 0)
+    assert sf.to_integer_float16_int32(0x7E00, sf.SF_NAN_X86) == (-(2**31), 16)
 
 
 def test_scalars_are_elements_of_arrays(small: Library) -> None:

@@ -71,13 +71,21 @@ def reals(size: int, seed: int) -> Codes:
 
 
 def wanted(
-    function: str, columns: Sequence[Codes], fmt: Format, output: Format, environment: Environment, **more: Any
+    function: str,
+    columns: Sequence[Codes],
+    fmt: Format,
+    output: Format,
+    environment: Environment,
+    integer: str = "",
+    **more: Any,
 ) -> Any:
     """(codes, flags) by softfloat.bits."""
     if function == "encode":
         return bits.encode(columns[0], output, environment=environment, **more)
     if function == "convert":
         return bits.convert(columns[0], fmt, output, environment=environment, **more)
+    if function == "to_integer":
+        return bits.to_integer(columns[0], fmt, integer, environment=environment, **more)
     name, signalling = QUIET.get(function, (function, None))
     if signalling is not None:
         more["signalling"] = signalling
@@ -108,7 +116,7 @@ def called(
     """(results, flags, flags OR-ed) of a function on arrays."""
     size = columns[0].size
     result_type = next(x.kind for x in prototype.arguments if x.name == "results")
-    results = np.zeros(size, {"uint8_t": np.uint8, "uint16_t": np.uint16, "uint32_t": np.uint32}[result_type])
+    results = np.zeros(size, np.dtype(result_type.removesuffix("_t")))
     flags = np.zeros(size, np.uint8)
     call = getattr(library, prototype.name.removeprefix("sf_"))
     pointers = [x.ctypes.data_as(kind) for x, kind in zip((*columns, results, flags), call.argtypes[1:], strict=False)]

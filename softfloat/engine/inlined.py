@@ -1,0 +1,165 @@
+"""Operations as functions for the code that a user compiles: which kernel, which numbers, what operands and results are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softfloat.engine.draws import replica_key
+from softfloat.engine.parameters import is_unusual, rule_for, way_of
+from softfloat.environments import Rounding, Settings
+from softfloat.formats import Format
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["Inlined", "drawing_of", "inlined", "integer_limits"]
+
+
+@cache
+def _kernels() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import inlined as module
+
+    return module
+
+
+class Inlined(NamedTuple):
+    """What a function is to do.
+
+    Attributes
+    ----------
+    operation : str
+        One of `kernels.loops.OPERATIONS`, "eq", "lt", "le", "minimum" ..., "to_integer", "encode" or "decode".
+    operands : int
+        How many it takes.
+    source, target : Format
+    settings : Settings
+        Those of the target.
+    values, flagged : bool
+        Whether operands and results are numbers; whether flags are given.
+    exact : bool
+        Of `round_to_integral` and `to_integer`.
+    signalling : bool
+        Of comparisons.
+    integer : numpy dtype or None
+        Of `to_integer`.
+    """
+
+    operation: str
+    operands: int
+    source: Format
+    target: Format
+    settings: Settings
+    values: bool
+    flagged: bool
+    exact: bool
+    signalling: bool
+    integer: Any
+
+
+def drawing_of(settings: Settings) -> str:
+    """Where random bits come from: "" nowhere, "address" of the seed, or "bits" handed in."""
+    if settings.rounding is not Rounding.STOCHASTIC:
+        return ""
+    return "bits" if settings.seed is None else "address"
+
+
+@lru_cache(maxsize=256)
+def inlined(wanted: Inlined) -> Callable[..., Any]:
+    """The function: compiled when it is first called, by compiled code or by Python."""
+    kernels = _kernels()
+    name, source, target, settings = wanted.operation, wanted.source, wanted.target, wanted.settings
+    drawing, width = drawing_of(settings), settings.sr_bits or 52
+    if name in ("eq", "lt", "le", "minimum", "maximum", "minimum_number", "maximum_number", "decode"):
+        drawing = ""
+    apply = _apply(wanted, width if drawing else 0)
+    reading = spec.source(source.spec, CARRIER64, False)
+    if name == "encode":
+        enter = kernels.any_number
+    elif wanted.values:
+        to_code = _rounded("convert_wide", FLOAT64, source, Settings(), True, 0.0, 0)
+        accepted = f"accepted: results of these functions, and what bits.decode gives for {source.name}"
+        sign = 1 << source.bits - 1 if source.signed else 0
+        lowest = 1023 + spec.emin(source.spec) << 52  # of normal numbers, as float64
+        layout = source.mantissa_bits, source.spec.bias, source.spec.largest, lowest, sign
+        enter = kernels.code_of_value(to_code, reading, layout, f"an operand is no number of {source.name}; {accepted}")
+    else:
+        enter = kernels.code_of(
+            source.bits, f"an operand is no code of {source.name}; accepted: 0 to {2**source.bits - 1}"
+        )
+    handed = kernels.random_of(width, f"bits must be 0 to 2^{width} - 1")
+    key = (
+        replica_key(settings.seed, 0 if settings.replica_identical else settings.replica) if drawing == "address" else 0
+    )
+    made = kernels.function(
+        apply, wanted.operands, enter, _leave(wanted), wanted.flagged, drawing, handed, (np.uint64(key), width)
+    )
+    made.__name__ = f"{name}_{target.name}"
+    return kernels.callable_from_compiled(made)
+
+
+def _leave(wanted: Inlined) -> Callable[..., Any]:
+    """What becomes of a result."""
+    kernels = _kernels()
+    if wanted.operation in ("eq", "lt", "le"):
+        return kernels.result_of(np.bool_)
+    if wanted.integer is not None:
+        return kernels.result_of(wanted.integer.type)
+    if wanted.values or wanted.operation == "decode":
+        return kernels.value_of(spec.source(wanted.target.spec, CARRIER64, False))
+    return kernels.result_of(wanted.target.dtype.type)
+
+
+def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
+    """The operation on codes."""
+    kernels = _kernels()
+    name, settings, source = wanted.operation, wanted.settings, wanted.source.spec
+    if name == "decode":
+        return kernels.nothing
+    if name in ("eq", "lt", "le"):
+        signals_all = wanted.signalling or NAN_POLICIES[settings.nan].any_nan_signals
+        return kernels.compared(name, signals_all, spec.source(source, CARRIER64, settings.daz))
+    if name == "to_integer":
+        rounding = Rule(
+            rounding=settings.rounding, daz=settings.daz, sr_method=settings.sr_method, random_width=width or 52
+        )
+        numbers = spec.source(source, CARRIER64, settings.daz), spec.target(source, rounding, CARRIER64)
+        limits = integer_limits(wanted.integer, settings, wanted.exact)
+        return kernels.integer(*numbers, limits, width)
+    rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 52, True)
+    numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
+    if name.startswith(("minimum", "maximum")):
+        return kernels.extreme(name.startswith("maximum"), name.endswith("number"), *numbers)
+    if name == "encode":
+        return _rounded("convert_wide", FLOAT64, wanted.target, settings, True, 0.0, width)
+    extra = float(wanted.exact) if name == "round_to_integral" else 0.0
+    return _rounded(name, source, wanted.target, settings, name == "convert", extra, width)
+
+
+def _rounded(
+    operation: str, source: FormatSpec, target: Format, settings: Settings, conversion: bool, extra: float, width: int
+) -> Callable[..., Any]:
+    rule = rule_for(settings, target, conversion, width or 52, True)
+    unusual = is_unusual(target.spec)
+    way = ("drawn" if rule.restated else "drawn projected") if width else way_of(rule, unusual)
+    numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
+    payloads = bool(NAN_POLICIES[rule.nan].propagate)
+    return _kernels().rounded(operation, way, unusual, payloads, *numbers, extra, width)
+
+
+def integer_limits(dtype: Any, settings: Settings, exact: bool) -> tuple[Any, ...]:
+    """What `kernels.loops.to_integer` knows of a NumPy integer dtype under a NaN policy."""
+    info = np.iinfo(dtype)
+    policy = NAN_POLICIES[settings.nan]
+    indefinite = int(info.min) or int(info.max)
+    choices = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}
+    saturates = policy.integer_nan != spec.INTEGER_INDEFINITE
+    low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
+    results = (x - (1 << 64) if x >> 63 == 1 else x for x in (choices[policy.integer_nan], low_result, high_result))
+    return float(info.min), float(int(info.max) + 1), *results, exact
