@@ -82,16 +82,20 @@ class GroupedOperand(NamedTuple):
 def serves_groups(how: Accumulator, fmts: tuple[Format, Format], scale_bits: tuple[int, int]) -> bool:
     """Whether an accumulator sums groups exactly, cuts them and the running sum to one grid and truncates to float32, all in 53 bits."""
     align, stage = how.aligned, how.running
-    if align is None or align.group == 1 or align.halves or not align.includes_addend or align.limit is not None:
+    if align is None or align.group == 1 or align.zeros is None:
         return False
-    fixed = (stage.format, stage.rounding, align.cut) == (float32, Rounding.TOWARD_ZERO, Rounding.TOWARD_ZERO)
-    plain = not (how.daz or stage.daz or stage.ftz or how.store or how.reduction or how.scale_exponent)
-    whole = how.order == (0,) and how.chains == 1 and not how.keeps_zero_sign and align.zeros is not None
-    decided = stage.daz is False and stage.ftz is False and stage.overflow is Overflow.INFINITY and how.daz is False
+    known = Alignment(align.terms, group=align.group, zeros=align.zeros)
+    told = {
+        name: getattr(how, name)
+        for name in ("name", "inputs", "block", "channel_group", "result", "nan", "note", "source")
+    }
+    whole = align == known and how == Accumulator(running=stage, alignment=known, daz=False, **told)
+    fixed = (stage.format, stage.rounding) == (float32, Rounding.TOWARD_ZERO)
+    decided = stage.daz is False and stage.ftz is False and stage.overflow is Overflow.INFINITY
     growth = (how.block - 1).bit_length() + 1
     product = sum(x.emax - x.emin + x.p for x in fmts) + sum(scale_bits)
     fits = product + growth <= EXACT_BITS and align.terms + sum(x.emax + 2 for x in fmts) + growth <= EXACT_BITS
-    return fixed and plain and whole and decided and fits
+    return fixed and whole and decided and fits
 
 
 def lead_exponents(leads: Reals, group: int, zeros: int) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -22,7 +22,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.bits import BlockCodes, scaled_sums
+from softfloat.bits import BlockCodes, scaled_sums, scaled_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -219,3 +219,32 @@ def test_flushed_operands_are_left_to_the_loop(options: Any, monkeypatch: pytest
     served, quick, plain = both(lambda: bits.matmul_blocks(a, b, fma("float32"), **options), monkeypatch)
     assert not served
     same(quick, plain)
+
+
+UNKNOWN: dict[str, Any] = {
+    "block_sum": Stage("float32"),
+    "scale_exponent": 1,
+    "keeps_zero_sign": True,
+    "unsigned_zeros": True,
+    "positive_zeros": True,
+    "least": CORE.replace(alignment=Alignment(35, group=16, zeros=-126, least=-10)),
+    "drop_addend_below": CORE.replace(alignment=Alignment(35, group=16, zeros=-126, drop_addend_below=3)),
+    "halves": CORE.replace(alignment=Alignment(35, group=16, zeros=-126, halves=True)),
+    "sum": CORE.replace(alignment=Alignment(35, group=16, zeros=-126, sum=30)),
+    "cut": CORE.replace(alignment=Alignment(35, group=16, zeros=-126, cut="to_odd")),
+    "store": Stage("float32"),
+}
+"""What exact groups in float64 do not know of."""
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_groups_do_not_know_goes_by_the_loop(name: str) -> None:
+    formats, scales = (E2M1, E2M1), (E4M3.p, E4M3.p)
+    assert scaled_ways.serves_groups(CORE, formats, scales)
+    value = UNKNOWN[name]
+    try:
+        how = value if isinstance(value, Accumulator) else CORE.replace(**{name: value})
+    except ValueError:  # the accumulator refuses the combination itself
+        return
+    assert how != CORE
+    assert not scaled_ways.serves_groups(how, formats, scales)
