@@ -18,6 +18,7 @@ from softfloat.bits import block_codes, convolutions, processors, quantization, 
 from softfloat.bits.operations import ELEMENTWISE, Operation
 from softfloat.display import measures
 from softfloat.testing import OPERATIONS
+from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
 from softfloat.testing.verdicts import causes
 
 SINGLE = softfloat.float32
@@ -136,7 +137,8 @@ def test_vectors_have_every_row() -> None:
         made = OPERATIONS[row.name]
         assert made[:3] == (row.name, row.operands, row.result)
         assert (made.rounds, made.testfloat) == (row.rounds, row.testfloat)
-    assert len(OPERATIONS) == len(ELEMENTWISE) + 5  # three comparisons that signal otherwise, convert, vecdot
+    others = 5  # three comparisons that signal otherwise, convert, vecdot
+    assert len(OPERATIONS) == len(ELEMENTWISE) + others + len(BLOCK_OPERATIONS)
 
 
 def test_hosts_compute_what_rounds_once() -> None:

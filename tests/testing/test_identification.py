@@ -352,9 +352,15 @@ class Stochastic:
         return codes
 
 
-@pytest.mark.parametrize(
-    "unit", [broken_device, compensated, Stochastic()], ids=["broken", "compensated", "stochastic"]
-)
+def test_a_compensated_sum_is_found() -> None:
+    found = identify(compensated, "float16", "float32", 20)
+    assert found.verdict == "preset"
+    assert [candidate.accumulator for candidate in found.fits] == [
+        softfloat.accumulators.compensated("float32", "kahan")
+    ]
+
+
+@pytest.mark.parametrize("unit", [broken_device, Stochastic()], ids=["broken", "stochastic"])
 def test_none_fits(unit: Callable[..., np.ndarray]) -> None:
     found = identify(unit, "float16", "float32", 20)
     assert found.verdict == "none fits"
@@ -631,9 +637,9 @@ def test_the_command_line_shows_what_does_not_fit(tmp_path: Path, monkeypatch: p
 
 
 def test_command_line_errors() -> None:
-    Run("identify").assert_error("one of COMMAND, --python and --preset")
+    Run("identify").assert_error("one of COMMAND, --python, --preset and --scales")
     Run("identify", "--preset", "fma('float16')", "--python", "a:b").assert_error(
-        "one of COMMAND, --python and --preset"
+        "one of COMMAND, --python, --preset and --scales"
     )
     Run("identify", "--preset", "open('x')").assert_error("open")
     Run("identify", "--preset", "fma('float17')").assert_error("float17")

@@ -6,6 +6,7 @@
 >>> [str(fit) for fit in found.fits], found.blocks["ordinary"]
 (['rceil', 'rceil_saturate', 'smallest', 'deepgemm_ue8m0'], 128)
 >>> found.undecided[0]["amax"], found.undecided[0]["codes"]["smallest"]
+('0x1.8000020000000p-125', 1)
 """
 
 from __future__ import annotations

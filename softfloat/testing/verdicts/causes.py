@@ -4,9 +4,7 @@ A `Cause` predicts the results of a device that makes the mistake and no other. 
 wrong rows and with a sample of right ones: a cause is named where it explains nearly all wrong rows and contradicts no
 right one. `causes_of` lists the causes that make sense for a case, the simplest first; `FAMILIES` is where they come from.
 
->>> from softfloat.testing.verdicts.block_causes import block_causes
-from softfloat.testing.verdicts.cause import Cause, Pair, Predict, changed, ran
-from softfloat.testing.vectors.operations import resolve
+>>> from softfloat.testing.vectors.operations import resolve
 >>> [cause.name for cause in causes_of(resolve("add", "float16"))][:3]
 ['rounding toward_zero', 'rounding nearest_away', 'rounding toward_positive']
 """
