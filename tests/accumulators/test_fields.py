@@ -426,3 +426,14 @@ def test_sums_at_length(trial: Trial) -> None:
 @repeated(2_000, trials())
 def test_cumulative_sums_at_length(trial: Trial) -> None:
     check_cumulative(trial)
+
+
+def test_an_infinite_overflow_without_infinities_below_zero_is_invalid() -> None:
+    """P3109's projection of -6.07 into an unsigned format: toward zero it would stay 0, and an overflow that is always infinite is NaN."""
+    unsigned = Format("e5m3_unsigned", exponent_bits=5, mantissa_bits=3, signed=False)
+    how = fma("float16").replace(store=Stage(unsigned, always_infinite=True), store_every=1)
+    environment = Environment(rounding="toward_zero", projection="p3109")
+    half = ROSTER["float16"]
+    trial = Trial(how, (half, half), environment, "spread", 8, 0, False, None, 0)
+    assert bits.vecdot([0xC612], [0x3C00], "float16", how, environment=environment) == (0xFC, 16)
+    check_rows(trial)

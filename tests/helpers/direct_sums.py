@@ -122,9 +122,9 @@ class Output:
         else:
             code, raised = reference.round_exact(x, stage.format, **options)
         if stage.always_infinite and raised & OVERFLOW and options["overflow"] is Overflow.INFINITY:
-            infinity = Value(Kind.INFINITE, x.negative)
-            nan, projection = options["nan"], options["projection"]
-            code, _ = reference.round_exact(infinity, stage.format, nan=nan, projection=projection)
+            away = options | {"rounding": Rounding.TOWARD_NEGATIVE if x.negative else Rounding.TOWARD_POSITIVE}
+            away.pop("random_bits", None)
+            code, raised = reference.round_exact(x, stage.format, **away)
         self.flags |= raised
         return code, self.read(code, stage.format, options["daz"]), raised
 
