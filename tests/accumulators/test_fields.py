@@ -436,4 +436,7 @@ def test_an_infinite_overflow_without_infinities_below_zero_is_invalid() -> None
     half = ROSTER["float16"]
     trial = Trial(how, (half, half), environment, "spread", 8, 0, False, None, 0)
     assert bits.vecdot([0xC612], [0x3C00], "float16", how, environment=environment) == (0xFC, 16)
-    check_rows(trial)
+    a, b = trial.vectors(20)
+    codes, flags = bits.vecdot(a, b, trial.pair, how, **trial.options())
+    for i, found in enumerate(zip(codes.tolist(), flags.tolist(), strict=True)):
+        assert found == trial.direct(a[i], b[i], None, i)[0]
