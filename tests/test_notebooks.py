@@ -434,7 +434,15 @@ def test_a_picture_is_the_first_that_is_shown_of_formats_and_sums(path):
     assert draws(shown[0]) or shown[0] == 'display.value_table("float4_e2m1fn")'
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
+TRAINING = {"07_network_gradients", "08_training_methods"}
+"""They train networks for half a minute each. The site runs them whenever it is built; whether their sentences hold is asked by --exhaustive."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(x, marks=pytest.mark.exhaustive) if x.stem in TRAINING else x for x in NOTEBOOKS],
+    ids=by_name,
+)
 def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
     missing = [name for name in NEEDED.get(path.stem, ()) if importlib.util.find_spec(name) is None]
     if missing:
