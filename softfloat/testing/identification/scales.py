@@ -341,33 +341,27 @@ def _mistakes(
 ) -> list[ScaleFit]:
     """What devices and libraries do that is no rule: judged by ordinary blocks alone."""
     ordinary = masks["ordinary"]
-    if not ordinary.any():
+    if not (ordinary.any() and fmt.power_of_two_scale):
         return []
-    rest = np.zeros(found.shape, bool)
-    results = []
-    if fmt.power_of_two_scale:
-        expected = np.where(ordinary, float32_logarithm(amax, fmt.element, fmt.scale), found)
-        name, meaning = (
-            "float32 logarithm",
-            "as floor, of a logarithm rounded to float32: one too high just below powers of two",
-        )
-        results.append(_fit(name, meaning, {}, (), expected, rest, masks, found, amax, named=False))
+    results: list[ScaleFit] = []
+    none = np.zeros(found.shape, bool)
+
+    def held(name: str, meaning: str, codes: Codes) -> None:
+        expected = found.copy()
+        expected[ordinary] = codes
+        results.append(_fit(name, meaning, {}, (), expected, none, masks, found, amax, named=False))
+
+    flat = amax[ordinary]
+    logarithm = "as floor, of a logarithm rounded to float32: one too high just below powers of two"
+    held("float32 logarithm", logarithm, float32_logarithm(flat, fmt.element, fmt.scale))
     for rule in SCALE_RULES.values():
-        if (rule.kind == POWER_OF_TWO) != fmt.power_of_two_scale or not fmt.power_of_two_scale:
+        if rule.kind != POWER_OF_TWO:
             continue
-        flat = amax[ordinary].reshape(-1, 1)
-        right = bits.quantize(flat, fmt, rule.name, flags="any", axis=1, block=1)[0].scales[:, 0].astype(np.int64)
+        blocks, _ = bits.quantize(flat.reshape(-1, 1), fmt, rule.name, flags="any", axis=1, block=1)
+        right = blocks.scales[:, 0].astype(np.int64)
         for shift in COMMON_SHIFTS:
-            expected = found.copy()
-            expected[ordinary] = np.clip(right + shift, 0, fmt.scale.max_code).astype(found.dtype)
-            meaning = (
-                f"as {rule.name}, and then {shift:+d}: twice as large"
-                if shift == 1
-                else f"as {rule.name}, and then {shift:+d}"
-            )
-            results.append(
-                _fit(f"{rule.name} {shift:+d}", meaning, {}, (), expected, rest, masks, found, amax, named=False)
-            )
+            meaning = f"as {rule.name}, and then {shift:+d}" + (": twice as large" if shift == 1 else "")
+            held(f"{rule.name} {shift:+d}", meaning, np.clip(right + shift, 0, fmt.scale.max_code))
     return results
 
 
