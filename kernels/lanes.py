@@ -116,6 +116,16 @@ class Vector:
     def __le__(self, other):
         return self._compare("<=", other)
 
+    def words(self):
+        """The bits as 16-bit integers, the low half of each first: an instruction compares both halves of all of them."""
+        if not self.is_float and self.element.width == 16:
+            return self
+        return self._new(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(16), 2 * self.value.type.count)))
+
+    def all_of(self, number):
+        """A vector of this type with a number in every lane."""
+        return self._new(self._like(number))
+
     def is_zero(self):
         """Lanes that are zero."""
         return self._compare("==", 0.0 if self.is_float else 0)
@@ -159,9 +169,13 @@ class Vector:
         return self._new(self.builder.bitcast(self.value, self._typed(integer)))
 
     def floats(self):
-        """Integers as floats of the same width; floats as they are."""
+        """Integers as floats of the same width, pairs of words as one; floats as they are."""
         if self.is_float:
             return self
+        if self.element.width == 16:
+            return self._new(
+                self.builder.bitcast(self.value, ir.VectorType(ir.FloatType(), self.value.type.count // 2))
+            )
         kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
         return self._new(self.builder.bitcast(self.value, self._typed(kind)))
 
@@ -218,6 +232,10 @@ class Vector:
         if self.is_float:
             return (self > other).choose(self, other)
         return self._call("umax", other)
+
+    def at_least_signed(self, other):
+        """The greater, lane by lane, of integers with sign."""
+        return self._call("smax", other)
 
     def at_most(self, other):
         """The lesser, lane by lane, of integers without sign."""

@@ -57,7 +57,7 @@ COUNTING_SLOTS = SLOTS + 5
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
-and of twice the magnitude, less one bit, which is small near zero. Of those after the sixth, which are for counting, three
+and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those after the sixth, which are for counting, three
 are numbers of additions: that overflowed, were inexact, or changed nothing though they should; and two are the least and the
 greatest running sum."""
 
@@ -78,10 +78,12 @@ def round_half(tile, x):
 
 
 def round_bfloat16(tile, x):
-    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity."""
+    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity.
+
+    The last bit of an odd one, in the place of the number's own, makes a tie more than that, and decides nothing else.
+    """
     bits = x.bits()
-    odd = bits.logical_right(16) & 1
-    return ((bits + odd + 0x7FFF) & -0x10000).floats()
+    return (((bits | bits.logical_right(16) & 1) + 0x7FFF) & -0x10000).floats()
 
 
 def exponent_bits(tile, x):
@@ -209,9 +211,9 @@ def to_odd(s, error):
 
 
 def between(low, high):
-    """The same of the numbers below and above it: nearer to zero is the one with the smaller magnitude."""
+    """The same of the numbers below and above it, whose bits are equal, or one apart; nearer to zero is the one with the smaller magnitude."""
     nearer = low.bits().at_most(high.bits())
-    return low.differs(high).choose(nearer | 1, nearer).floats()
+    return (nearer | (low.bits() | high.bits()) & 1).floats()
 
 
 def exact_sum(tile, product, c, manner):
@@ -288,19 +290,50 @@ QUICK_ROUNDERS = {
 }
 
 
-DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
+DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}
+"""What the CPU rounds toward, so that rounding again does no harm: what ties go away from, too, for nothing seems to tie from below."""
+OF_WORDS, LAST_BIT, ABOVE_ZERO = 0x7FFF1FFF, 0x2000, 0x00010000
+FEWEST, MOST = 0x38800001, 0x477D7FFF
+"""Of halves in float32, two things in one word each: the bits that rounding takes away, and exponent and leading bits, less
+one, so that zero is no small number. What has a lesser word than FEWEST met a boundary of the rounding, or may be tiny; what
+has a greater one than MOST may overflow."""
 
 
-def quickly(tile, s, state, manner, settled=False):
+def is_settled(tile, operation, manner):
+    """Whether the CPU's rounding to float32 does a sum no harm: it is directed alike, or so few bits have no false ties."""
+    if operation == "fma":
+        return tile.directed and manner.rounding in DIRECTIONS
+    return tile.directed or manner.rounding.startswith("nearest")
+
+
+def from_below(tile, operation, manner):
+    """Whether a sum is rounded toward zero first: then it ties where it seems to, or lies above, and only ties that go down are to be watched."""
+    return tile.directed and operation == "fma" and manner.family == "half" and manner.nearest
+
+
+def quickly(tile, s, state, manner, settled, below=False):
     """A number of float32 rounded again.
 
     What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
-    the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm. Which they are holds
-    for numbers that are not tiny, so that tiny ones are watched for, too, and what has to be noted.
+    the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm; of ties only those
+    to an even number of lesser magnitude, where it comes `below`. Which they are holds for numbers that are not tiny, so
+    that tiny ones are watched for, too, and what has to be noted.
     """
-    y = (ROUNDERS[manner.family] if manner.nearest else QUICK_ROUNDERS[manner.rounding])(tile, s)
-    if not settled:
-        state[TIE] = state[TIE].bits().at_most((s.bits() & tile.integer("below")) ^ tile.integer("tie"))
+    probe = s.bits()
+    if manner.nearest and settled:
+        y = ROUNDERS[manner.family](tile, s)
+    elif manner.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
+        probe = probe + tile.integer("tie")
+        y = (probe & ~tile.integer("below")).floats()
+    else:
+        y = QUICK_ROUNDERS[manner.rounding](tile, s)
+    if manner.family == "half":
+        watch_half(probe | 1 if settled else probe, state, below)
+        return y
+    if manner.family == "bfloat16" and not settled:
+        state[TIE] = state[TIE].bits().words().at_most(probe.words())
+    elif not settled:
+        state[TIE] = state[TIE].bits().at_most(probe & tile.integer("below"))
     if manner.family != "bfloat16":
         state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
     if not manner.noted:
@@ -310,9 +343,21 @@ def quickly(tile, s, state, manner, settled=False):
     return y
 
 
+def watch_half(probe, state, even=False):
+    """A sum is watched by its words; of what met a boundary only what is now odd, if it should be `even`."""
+    taken = (probe & (OF_WORDS | LAST_BIT)) ^ LAST_BIT if even else probe & OF_WORDS
+    words = (taken - ABOVE_ZERO).words()
+    state[TIE] = state[TIE].bits().words().at_most(words)
+    state[OVERFLOW] = state[OVERFLOW].bits().words().at_least_signed(words)
+
+
 def watch_subnormal(tile, c, state, manner):
     """A number that reads as zero is watched for like one that comes out tiny."""
-    if manner.daz:
+    if not manner.daz:
+        return
+    if manner.family == "half":
+        watch_half(c.bits() | 1, state)
+    else:
         state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
 
 
@@ -322,9 +367,10 @@ def quick_fma_step(manner):
     def step(tile, row, state):
         a, b, c = tile.a(row), tile.b(), state[VALUE]
         watch_subnormal(tile, c, state, manner)
-        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
+        settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
+        direction = DIRECTIONS[manner.rounding] if settled else "zero" if below else ""
         s = a.fused_toward(direction, b, c) if direction else a.fused(b, c)
-        state[VALUE] = quickly(tile, s, state, manner, settled=bool(direction))
+        state[VALUE] = quickly(tile, s, state, manner, settled, below)
         return state
 
     return step
@@ -336,15 +382,14 @@ def quick_mul_add_step(manner):
     def step(tile, row, state):
         c = state[VALUE]
         watch_subnormal(tile, c, state, manner)
-        product = quickly(tile, tile.a(row) * tile.b(), state, manner, settled=True)
+        product = quickly(tile, tile.a(row) * tile.b(), state, manner, True)
         watch_subnormal(tile, product, state, manner)
         direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
         if tile.directed and manner.rounding == "to_odd":
             s = between(product.plus_toward("down", c), product.plus_toward("up", c))
         else:
             s = product.plus_toward(direction, c) if direction else c + product
-        settled = tile.directed or manner.rounding.startswith("nearest")
-        state[VALUE] = quickly(tile, s, state, manner, settled)
+        state[VALUE] = quickly(tile, s, state, manner, is_settled(tile, "mul_add", manner))
         return state
 
     return step
@@ -353,15 +398,24 @@ def quick_mul_add_step(manner):
 QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
 
 
-def went_wrong(tile, state):
+def went_wrong(manner):
     """Lanes in which a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
-    wrong = state[TIE].bits().is_zero()
-    if NEAR_ZERO in state:
-        normal = tile.integer("normal")
-        wrong = wrong | state[NEAR_ZERO].bits().below(normal + normal - 1)
-    if OVERFLOW in state:
-        wrong = wrong | state[OVERFLOW].bits().is_zero()
-    return wrong
+
+    def wrong_half(tile, state):
+        least, most = state[TIE].bits(), state[OVERFLOW].bits()
+        return least.words().below(least.all_of(FEWEST).words()) | (most.words() > most.all_of(MOST).words())
+
+    def wrong(tile, state):
+        taken = 0xFFFF if manner.family == "bfloat16" else -1
+        found = (state[TIE].bits() & taken).is_zero()
+        if NEAR_ZERO in state:
+            normal = tile.integer("normal")
+            found = found | state[NEAR_ZERO].bits().below(normal + normal - 1)
+        if OVERFLOW in state:
+            found = found | state[OVERFLOW].bits().is_zero()
+        return found
+
+    return wrong_half if manner.family == "half" else wrong
 
 
 def mul_add_step(manner, watchful):
@@ -560,28 +614,48 @@ def drawn_half(tile, row, x, state, saturate, watchful):
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(x)
 
 
+def whole_block(tile, row, running, products):
+    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in."""
+    s, lost = running, None
+    for product in products:
+        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
+        lost = error if lost is None else lost + error
+    return to_odd(*sum_and_error(s, lost))
+
+
+def stored_half(single, state, saturate, watchful):
+    """float32 to half, nearest even, as float64; what happened is noted."""
+    half = single.through_half()
+    tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
+    state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
+    if watchful:
+        lost = (half.bits() ^ single.bits()).nonzero()
+        state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+    if saturate:
+        over = half.magnitude() > HALF_LARGEST
+        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+        half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
+    return half.double()
+
+
 def exact_step(block, blocks, stored, saturate, careful, watchful):
     """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
 
     `stored` is "nearest", "drawn" or empty. Not `careful`: sums of a block are exact in float64, if the running sums
-    before blocks, whose largest and smallest are noted, allow it. `careful`: the errors of the additions are added up,
-    exactly, and folded in.
+    before blocks, whose largest and smallest are noted, allow it. `careful`: they are exact to odd.
     """
 
     def step(tile, row, state):
         running = state[VALUE] + 0.0  # of zeros an exact sum is +0
         for number in range(blocks):
-            s, lost = running, None
-            for product in range(number * block, (number + 1) * block):
-                x, y = tile.a(row, product), tile.b(product)
-                if careful:
-                    s, error = sum_and_error(s, x * y)
-                    lost = error if lost is None else lost + error
-                else:
-                    s = x.fused(y, s) if tile.fuses and not stored else s + x * y
+            products = range(number * block, (number + 1) * block)
             if careful:
-                s = to_odd(*sum_and_error(s, lost))
+                s = whole_block(tile, row, running, products)
             else:
+                s = running
+                for product in products:
+                    x, y = tile.a(row, product), tile.b(product)
+                    s = x.fused(y, s) if tile.fuses and not stored else s + x * y
                 magnitude = running.magnitude().bits()
                 state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
                 state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
@@ -592,20 +666,54 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
         if stored == "drawn":
             running = drawn_half(tile, row, running, state, saturate, watchful)
         elif stored:
-            half = single.through_half()
-            tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
-            state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
-            if watchful:
-                lost = (half.bits() ^ single.bits()).nonzero()
-                state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-            if saturate:
-                over = half.magnitude() > HALF_LARGEST
-                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-                half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
-            running = half.double()
+            running = stored_half(single, state, saturate, watchful)
         if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
             running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
         state[VALUE] = running
+        return state
+
+    return step
+
+
+def counted_addition(state, alive, before, exact, after, over=None, of_nan=False):
+    """Note an addition, as `accumulate.count_row` does, in lanes whose sum was finite. `of_nan`: infinities stand for NaN."""
+    rounded_ = exact.differs(after)
+    happened = {OVERFLOWED: over, ROUNDED: rounded_, SWAMPED: exact.differs(before) & after.equals(before)}
+    for slot, lanes in happened.items():
+        if lanes is not None:
+            count = state[slot].bits()
+            state[slot] = (lanes & alive).choose(count + 1, count)
+    shown = alive & (after.magnitude() < np.inf) if of_nan else alive
+    state[LEAST] = (shown & (after < state[LEAST])).choose(after, state[LEAST])
+    state[GREATEST] = (shown & (after > state[GREATEST])).choose(after, state[GREATEST])
+
+
+def counting_exact_step(block, blocks, stored, saturate, of_nan):
+    """The same sums with care, each rounding and each store looked at. `of_nan`: overflows become NaN in the end."""
+
+    def step(tile, row, state):
+        memory = state[VALUE]
+        alive = memory.magnitude() < np.inf
+        running = memory + 0.0
+        for number in range(blocks):
+            before = running
+            s = whole_block(tile, row, running, range(number * block, (number + 1) * block))
+            single = s.single()
+            running = single.double()
+            state[INEXACT] = alive.choose(state[INEXACT].bits() | (running.bits() ^ s.bits()), state[INEXACT].bits())
+            counted_addition(state, alive, before, s, running)
+        if stored:
+            own = state | {OVERFLOW: state[OVERFLOW].all_of(0.0)}
+            store = (tile, row, running) if stored == "drawn" else (single,)
+            after = (drawn_half if stored == "drawn" else stored_half)(*store, own, saturate, True)
+            over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > HALF_LARGEST
+            for slot in (INEXACT, UNDERFLOW):
+                state[slot] = alive.choose(own[slot].bits(), state[slot].bits())
+            if saturate:
+                state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
+            counted_addition(state, alive, memory, running, after, over, of_nan)
+            running = after
+        state[VALUE] = alive.choose(running, memory)
         return state
 
     return step

@@ -37,22 +37,21 @@ from .steps import (
     VALUE,
     Numbers,
     aligned_step,
+    counting_exact_step,
     counting_step,
     exact_step,
     went_wrong,
 )
 from .sticky import settling
 
+DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 WATCH = 8  # turns between two looks whether all outputs are inexact
 QUICK = 128  # turns of quick steps between two looks whether they pay
-QUICK_ROWS = 4  # rows after which quick steps are looked at
-VAIN, REST = (
-    1,
-    512,
-)  # groups of rows in a turn that must be done again for quick steps not to pay; for so many turns none is tried
+QUICK_ROWS = 8  # rows after which quick steps are looked at
+VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
 
 
 # -- around a step ---------------------------------------------------------------------------------------------------
@@ -105,12 +104,13 @@ def quick_tile(operation, manner):
     brief = operation == "mul_add" or manner.family == "bfloat16"
     if manner.family.startswith("float32") or (brief and plain):
         return None
-    watched = (TIE,) + (NEAR_ZERO,) * (manner.family != "bfloat16") + (OVERFLOW,) * manner.noted
+    watched = (
+        (TIE,) + (NEAR_ZERO,) * (manner.family == "narrow") + (OVERFLOW,) * (manner.noted or manner.family == "half")
+    )
     quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
     name = "quick", operation, manner
-    return guarded_tile(
-        name, quick, went_wrong, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS
-    )
+    fails = went_wrong(manner)
+    return guarded_tile(name, quick, fails, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS)
 
 
 @row
@@ -180,7 +180,7 @@ def deterministic(kind, carrier, block, planes, *options):
                 elif has_quick and done >= rest:
                     count = min(count, QUICK)
                     again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                    rest = done + REST if again > count * VAIN else 0
+                    rest = done + REST if again * VAIN > count else 0
                 else:
                     count = min(count, rest - done) if has_quick else count
                     brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
@@ -216,18 +216,31 @@ def counted(operation, manner):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             place = i * ROWS * wide + j * lanes
             begin(state, flat_c, place, wide)
-            state[LEAST * cells : (LEAST + 1) * cells] = np.inf
-            state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
+            begin_counting(state, cells)
             every(flat_a, i * turns * ROWS, 0, flat_b, j * turns * lanes, 0, state, state, numbers, turns)
             end(state, flat_values, flat_flags, place, wide, nan_flags)
-            for cell in range(cells):
-                row_, lane = i * ROWS + cell // lanes, j * lanes + cell % lanes
-                for which in range(3):
-                    counts[which, row_, lane] = happened[(OVERFLOWED + which) * cells + cell]
-                for which in range(2):
-                    extremes[which, row_, lane] = state[(LEAST + which) * cells + cell]
+            tell(state, happened, i, j, lanes, counts, extremes)
 
     return jit.compiled(counted_loop)
+
+
+@row
+def tell(state, happened, i, j, lanes, counts, extremes):
+    """What a tile has counted."""
+    cells = ROWS * lanes
+    for cell in range(cells):
+        row_, lane = i * ROWS + cell // lanes, j * lanes + cell % lanes
+        for which in range(3):
+            counts[which, row_, lane] = happened[(OVERFLOWED + which) * cells + cell]
+        for which in range(2):
+            extremes[which, row_, lane] = state[(LEAST + which) * cells + cell]
+
+
+@row
+def begin_counting(state, cells):
+    """No sum so far."""
+    state[LEAST * cells : (LEAST + 1) * cells] = np.inf
+    state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
 
 
 def chunk_of(group):
@@ -311,11 +324,9 @@ def exact_blocks(block, blocks, stored, saturate):
                 known = known or all_inexact(state)
                 if draws:
                     corner = index + i * ROWS * row_stride + j * lanes * column_stride
-                    for turn in range(count):
-                        for row_ in range(ROWS):
-                            at = (turn * ROWS + row_) * lanes
-                            start, step = corner + row_ * row_stride, part * watched + turn
-                            draw_row(noise[at : at + lanes], start, column_stride, STORE, step, key, stream, width)
+                    draw_stores(
+                        noise, corner, row_stride, column_stride, part * watched, count, lanes, key, stream, width
+                    )
                 lowest = low_a[i, part] * low_b[j, part]
                 so_far = min(so_far, lowest)
                 reach = block * (high_a[i, part] * high_b[j, part])
@@ -348,6 +359,56 @@ def exact_blocks(block, blocks, stored, saturate):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(exact_blocks_loop)
+
+
+@jit.once
+def counted_blocks(block, blocks, stored, saturate, of_nan):
+    """loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream): as `counted`, for blocks whose sums are exact."""
+    carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
+    slots = (VALUE, INEXACT, *(UNDERFLOW, OVERFLOW) * bool(stored), *range(SLOTS, COUNTING_SLOTS))
+    draws = stored == "drawn"
+    step = counting_exact_step(block, blocks, stored, saturate, of_nan)
+    every = tile(("counted", block, blocks, stored, saturate, of_nan), step, carrier, slots, Numbers._fields, group)
+    begin, end, _ = frame(carrier, COUNTING_SLOTS)
+    cells = ROWS * lanes
+
+    def counted_blocks_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+        counts, extremes, index, row_stride, column_stride, width, key, stream,
+    ):  # fmt: skip
+        panels, turns = a.shape[1], a.shape[2] // group
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        state = on_lines(np.empty(COUNTING_SLOTS * cells + LINE, carrier), COUNTING_SLOTS * cells)
+        happened = state.view(np.int64)
+        noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
+        for unit in range(first, last):
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            begin_counting(state, cells)
+            for done in range(0, turns, DRAWN_TURNS if draws else max(turns, 1)):
+                count = min(DRAWN_TURNS, turns - done) if draws else turns
+                if draws:
+                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
+                    draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
+                a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
+                every(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+            tell(state, happened, i, j, lanes, counts, extremes)
+
+    return jit.compiled(counted_blocks_loop)
+
+
+@row
+def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width):
+    """Random numbers of a tile's stores, from turn `done` on."""
+    for turn in range(count):
+        for row_ in range(ROWS):
+            at = (turn * ROWS + row_) * lanes
+            start = corner + row_ * row_stride
+            draw_row(noise[at : at + lanes], start, column_stride, STORE, done + turn, key, stream, width)
 
 
 settled_fma, settled_add, settled_mul = settling("fma"), settling("add"), settling("mul")

@@ -91,7 +91,7 @@ class Way:
         """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
 
-    def counting_loop(self, tally: Tally) -> Loop | None:
+    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well, if there is one."""
         return None
 
@@ -107,7 +107,7 @@ class OneByOne(Way):
         """The loop for these operands."""
         return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), ()
 
-    def counting_loop(self, tally: Tally) -> Loop | None:
+    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
         if self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN:
             return None
@@ -167,6 +167,12 @@ class ExactBlocks(Way):
             spans += _spans(operand, chunk, alone)
         loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, self.saturates)
         return loop, (*place, self.site.width, *random.words, *spans)
+
+    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
+        """The loop that counts as well."""
+        of_nan = self.site.rule.overflow is Overflow.NAN
+        loop = tiles().counted_blocks(self.block, self.group // self.block, self.stored, self.saturates, of_nan)
+        return loop, (*tally, *place, self.site.width, *random.words)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
