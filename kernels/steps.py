@@ -57,9 +57,9 @@ COUNTING_SLOTS = SLOTS + 5
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
-and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those after the sixth, which are for counting, three
-are numbers of additions: that overflowed, were inexact, or changed nothing though they should; and two are the least and the
-greatest running sum."""
+and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those
+after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
+though they should; and two are the least and the greatest running sum."""
 
 SIGN, MAGNITUDE, EXPONENT = -0x80000000, 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
@@ -253,171 +253,6 @@ def fma_step(manner, watchful):
     return step
 
 
-def cut_bits(tile, s):
-    """Normal numbers rounded toward zero."""
-    return (s.bits() & ~tile.integer("below")).floats()
-
-
-def moved_bits(upward):
-    """Normal numbers rounded up, or down: away from zero where the sign bids it."""
-
-    def round_(tile, s):
-        below, sign = tile.integer("below"), s.bits() >> 31
-        more = ~sign if upward else sign
-        return ((s.bits() + (more & below)) & ~below).floats()
-
-    return round_
-
-
-def odd_bits(tile, s):
-    """Normal numbers to odd."""
-    below = tile.integer("below")
-    kept = s.bits() & ~below
-    return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
-
-
-def away_bits(tile, s):
-    """Normal numbers to nearest, ties away from zero."""
-    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
-
-
-QUICK_ROUNDERS = {
-    "nearest_away": away_bits,
-    "toward_zero": cut_bits,
-    "toward_positive": moved_bits(True),
-    "toward_negative": moved_bits(False),
-    "to_odd": odd_bits,
-}
-
-
-DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}
-"""What the CPU rounds toward, so that rounding again does no harm: what ties go away from, too, for nothing seems to tie from below."""
-OF_WORDS, LAST_BIT, ABOVE_ZERO = 0x7FFF1FFF, 0x2000, 0x00010000
-FEWEST, MOST = 0x38800001, 0x477D7FFF
-"""Of halves in float32, two things in one word each: the bits that rounding takes away, and exponent and leading bits, less
-one, so that zero is no small number. What has a lesser word than FEWEST met a boundary of the rounding, or may be tiny; what
-has a greater one than MOST may overflow."""
-
-
-def is_settled(tile, operation, manner):
-    """Whether the CPU's rounding to float32 does a sum no harm: it is directed alike, or so few bits have no false ties."""
-    if operation == "fma":
-        return tile.directed and manner.rounding in DIRECTIONS
-    return tile.directed or manner.rounding.startswith("nearest")
-
-
-def from_below(tile, operation, manner):
-    """Whether a sum is rounded toward zero first: then it ties where it seems to, or lies above, and only ties that go down are to be watched."""
-    return tile.directed and operation == "fma" and manner.family == "half" and manner.nearest
-
-
-def quickly(tile, s, state, manner, settled, below=False):
-    """A number of float32 rounded again.
-
-    What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
-    the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm; of ties only those
-    to an even number of lesser magnitude, where it comes `below`. Which they are holds for numbers that are not tiny, so
-    that tiny ones are watched for, too, and what has to be noted.
-    """
-    probe = s.bits()
-    if manner.nearest and settled:
-        y = ROUNDERS[manner.family](tile, s)
-    elif manner.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
-        probe = probe + tile.integer("tie")
-        y = (probe & ~tile.integer("below")).floats()
-    else:
-        y = QUICK_ROUNDERS[manner.rounding](tile, s)
-    if manner.family == "half":
-        watch_half(probe | 1 if settled else probe, state, below)
-        return y
-    if manner.family == "bfloat16" and not settled:
-        state[TIE] = state[TIE].bits().words().at_most(probe.words())
-    elif not settled:
-        state[TIE] = state[TIE].bits().at_most(probe & tile.integer("below"))
-    if manner.family != "bfloat16":
-        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
-    if not manner.noted:
-        return bounded(tile, y, state, manner)
-    over = y.magnitude() > tile.parameter("largest")
-    state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
-    return y
-
-
-def watch_half(probe, state, even=False):
-    """A sum is watched by its words; of what met a boundary only what is now odd, if it should be `even`."""
-    taken = (probe & (OF_WORDS | LAST_BIT)) ^ LAST_BIT if even else probe & OF_WORDS
-    words = (taken - ABOVE_ZERO).words()
-    state[TIE] = state[TIE].bits().words().at_most(words)
-    state[OVERFLOW] = state[OVERFLOW].bits().words().at_least_signed(words)
-
-
-def watch_subnormal(tile, c, state, manner):
-    """A number that reads as zero is watched for like one that comes out tiny."""
-    if not manner.daz:
-        return
-    if manner.family == "half":
-        watch_half(c.bits() | 1, state)
-    else:
-        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
-
-
-def quick_fma_step(manner):
-    """A fused multiply-add of the CPU, rounded again."""
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        watch_subnormal(tile, c, state, manner)
-        settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
-        direction = DIRECTIONS[manner.rounding] if settled else "zero" if below else ""
-        s = a.fused_toward(direction, b, c) if direction else a.fused(b, c)
-        state[VALUE] = quickly(tile, s, state, manner, settled, below)
-        return state
-
-    return step
-
-
-def quick_mul_add_step(manner):
-    """A product and a sum of the CPU, each rounded again. Products are exact; sums of so few bits have no false ties."""
-
-    def step(tile, row, state):
-        c = state[VALUE]
-        watch_subnormal(tile, c, state, manner)
-        product = quickly(tile, tile.a(row) * tile.b(), state, manner, True)
-        watch_subnormal(tile, product, state, manner)
-        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
-        if tile.directed and manner.rounding == "to_odd":
-            s = between(product.plus_toward("down", c), product.plus_toward("up", c))
-        else:
-            s = product.plus_toward(direction, c) if direction else c + product
-        state[VALUE] = quickly(tile, s, state, manner, is_settled(tile, "mul_add", manner))
-        return state
-
-    return step
-
-
-QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
-
-
-def went_wrong(manner):
-    """Lanes in which a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
-
-    def wrong_half(tile, state):
-        least, most = state[TIE].bits(), state[OVERFLOW].bits()
-        return least.words().below(least.all_of(FEWEST).words()) | (most.words() > most.all_of(MOST).words())
-
-    def wrong(tile, state):
-        taken = 0xFFFF if manner.family == "bfloat16" else -1
-        found = (state[TIE].bits() & taken).is_zero()
-        if NEAR_ZERO in state:
-            normal = tile.integer("normal")
-            found = found | state[NEAR_ZERO].bits().below(normal + normal - 1)
-        if OVERFLOW in state:
-            found = found | state[OVERFLOW].bits().is_zero()
-        return found
-
-    return wrong_half if manner.family == "half" else wrong
-
-
 def mul_add_step(manner, watchful):
     """A product rounded, a sum rounded. Only flushing makes a sum tiny and inexact.
 
@@ -436,35 +271,6 @@ def mul_add_step(manner, watchful):
         else:
             s = c + product
         state[VALUE] = rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
-        return state
-
-    return step
-
-
-def counting_step(operation, manner):
-    """The same additions, each looked at as `accumulate.count_row` does."""
-
-    def step(tile, row, state):
-        before = without_subnormals(tile, state[VALUE], manner)
-        if operation == "fma":
-            x = exact_fma(tile, tile.a(row), tile.b(), before, manner)
-        else:
-            product = rounded(tile, tile.a(row) * tile.b(), state, manner, True)
-            x = exact_sum(tile, without_subnormals(tile, product, manner), before, manner)
-        unbounded = rounded(tile, x, state, manner, True, may_underflow=operation == "fma" or manner.ftz, bound=False)
-        state[VALUE] = bounded(tile, unbounded, state, manner)
-        after = without_subnormals(tile, state[VALUE], manner)
-        over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
-        happened = {
-            OVERFLOWED: over,
-            ROUNDED: over | (state[VALUE] - x).nonzero(),  # never of NaN, nor of equal infinities
-            SWAMPED: x.differs(before) & after.equals(before),
-        }
-        for slot, lanes in happened.items():
-            count = state[slot].bits()
-            state[slot] = lanes.choose(count + 1, count)
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
 
     return step
@@ -670,50 +476,6 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
         if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
             running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
         state[VALUE] = running
-        return state
-
-    return step
-
-
-def counted_addition(state, alive, before, exact, after, over=None, of_nan=False):
-    """Note an addition, as `accumulate.count_row` does, in lanes whose sum was finite. `of_nan`: infinities stand for NaN."""
-    rounded_ = exact.differs(after)
-    happened = {OVERFLOWED: over, ROUNDED: rounded_, SWAMPED: exact.differs(before) & after.equals(before)}
-    for slot, lanes in happened.items():
-        if lanes is not None:
-            count = state[slot].bits()
-            state[slot] = (lanes & alive).choose(count + 1, count)
-    shown = alive & (after.magnitude() < np.inf) if of_nan else alive
-    state[LEAST] = (shown & (after < state[LEAST])).choose(after, state[LEAST])
-    state[GREATEST] = (shown & (after > state[GREATEST])).choose(after, state[GREATEST])
-
-
-def counting_exact_step(block, blocks, stored, saturate, of_nan):
-    """The same sums with care, each rounding and each store looked at. `of_nan`: overflows become NaN in the end."""
-
-    def step(tile, row, state):
-        memory = state[VALUE]
-        alive = memory.magnitude() < np.inf
-        running = memory + 0.0
-        for number in range(blocks):
-            before = running
-            s = whole_block(tile, row, running, range(number * block, (number + 1) * block))
-            single = s.single()
-            running = single.double()
-            state[INEXACT] = alive.choose(state[INEXACT].bits() | (running.bits() ^ s.bits()), state[INEXACT].bits())
-            counted_addition(state, alive, before, s, running)
-        if stored:
-            own = state | {OVERFLOW: state[OVERFLOW].all_of(0.0)}
-            store = (tile, row, running) if stored == "drawn" else (single,)
-            after = (drawn_half if stored == "drawn" else stored_half)(*store, own, saturate, True)
-            over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > HALF_LARGEST
-            for slot in (INEXACT, UNDERFLOW):
-                state[slot] = alive.choose(own[slot].bits(), state[slot].bits())
-            if saturate:
-                state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
-            counted_addition(state, alive, memory, running, after, over, of_nan)
-            running = after
-        state[VALUE] = alive.choose(running, memory)
         return state
 
     return step
