@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -135,11 +136,22 @@ def jax_scan() -> Work:
     return Work(run, SIZE**3)
 
 
+def copied(threads: int, elements: int = 1 << 24) -> Work:
+    """NumPy's copy of float32, each thread a part: what memory itself gains."""
+    if threads > (os.cpu_count() or 1):
+        raise Missing(f"fewer than {threads} cores")
+    pool = ThreadPoolExecutor(threads)
+    parts = np.array_split(np.arange(elements, dtype=np.float32), threads)
+    copies = np.array_split(np.empty(elements, np.float32), threads)
+    return Work(lambda: list(pool.map(np.copyto, copies, parts)), elements, threads)
+
+
 YARDSTICKS: dict[str, Callable[[], Work]] = {
     "sgemm": sgemm,
     "memcpy": memcpy,
     "a jax scan": jax_scan,
     "one thread": partial(converted, "float16", 1 << 24),
+    "one thread's copy": partial(copied, 1),
 }
 """What shares are of, beside other rows."""
 
@@ -242,7 +254,10 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("e4m3 mul", partial(binary, bits.mul, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
         Row("e4m3 div", partial(binary, bits.div, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
     ),
-    "Two threads": (Row("float32 → half, 2²⁴", partial(converted, "float16", 1 << 24, 2), "G/s", "one thread", 1.8),),
+    "Two threads": (
+        Row("float32 → half, 2²⁴", partial(converted, "float16", 1 << 24, 2), "G/s", "one thread", 1.8),
+        Row("float32 copied, 2²⁴", partial(copied, 2), "G/s", "one thread's copy"),
+    ),
     "Small calls": (
         Row("x.sum(), 20 halves", partial(few, lambda x, y: x.sum()), "µs", "", 15),
         Row("x @ y, 20 halves", partial(few, lambda x, y: x @ y), "µs", "", 20),

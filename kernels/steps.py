@@ -66,6 +66,8 @@ EXPONENT64 = 0x7FF0000000000000
 HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
 HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
+RUNNING = "running"  # beside the slots: a sum between phases
+BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 
 
@@ -444,27 +446,35 @@ def stored_half(single, state, saturate, watchful):
     return half.double()
 
 
+def block_sum(tile, row, products):
+    """The sum of some products, none of whose partial sums loses a bit: in halves, for the shortest chain."""
+    if len(products) == 1:
+        return tile.a(row, products[0]) * tile.b(products[0])
+    middle = (len(products) + 1) // 2
+    first, rest = block_sum(tile, row, products[:middle]), products[middle:]
+    if len(rest) == 1 and tile.fuses:
+        return tile.a(row, rest[0]).fused(tile.b(rest[0]), first)
+    return first + block_sum(tile, row, rest)
+
+
+def keep_bits(x, taken):
+    """float64 rounded to nearest even with so many bits fewer, as if exponents had no end."""
+    bits = x.bits()
+    return (((bits | bits.logical_right(taken) & 1) + ((1 << (taken - 1)) - 1)) & -(1 << taken)).floats()
+
+
 def exact_step(block, blocks, stored, saturate, careful, watchful):
     """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
 
-    `stored` is "nearest", "drawn" or empty. Not `careful`: sums of a block are exact in float64, if the running sums
-    before blocks, whose largest and smallest are noted, allow it. `careful`: they are exact to odd.
+    `stored` is "nearest", "drawn" or empty. `careful`: sums of a block are exact to odd. If not, they are exact in float64
+    where the running sums before blocks, whose largest and smallest are noted, allow it, and what is stored to nearest is
+    right where it is zero or a normal number. Conversions of the CPU cost more than cutting bits.
     """
 
-    def step(tile, row, state):
+    def careful_step(tile, row, state):
         running = state[VALUE] + 0.0  # of zeros an exact sum is +0
         for number in range(blocks):
-            products = range(number * block, (number + 1) * block)
-            if careful:
-                s = whole_block(tile, row, running, products)
-            else:
-                s = running
-                for product in products:
-                    x, y = tile.a(row, product), tile.b(product)
-                    s = x.fused(y, s) if tile.fuses and not stored else s + x * y
-                magnitude = running.magnitude().bits()
-                state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
-                state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
+            s = whole_block(tile, row, running, range(number * block, (number + 1) * block))
             single = s.single()
             running = single.double()
             if watchful:
@@ -473,12 +483,47 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
             running = drawn_half(tile, row, running, state, saturate, watchful)
         elif stored:
             running = stored_half(single, state, saturate, watchful)
-        if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
+        if stored and not saturate:  # an infinite partial has no error to fold in, and stays
             running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
         state[VALUE] = running
         return state
 
-    return step
+    def begun(tile, row, state):
+        return state | {RUNNING: state[VALUE] + 0.0}
+
+    def summed(number):
+        def step(tile, row, state):
+            running = state[RUNNING]
+            products = range(number * block, (number + 1) * block)
+            if stored or not tile.fuses:
+                s = running + block_sum(tile, row, products)
+            else:  # other rows' chains are enough to wait with
+                s = running
+                for product in products:
+                    s = tile.a(row, product).fused(tile.b(product), s)
+            magnitude = running.magnitude().bits()
+            state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
+            state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
+            running = keep_bits(s, BITS_OF_FLOAT32)
+            if watchful:
+                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
+            return state | {RUNNING: running}
+
+        return step
+
+    def kept(tile, row, state):
+        running = state[RUNNING]
+        if stored == "drawn":
+            running = drawn_half(tile, row, running, state, saturate, watchful)
+        elif stored:
+            half = keep_bits(running, BITS_OF_HALF)
+            if watchful:
+                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ half.bits())
+            running = half
+        state[VALUE] = running
+        return state
+
+    return careful_step if careful else (begun, *(summed(number) for number in range(blocks)), kept)
 
 
 def aligned_step(block, result, watchful):

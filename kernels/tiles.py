@@ -30,6 +30,8 @@ from .steps import (
     DRAWN_STEPS,
     EXPONENT64,
     GREATEST,
+    HALF_LARGEST,
+    HALF_NORMAL,
     INEXACT,
     LARGEST_SO_FAR,
     LEAST,
@@ -53,7 +55,7 @@ DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
-WATCH = 8  # turns between two looks whether all outputs are inexact
+SOON, WATCH = 2, 8  # turns before the first look whether all outputs are inexact, and between two others
 QUICK = 128  # turns of quick steps between two looks whether they pay
 QUICK_ROWS = 8  # rows after which quick steps are looked at
 VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
@@ -143,11 +145,11 @@ def copy_row(target, source):
 def deterministic(kind, carrier, block, planes, *options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, low_a, low_b) over tiles first ... last - 1.
 
-    `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (planes, row
-    panels, k, ROWS), b (planes, column panels, k, lanes); c and values are (ROWS * row panels, lanes * column panels);
-    all of the carrier's type. Tiles are numbered as `tile_of` says. Only outputs of the first `rows`
-    and `columns` are wanted. low_a and low_b are what `least` finds in the panels, or empty; a lifted quick loop
-    goes with them alone.
+    `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (products, planes,
+    row panels, k, ROWS), b (products, planes, column panels, k, lanes); c and values are (products, ROWS * row panels,
+    lanes * column panels); all of the carrier's type. Tiles of a product are numbered as `tile_of` says, those of the next
+    one follow. Only outputs of the first `rows` and `columns` are wanted. low_a and low_b, (products, panels, k), are what
+    `least` finds in the panels, or empty; a lifted quick loop goes with them alone.
     """
     lanes = LANES[carrier]
     quick, lifted = None, False
@@ -166,34 +168,36 @@ def deterministic(kind, carrier, block, planes, *options):
     begin, end, all_inexact = frame(carrier)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
-    watched = max(WATCH // block, 1)
+    watched, soon = max(WATCH // block, 1), max(SOON // block, 1)
 
     def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, low_a, low_b):
-        panels, turns = a.shape[1], a.shape[2] // block
-        a_plane, b_plane = a.size // planes, b.size // planes
+        products, panels, turns = a.shape[0], a.shape[2], a.shape[3] // block
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane = a_size // planes, b_size // planes
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        a_panel, across = a_size // panels, b.shape[2]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(integer)
         lows = np.empty(turns if lifted else 0, carrier)
         for unit in range(first, last):
-            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
-            a_at, b_at = i * turns * block * ROWS, j * turns * block * lanes
-            place = i * ROWS * wide + j * lanes
+            product = unit // (panels * across)
+            i, j = tile_of(unit - product * panels * across, panels, across, a_panel * a.itemsize)
+            a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
             ready = has_quick and (not lifted or low_a.size > 0)
             if lifted and ready:
                 for turn in range(turns):
-                    lows[turn] = low_a[i, turn] * low_b[j, turn]
+                    lows[turn] = low_a[product, i, turn] * low_b[product, j, turn]
             done, known, rest = 0, False, 0
             while done < turns:
                 count = turns - done
-                known = known or all_inexact(state)
+                known = known or (done > 0 and all_inexact(state))
                 if not known:
-                    count = min(watched, count)
+                    count = min(watched if done else soon, count)
                     watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
                 elif ready and done >= rest:
                     count = min(count, QUICK)
@@ -313,13 +317,14 @@ def exact_blocks(block, blocks, stored, saturate):
     loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
     index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b): where outputs lie among
     random addresses, if `stored` is "drawn"; the lowest bit of c, and spans of both operands' panels. A chunk of k is
-    summed quickly, and if a bit may have been lost, again with care. None is lost where all terms are multiples of some
-    bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of its lowest bit; a running sum is one of
-    the lowest bit so far, for rounding only takes bits away, and, being a float32, of 2^-23 of its power of two.
+    summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
+    lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of
+    its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
+    of 2^-23 of its power of two.
     """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
     slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate)
-    draws = stored == "drawn"
+    draws, nearest = stored == "drawn", stored == "nearest"
     quick, brief, careful, careful_brief = (
         _compiled_tile(
             ("exact", block, blocks, stored, saturate, careful),
@@ -379,9 +384,16 @@ def exact_blocks(block, blocks, stored, saturate):
                     for cell in range(cells):
                         top = max(top, largest[cell])
                         bottom = min(bottom, smallest[cell])
+                    if nearest:
+                        for cell in range(cells):
+                            magnitude_bits = happened[cell] & np.int64(0x7FFFFFFFFFFFFFFF)
+                            top = max(top, magnitude_bits)
+                            bottom = min(bottom, magnitude_bits - 1 if magnitude_bits else bottom)
                     bits_are_high = bits_float(bottom + 1, 1.0) * 1.1920928955078125e-07 >= lowest
                     magnitude = bits_float(top, 1.0)
                     done = (magnitude < limit_so_far) | ((magnitude < limit) & bits_are_high)
+                    if nearest:
+                        done = done & (magnitude <= HALF_LARGEST) & (bits_float(bottom + 1, 1.0) >= HALF_NORMAL)
                     if not done:
                         state[:] = saved
                 if not done:

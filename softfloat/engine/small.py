@@ -139,9 +139,9 @@ def _in_range(way: ways.Way, first: Format, second: Format, length: int) -> bool
 
 
 @lru_cache(maxsize=64)
-def _ones(length: int, size: int) -> Codes:
-    """A row of ones as `kernels.tiles` takes it; nobody writes to it."""
-    found = np.zeros((1, 1, 1, length, size), np.float32)
+def _ones(count: int, length: int, size: int) -> Codes:
+    """Rows of ones as `kernels.tiles` takes them; nobody writes to them."""
+    found = np.zeros((count, 1, 1, length, size), np.float32)
     found[..., 0] = 1.0
     return found
 
@@ -174,24 +174,12 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         addends = np.zeros(shape, np.float32)
         addends[:, :rows, :columns] = start
     sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
-    row_panels = _ones(length, height) if a is None else laid_out([left.transpose(0, 2, 1)], height, np.float32)
+    row_panels = _ones(count, length, height) if a is None else laid_out([left.transpose(0, 2, 1)], height, np.float32)
     column_panels = laid_out([right], width, np.float32)
-    for n in range(count):
-        plan.loop(
-            0,
-            plan.tiles,
-            row_panels[n],
-            column_panels[n],
-            addends[n],
-            sums[n],
-            flags[n],
-            plan.numbers,
-            plan.nan_flags,
-            rows,
-            columns,
-            ways.NO_LOWS,
-            ways.NO_LOWS,
-        )
+    plan.loop(
+        0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
+        ways.NO_LOWS, ways.NO_LOWS,
+    )  # fmt: skip
     raised = flags[:, :rows, :columns]
     seen = int(raised[0, 0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))
     if seen & plan.beyond:

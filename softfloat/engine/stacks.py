@@ -53,7 +53,7 @@ def run(
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     low_c = tiling.low_of(way, start)
 
-    def work(unit: int, stop: int) -> int:
+    def one_by_one(unit: int, stop: int) -> int:
         while unit < stop:
             product, tile = divmod(unit, m * n)
             last = min(m * n, tile + stop - unit)
@@ -64,6 +64,16 @@ def run(
             loop(tile, last, *panels[:3], *found, numbers, nan_flags, rows, columns, *more)
             unit += last - tile
         return 0
+
+    work = one_by_one
+    if way.stacked:
+        whole = Panels(panels_a, panels_b, sums, low_c)
+        loop, more = way.loop(planned, whole, Place(index, columns, 1), random)
+        settled = *whole[:3], values, flags, numbers, nan_flags, rows, columns, *more
+
+        def work(unit: int, stop: int) -> int:
+            loop(unit, stop, *settled)
+            return 0
 
     threads.share_units(products * m * n, work, planned.length * floor.ROWS * lanes)
     values, flags = values[:, :rows, :columns], flags[:, :rows, :columns]

@@ -176,9 +176,12 @@ def run(
     if found is None:
         return None
     loop, more = found
+    arrays = [*panels[:3], values, flags]
+    if way.stacked and padded is None:
+        arrays = [x[np.newaxis] for x in arrays]
 
     def work(start: int, stop: int) -> int:
-        loop(start, stop, *panels[:3], values, flags, numbers, of_nan, rows, columns, *more)
+        loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more)
         return 0
 
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)

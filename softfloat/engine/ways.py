@@ -62,7 +62,7 @@ class Random(NamedTuple):
         return np.uint64(self.key), np.uint64(self.stream)
 
 
-NO_LOWS = np.empty((0, 0), np.float32)
+NO_LOWS = np.empty((0, 0, 0), np.float32)
 """Where a loop takes the least numbers of panels' turns, but none are needed."""
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
@@ -84,6 +84,8 @@ class Way:
 
     carrier: ClassVar[type] = np.float32
     planes: ClassVar[int] = 1
+    stacked: ClassVar[bool] = False
+    """Whether the loop takes many products at once: arrays of one more axis, the first."""
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
@@ -105,14 +107,14 @@ class OneByOne(Way):
     operation: str
     manner: Any
 
+    stacked: ClassVar[bool] = True
+
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        lows = [NO_LOWS, NO_LOWS]
+        lows = NO_LOWS, NO_LOWS
         if tiles().is_lifted(self.operation, self.manner):
-            lows = [np.empty(x.shape[1:3], self.carrier) for x in panels[:2]]
-            for operand, low in zip(panels[:2], lows, strict=True):
-                tiles().least()(operand[0], low)
-        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), tuple(lows)
+            lows = _lows(panels.a), _lows(panels.b)
+        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), lows
 
     def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
@@ -190,6 +192,7 @@ class AlignedBlocks(Way):
 
     carrier: ClassVar[type] = np.float64
     planes: ClassVar[int] = 2
+    stacked: ClassVar[bool] = True
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
@@ -256,6 +259,15 @@ def narrow_numbers(site: Site) -> Any:
         below=(1 << taken) - 1,
         tie=1 << (taken - 1) if rule.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY) else 0,
     )
+
+
+def _lows(panels: Codes) -> Codes:
+    """The least numbers of each turn but zero, (products, panels, k), of panels whose last axes are (panels, k, size)."""
+    *_, count, length, size = panels.shape
+    flat = panels.reshape(-1, length, size)
+    low = np.empty(flat.shape[:2], panels.dtype)
+    tiles().least()(flat, low)
+    return low.reshape(-1, count, length)
 
 
 def _spans(panels: Codes, chunk: int, shared: bool) -> tuple[Codes, Codes]:
@@ -397,7 +409,9 @@ def _exact(planned: Program) -> Way | None:
             return None
         if accumulator.store_every != group:
             return None
-    return ExactBlocks(block=accumulator.block, stored=stored, group=group, site=store or running)
+    return ExactBlocks(
+        block=accumulator.block, stored=stored, group=group if stored else accumulator.block, site=store or running
+    )
 
 
 def _aligned(planned: Program) -> Way | None:
