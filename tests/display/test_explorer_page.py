@@ -388,9 +388,13 @@ def test_the_page_shows_what_inspect_does_for_500_codes_in_every_mode(page: Any,
 
 @pytest.mark.browser
 def test_bits_clicked_twice_restore_the_page(page: Any) -> None:
+    def drawn() -> str:
+        """What can be scrolled has a place in the order of Tab, from the frame on that finds it too wide."""
+        return page.inner_html("#explorer .sf-columns").replace(' tabindex="0"', "")
+
     for name in ("float8_e4m3fn", "float16"):
         page.get_by_role("combobox", name="format", exact=True).select_option(name)
-        before = page.inner_html("#explorer .sf-columns")
+        before = drawn()
         width = page.locator(".sf-number .sf-row button").count()
         assert width == ROSTER[name].bits
         for i in range(width):
@@ -398,9 +402,9 @@ def test_bits_clicked_twice_restore_the_page(page: Any) -> None:
             pressed = bit.get_attribute("aria-pressed")
             bit.click()
             assert bit.get_attribute("aria-pressed") != pressed
-            assert page.inner_html("#explorer .sf-columns") != before
+            assert drawn() != before
             bit.click()
-            assert page.inner_html("#explorer .sf-columns") == before
+            assert drawn() == before
 
 
 CLICKS = """() => {
