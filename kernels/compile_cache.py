@@ -30,9 +30,18 @@ FOLDERS_KEPT = 10
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
+def _notebook_log() -> Any:
+    """The log of the Jupyter kernel that this process is; None if it is none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(getattr(shell, "kernel", None), "log", None)
+
+
 def tell(text: str) -> None:
-    """A line on standard error, if there is one that takes it."""
-    if sys.stderr is not None:  # print would take standard output
+    """A line on standard error, if there is one that takes it; in notebooks, whose cells would keep it, in the kernel's log."""
+    log = _notebook_log()
+    if log is not None:
+        log.warning(text)
+    elif sys.stderr is not None:  # print would take standard output
         with contextlib.suppress(OSError, ValueError):
             print(text, file=sys.stderr)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -61,6 +64,33 @@ def test_what_newcomers_look_for_is_the_title_of_a_page(question: str) -> None:
     assert titles.count(f"# {question}") == 1
     assert f"[{question}](" in (DOCS / "howto" / "index.md").read_text(encoding="utf-8")
     assert 'startsWith("howto/") ? 2' in (DOCS / "search" / "scorer.js").read_text(encoding="utf-8")
+
+
+def score_in_node(question: str, titles: list[tuple[str, str]]) -> list[float]:
+    """What the site's scorer makes of pages that Sphinx takes for equally good."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    scorer = (DOCS / "search" / "scorer.js").read_text(encoding="utf-8")
+    place = f"const location = {{ search: '?' + new URLSearchParams({{ q: {json.dumps(question)} }}) }};"
+    results = json.dumps([[page, title, "", None, 5, page] for page, title in titles])
+    script = f"{place}\n{scorer}\nconsole.log(JSON.stringify({results}.map(Scorer.score)));"
+    done = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True)
+    scores: list[float] = json.loads(done.stdout)
+    return scores
+
+
+def test_of_equals_the_title_that_answers_comes_first() -> None:
+    titles = [
+        ("howto/researcher", "Research: rounding and swamping"),
+        ("howto/train_stochastic", "Train a model under stochastic rounding"),
+        ("made/notebooks/03", "3. What does stochastic rounding give, and what does it cost?"),
+        ("made/changelog", "Train a model under stochastic rounding"),
+    ]
+    for question in ("how to train a model under stochastic rounding", "stochastic rounding training"):
+        scores = score_in_node(question, titles)
+        assert scores.index(max(scores)) == 1
+    assert score_in_node("", titles) == [7, 7, 5, 3]
 
 
 def test_the_site_has_the_explorer(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +30,7 @@ __all__ = [
     "log2_axis",
     "new_figure",
     "no_ticks",
+    "on_white",
     "patch_sample",
     "percent_text",
     "plain_axes",
@@ -58,6 +59,9 @@ NOTEBOOK_WIDTH = 100  # pixels for an inch, in notebooks
 Points = Sequence[tuple[float, float]]
 """Of a line: places and heights."""
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
 
 def require_matplotlib() -> None:
     """Say how to get it, if it is not there."""
@@ -65,6 +69,28 @@ def require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise ImportError('plots need matplotlib: pip install "numba-softfloat[plot]"') from None
+
+
+@cache
+def _white_page() -> dict[Any, Any]:
+    """matplotlib's settings of colours as they are without a style."""
+    import matplotlib
+
+    return {name: value for name, value in matplotlib.rcParamsDefault.items() if "color" in name}
+
+
+def on_white(draw: Callable[Given, Made]) -> Callable[Given, Made]:
+    """A function that draws, with colours for a white page: under a dark style, half of them could not be seen."""
+
+    @wraps(draw)
+    def drawn(*args: Given.args, **options: Given.kwargs) -> Made:
+        require_matplotlib()
+        import matplotlib
+
+        with matplotlib.rc_context(_white_page()):
+            return draw(*args, **options)
+
+    return drawn
 
 
 @cache
@@ -79,6 +105,14 @@ def figure_class() -> type[Figure]:
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             FigureCanvasAgg(self)
+
+        @on_white  # ticks are made when they are drawn
+        def draw(self, renderer: Any) -> None:
+            super().draw(renderer)
+
+        @on_white
+        def savefig(self, *args: Any, **options: Any) -> None:
+            super().savefig(*args, **options)
 
         def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, bytes], dict[str, dict[str, int]]]:
             """Asked for before pyplot's own formatter, so that the width is the same with and without it."""

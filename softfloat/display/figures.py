@@ -34,6 +34,7 @@ from softfloat.display.drawing import (
     log2_axis,
     new_figure,
     no_ticks,
+    on_white,
     patch_sample,
     percent_text,
     plain_axes,
@@ -233,6 +234,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
 # -- number line -----------------------------------------------------------------------------------------------------
 
 
+@on_white
 def number_line(
     *formats: Format | str, low: float | None = None, high: float | None = None, scale: str | None = None
 ) -> Figure:
@@ -313,6 +315,7 @@ def number_line(
 # -- spacing ---------------------------------------------------------------------------------------------------------
 
 
+@on_white
 def spacing(*formats: Format | str, low: float | None = None, high: float | None = None) -> Figure:
     """The distance between neighbouring numbers (an ulp) over their magnitude, both to powers of two.
 
@@ -362,6 +365,7 @@ def spacing(*formats: Format | str, low: float | None = None, high: float | None
 # -- staircase -------------------------------------------------------------------------------------------------------
 
 
+@on_white
 def staircase(
     fmt: Format | str,
     low: float | None = None,
@@ -428,7 +432,7 @@ def staircase(
             axes.set_xlabel("x")
         if place % columns == 0:
             axes.set_ylabel("x, rounded")
-    figure.suptitle(f"Rounding to {fmt.name}{unit}", fontsize=12)
+    figure.suptitle(f"Rounding to {fmt.name}{unit}: which numbers x goes to", fontsize=12)
     legend_below(figure, entries, columns=3)
     return figure
 
@@ -486,6 +490,7 @@ def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> tuple[b
 # -- errors of functions ---------------------------------------------------------------------------------------------
 
 
+@on_white
 def function_error(
     function: str | Callable[..., Any],
     fmt: Format | str,
@@ -560,6 +565,7 @@ def function_error(
 # -- exponents -------------------------------------------------------------------------------------------------------
 
 
+@on_white
 def exponent_histogram(values: Any, fmt: Format | str, scales: Sequence[float] = (1.0,)) -> Figure:
     """How large numbers are, and what becomes of them in a format: the picture behind loss scaling.
 
@@ -635,7 +641,8 @@ def exponent_histogram(values: Any, fmt: Format | str, scales: Sequence[float] =
     _, kinds, zeros, excluded = found[0]
     rest = [f"{grouped(zeros)} zeros"] * bool(zeros) + [f"{grouped(excluded)} others"] * bool(excluded)
     figure.suptitle(
-        f"{grouped(len(kinds))} numbers in {fmt.name}" + (f"; not counted: {', '.join(rest)}" if rest else ""),
+        f"What becomes of {grouped(len(kinds))} numbers in {fmt.name}"
+        + (f"; not counted: {', '.join(rest)}" if rest else ""),
         fontsize=12,
     )
     entries = {

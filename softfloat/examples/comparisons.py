@@ -467,6 +467,7 @@ STYLES: dict[str, tuple[str, Any, str]] = {
 """Colour, dash and marker of each of `WAYS`: nearest even and stochastic as in all figures."""
 
 
+@drawing.on_white
 def methods_figure(results: Sequence[Method]) -> Figure:
     """The loss over epochs, and the share of parameters that moved.
 
@@ -518,6 +519,7 @@ def methods_figure(results: Sequence[Method]) -> Figure:
 OVERFLOWS = {"nan": "overflow makes NaN", "saturate": "overflow saturates", "infinity": "overflow makes infinity"}
 
 
+@drawing.on_white
 def scaling_figure(results: Sequence[Scaling]) -> Figure:
     """The loss scale and the loss of each step; where a step was skipped, its scale is marked.
 
@@ -574,6 +576,7 @@ def scaling_figure(results: Sequence[Scaling]) -> Figure:
     return figure
 
 
+@drawing.on_white
 def long_sums_figure(results: Sequence[LongSum]) -> Figure:
     """Errors of sums against their length, and below how much of what was added was lost whole.
 

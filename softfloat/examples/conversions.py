@@ -232,6 +232,7 @@ def _converted(
     )
 
 
+@drawing.on_white
 def conversions_figure(results: Sequence[Conversion]) -> Figure:
     """How much is converted, how many casts that takes, and the errors of logits and gradients.
 

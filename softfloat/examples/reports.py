@@ -330,6 +330,7 @@ def plot(report: Report, path: str) -> None:
         raise CommandError(f"cannot write the plot: {error.strerror or error}") from None
 
 
+@drawing.on_white
 def training(report: Report) -> Figure:
     """Loss step by step and accuracy epoch by epoch, the loss scale, and how much of what each layer added was swamped.
 
@@ -376,6 +377,7 @@ def training(report: Report) -> Figure:
     accuracy.set_ylabel("accuracy")
     scale.set_ylabel("loss scale")
     scale.set_xlabel("step")
+    scale.xaxis.get_major_locator().set_params(integer=True)
     loss.set_xlim(0.5, len(report.steps) + 0.5)
     for axes in (loss, accuracy, scale):
         drawing.plain_axes(axes)
@@ -413,7 +415,7 @@ def _swamped_panel(axes: Any, layers: list[Layer]) -> dict[str, Any]:
                     (3, 0),
                     textcoords="offset points",
                     va="center",
-                    size=7,
+                    size=8,
                 )
         entries[f"swamped, {which}"] = drawing.patch_sample(
             facecolor=style["color"], hatch=style.get("hatch"), edgecolor="white", linewidth=0

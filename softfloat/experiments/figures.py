@@ -23,6 +23,7 @@ from softfloat.display.drawing import (
     legend_below,
     line_sample,
     new_figure,
+    on_white,
     plain_axes,
 )
 from softfloat.markup import grouped
@@ -40,6 +41,7 @@ __all__ = ["PLOTS", "block_fma", "chunking", "dot_swamping", "report_figures", "
 # -- experiments -----------------------------------------------------------------------------------------------------
 
 
+@on_white
 def running_sums(*sums: RunningSum) -> Figure:
     """Running sums against the number of additions; several runs of one sum are drawn thin, with their mean.
 
@@ -126,6 +128,7 @@ def _told_apart(
         yield name, known[name] if name in known else (name, *next(left))
 
 
+@on_white
 def dot_swamping(rows: Sequence[DotError]) -> Figure:
     """Errors of squared norms against their length, and below how much of what was added was lost whole.
 
@@ -156,6 +159,7 @@ def dot_swamping(rows: Sequence[DotError]) -> Figure:
     return figure
 
 
+@on_white
 def chunking(rows: Sequence[ChunkError]) -> Figure:
     """Errors of dot products against the length of chunks, with sums of chunks added in half and in single.
 
@@ -179,6 +183,7 @@ def chunking(rows: Sequence[ChunkError]) -> Figure:
     return figure
 
 
+@on_white
 def block_fma(rows: Sequence[BlockError]) -> Figure:
     """Errors of dot products against their length, with the bound of each way to sum.
 
@@ -212,6 +217,7 @@ def block_fma(rows: Sequence[BlockError]) -> Figure:
     return figure
 
 
+@on_white
 def stochastic_sums(rows: Sequence[SumError]) -> Figure:
     """Errors of sums against their length, to nearest even and stochastic, one panel for each format.
 

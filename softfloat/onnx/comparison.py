@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from softfloat.display.drawing import BLUE, ORANGE, new_figure, plain_axes
+from softfloat.display.drawing import BLUE, ORANGE, new_figure, on_white, plain_axes
 from softfloat.onnx.evaluator import Evaluator
 from softfloat.onnx.tensors import NARROW, Array, is_narrow
 from softfloat.onnx.unit import NodeCounts
@@ -158,6 +158,7 @@ def _badness(report: NodeReport) -> tuple[float, ...]:
     return error, counts.overflowed, counts.swamped, counts.underflowed, int(report.flags)
 
 
+@on_white
 def draw_nodes(reports: Iterable[NodeReport], order: Iterable[str]) -> Figure:
     """Errors of nodes in the order of the model, those that overflowed in another colour."""
     place = {name: i for i, name in enumerate(order)}

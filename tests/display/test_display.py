@@ -713,7 +713,7 @@ def test_the_picture_of_exponents():
     }
     assert first.get_title("left") == "× 1: 37.50% become zero, 12.50% subnormal, 37.50% normal, 12.50% overflow"
     assert second.get_title("left").startswith("× $2^{-20}$: 50.00% become zero")
-    assert "8 numbers in float16; not counted: 1 zeros" in labels(figure)
+    assert "What becomes of 8 numbers in float16; not counted: 1 zeros" in labels(figure)
     hatches = {to_hex(bar.get_facecolor()): bar.get_hatch() for bar in first.patches}
     assert len(set(hatches.values())) == 4
     lines = [line.get_xdata()[0] for line in first.lines]

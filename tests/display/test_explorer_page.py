@@ -229,6 +229,37 @@ def assert_javascript_quantises_as_bits_does(
         assert (told["saturated"], told["vanished"]) == (int(counts.saturated[0]) + infinite, lost)
 
 
+@pytest.mark.parametrize(
+    ("rule", "step", "numbers", "scale", "elements"),
+    [
+        ("te", "S = largest / amax", ["0x1.116be4p+34", "0x1.c7b3d2p+31"], 448, [6, 1.5]),
+        ("te", "S * (1/m)", ["0x1.74p-126"], 0.9375, [6]),
+        ("te", "amax * (S * (1/m))", ["0x1.f80002p-126"], 1.25, [6]),
+        ("te", "1/S", ["0x1.5ddd72p+21", "0x1.5ddd72p+18"], 448, [6, 0.5]),
+        ("te", "s * (1/S)", ["0x1.aa9454p-19", "0x1.637b9cp-20"], 448, [6, 3]),
+        ("te", "1 / (s * (1/S))", ["0x1.5ddd72p+21", "0x1.238de2p+21"], 448, [6, 4]),
+        ("te", "x * multiplier", ["0x1.862b2p+54", "0x1.4523fp+52"], 448, [6, 1]),
+        ("torchao", "g = amax / largest", ["0x1.ea4378p-67", "0x1.46d7a6p-71"], 448, [6, 0.5]),
+        ("torchao", "amax / m", ["0x1.c78p-139"], 320, [6]),
+        ("torchao", "1/g", ["0x1.e52adap+48", "0x1.1b03a8p+47"], 448, [6, 2]),
+        ("torchao", "(1/g) / s", ["0x1.c2e154p+27", "0x1.77bbc8p+27"], 448, [6, 4]),
+        ("torchao", "x * multiplier", ["0x1.ea4378p-67", "0x1.ea4376p-70"], 448, [6, 1]),
+    ],
+)
+def test_each_rounding_to_float32_of_two_levels_is_taken(
+    node: Node, rule: str, step: str, numbers: list[str], scale: float, elements: list[float]
+) -> None:
+    """Worked out on fractions: were the step not rounded, the scale or the last element would be another."""
+    state, size = exploration.start("float16", "1"), len(numbers)
+    levels = {"element": "float4_e2m1fn", "scale": "float8_e4m3fn", "tensor_scale": "float32"}
+    state["block"] = {**levels, "rule": rule, "size": size, "numbers": numbers + ["0"] * (32 - size)}
+    event = {"do": "set", "name": "tininess", "value": "before"}
+    assert_javascript_agrees(node, state, event)
+    shown = node.ask({"state": state, "event": event})["view"]["block"]
+    assert bits.decode(int(shown["facts"][0][1].split()[0], 16), "float8_e4m3fn") == scale
+    assert [float(row["element"]) for row in shown["rows"]] == elements
+
+
 @pytest.mark.parametrize("rule", SCALE_RULES)
 def test_javascript_quantises_blocks_as_bits_does(node: Node, rule: str) -> None:
     source = random.Random(rule)
@@ -290,35 +321,56 @@ def cells(found: Any) -> list[list[str]]:
     return [[name, text] for name, text, _ in inspection_rows(found)]
 
 
+SWEEP = """([texts, flips]) => {
+  const one = (x) => document.querySelector(x), all = (x) => [...document.querySelectorAll(x)];
+  const rows = (part) => all(`.sf-number .sf-columns .sf-scroll:nth-child(${part}) tbody tr`);
+  const table = (part) => rows(part).map((row) => [...row.children].map((cell) => cell.innerText));
+  const buttons = () => all(".sf-number .sf-row button"), bits = () => buttons().map((x) => Number(x.ariaPressed === "true")).join("");
+  return texts.map((text, i) => {
+    const box = one(".sf-number .sf-typed");
+    box.value = text;
+    box.dispatchEvent(new Event("change", { bubbles: true }));
+    const found = { rows: table(1), modes: table(2), bits: bits() };
+    if (flips.length) {
+      buttons().at(-1 - flips[i]).click();
+      found.flipped = [table(1), bits()];
+      buttons().at(-1 - flips[i]).click();
+      found.restored = JSON.stringify([table(1), table(2), bits()]) === JSON.stringify([found.rows, found.modes, found.bits]);
+    }
+    return found;
+  });
+}"""
+"""Each text put into the box: the text of both tables as it is seen, and the bits pressed; then one bit clicked, and once more."""
+
+
 def assert_the_page_shows_what_inspect_does(page: Any, name: str, count: int) -> None:
-    """Random codes, and random numbers in each mode: the page's rows, by what the browser drew."""
+    """Random codes, a bit of each clicked twice, and random numbers, in each mode: the page's text and its bits."""
     source, fmt = random.Random(name), ROSTER[name]
-
-    def drawn(events_sent: list[dict], part: int = ROWS) -> list[list[list[str]]]:
-        found: list[list[list[str]]] = page.evaluate(DRAWN, [events_sent, part])
-        return found
-
-    drawn([{"do": "format", "value": name}, {"do": "set", "name": "random_bits", "value": 77}])
+    signs = [-1, 1] if fmt.signed else [1]
+    page.evaluate(DRAWN, [[{"do": "format", "value": name}, {"do": "set", "name": "random_bits", "value": 77}], ROWS])
     options = {mode: {"sr_bits": 8, "random_bits": 77} if mode == "stochastic" else {} for mode in MODES}
     for mode in MODES:
-        signs = [-1, 1] if fmt.signed else [1]
-        sizes = [
-            source.uniform(1, 2) * 2.0 ** source.randint(fmt.emin - fmt.p, fmt.emax + 1) for _ in range(-(-count // 7))
-        ]
-        numbers = [f"{source.choice(signs) * size:.9g}" for size in sizes]
-        drawn([{"do": "set", "name": "rounding", "value": mode}])
+        page.get_by_role("combobox", name="rounding", exact=True).select_option(mode)
         codes = [source.randrange(1 << fmt.bits) for _ in range(count)]
-        shown = drawn([{"do": "type", "value": hex(code)} for code in codes])
-        assert shown == [cells(inspect_code(code, fmt)) for code in codes]
-        shown = drawn([{"do": "type", "value": number} for number in numbers])
-        assert shown == [cells(inspect_number(number, fmt, mode, **options[mode])) for number in numbers]
-        for number, rows in zip(
-            numbers, drawn([{"do": "type", "value": number} for number in numbers], EVERY_MODE), strict=True
-        ):
-            found = [inspect_number(number, fmt, x, **options[x]) for x in MODES]
-            assert [row[1:] for row in rows] == [
-                [x.code_text(x.code), short_text(x.value), str(x.flags)] for x in found
+        flips = [source.randrange(fmt.bits) for _ in codes]
+        found = page.evaluate(SWEEP, [[hex(code) for code in codes], flips])
+        for code, flip, shown in zip(codes, flips, found, strict=True):
+            assert (shown["rows"], int(shown["bits"], 2)) == (cells(inspect_code(code, fmt)), code)
+            flipped = code ^ (1 << flip)
+            assert shown["flipped"] == [cells(inspect_code(flipped, fmt)), f"{flipped:0{fmt.bits}b}"]
+            assert shown["restored"]
+        numbers = []
+        for _ in range(-(-count // 7)):
+            size = source.uniform(1, 2) * 2.0 ** source.randint(fmt.emin - fmt.p, fmt.emax + 1)
+            numbers.append(f"{source.choice(signs) * size:.9g}")
+        for number, shown in zip(numbers, page.evaluate(SWEEP, [numbers, []]), strict=True):
+            inspections = {x: inspect_number(number, fmt, x, **options[x]) for x in MODES}
+            assert shown["rows"] == cells(inspections[mode])
+            assert int(shown["bits"], 2) == inspections[mode].code
+            assert [row[1:] for row in shown["modes"]] == [
+                [x.code_text(x.code), short_text(x.value), str(x.flags)] for x in inspections.values()
             ]
+            assert inspections[mode].code == int(bits.encode(float(number), fmt, rounding=mode, **options[mode])[0])
 
 
 @pytest.mark.browser
@@ -336,9 +388,13 @@ def test_the_page_shows_what_inspect_does_for_500_codes_in_every_mode(page: Any,
 
 @pytest.mark.browser
 def test_bits_clicked_twice_restore_the_page(page: Any) -> None:
+    def drawn() -> str:
+        """What can be scrolled has a place in the order of Tab, from the frame on that finds it too wide."""
+        return page.inner_html("#explorer .sf-columns").replace(' tabindex="0"', "")
+
     for name in ("float8_e4m3fn", "float16"):
         page.get_by_role("combobox", name="format", exact=True).select_option(name)
-        before = page.inner_html("#explorer .sf-columns")
+        before = drawn()
         width = page.locator(".sf-number .sf-row button").count()
         assert width == ROSTER[name].bits
         for i in range(width):
@@ -346,9 +402,9 @@ def test_bits_clicked_twice_restore_the_page(page: Any) -> None:
             pressed = bit.get_attribute("aria-pressed")
             bit.click()
             assert bit.get_attribute("aria-pressed") != pressed
-            assert page.inner_html("#explorer .sf-columns") != before
+            assert drawn() != before
             bit.click()
-            assert page.inner_html("#explorer .sf-columns") == before
+            assert drawn() == before
 
 
 CLICKS = """() => {
@@ -516,6 +572,7 @@ def test_the_address_and_the_form_restore_a_state(page: Any) -> None:
     page.evaluate(DRAWN, [[{"do": "format", "value": "bfloat16"}, {"do": "type", "value": "3"}], ROWS])
     saved = page.evaluate("softfloatExplorer.state()")
     assert exploration.check_state(saved) == saved
+    page.wait_for_url(lambda address: "bfloat16" in address)
     address = page.url
     page.goto("about:blank")
     page.goto(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -47,3 +48,18 @@ def test_what_is_drawn() -> None:
         coloured_graph(graph(False))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="colouring must be of 1 to 200 nodes, got 0"):
         coloured_graph(colour(Graph([], {}), Recipe()))
+
+
+def test_names_that_would_overlap_are_left_out_and_kept_nodes_named_first() -> None:
+    nodes = [Node(f"n{i}", "Exp" if i % 50 == 25 else "MatMul", [f"t{i}", f"t{i}"], [f"t{i + 1}"]) for i in range(150)]
+    tensors = [f"t{i}" for i in range(151)]
+    done = colour(
+        Graph(nodes, dict.fromkeys(tensors, "float32"), ["t0"], ["t150"], [], "tensorflow"), Recipe(["MatMul"], [], [])
+    )
+    figure = coloured_graph(done)
+    figure.canvas.draw()
+    axes: Any = figure.axes[0]
+    boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: float(box.x0))
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+    assert [text.get_text() for text in axes.texts].count("Exp") == 3
+    assert 30 < len(boxes) < 150

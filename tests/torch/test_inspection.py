@@ -503,7 +503,7 @@ def test_as_a_figure() -> None:
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "× 1: 75.00% become zero, 25.00% subnormal, 0% normal, 0% overflow"
     assert titles[1].endswith(": 0% become zero, 75.00% subnormal, 25.00% normal, 0% overflow")
-    assert figure._suptitle.get_text() == "4 numbers in float16; not counted: 1 zeros, 1 others"
+    assert figure._suptitle.get_text() == "What becomes of 4 numbers in float16; not counted: 1 zeros, 1 others"
     (axes,) = gradient_statistics(torch.tensor(values), scale=64).figure().axes
     assert axes.get_title(loc="left").startswith("× 64: 0% become zero")
     with pytest.raises(ValueError, match="values must hold finite numbers other than zero"):

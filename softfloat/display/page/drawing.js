@@ -36,9 +36,14 @@ function morph(old, next) {
   const kept = [...old.childNodes], wanted = [...next.childNodes];
   wanted.forEach((child, i) => (i < kept.length ? morph(kept[i], child) : old.append(child)));
   kept.slice(wanted.length).forEach((child) => child.remove());
-  if (old.nodeName === "SELECT") old.value = old.dataset.value;
-  if (old.nodeName === "INPUT" && old.getRootNode().activeElement !== old && old.dataset.change) old.value = old.getAttribute("value");
-  if (old.nodeName === "TEXTAREA" && old.getRootNode().activeElement !== old) old.value = old.textContent;
+  refresh(old);
+}
+
+// Has a control show what is so: what was typed there may have been refused.
+function refresh(node) {
+  if (node.nodeName === "SELECT") node.value = node.dataset.value;
+  if (node.nodeName === "INPUT" && node.getRootNode().activeElement !== node && node.dataset.change) node.value = node.getAttribute("value");
+  if (node.nodeName === "TEXTAREA" && node.getRootNode().activeElement !== node) node.value = node.textContent;
 }
 
 // Puts `next` in the place of `old`; what had the focus hands it to what is in its place.
@@ -256,13 +261,41 @@ function saved(view) {
     h("form", { "data-restore": true }, h("label", {}, h("span", {}, "state as JSON"), h("textarea", { rows: 4, spellcheck: "false" }, JSON.stringify(view.state))), h("button", { type: "submit" }, "Restore")));
 }
 
+const said = (view) => h("p", { class: "sf-unseen", role: "status" }, `${view.number.code}, ${view.number.value}, ${view.number.class}`);
+const told = ({ message }) => h("p", { class: "sf-message", role: "alert" }, message);
+
+// The parts from top to bottom, and all that each of them may look at: it is drawn again when that changed.
+const PARTS = [
+  [told, ({ message }) => ({ message })],
+  [said, ({ number: { code, value, class: kind } }) => ({ number: { code, value, class: kind } })],
+  [controls, ({ state: { operands, dot: sums, block: elements, ...state }, choices, format }) => ({ state, choices, format })],
+  [numberSection, ({ number: found, line: around, format }) => ({ number: found, line: around, format })],
+  [codes, ({ table: rows, number: { code }, state: { format } }) => ({ table: rows, number: { code }, state: { format } })],
+  [arithmetic, ({ arithmetic: found, choices: { operation }, format }) => ({ arithmetic: found, choices: { operation }, format })],
+  [dot, ({ dot: found, choices: { accumulators } }) => ({ dot: found, choices: { accumulators } })],
+  [block, ({ block: found, state: { block: elements } }) => ({ block: found, state: { block: elements } })],
+  [saved, ({ state }) => ({ state })],
+];
+
 // -- mounting ---------------------------------------------------------------------------------------------------------
 
 // Draws into `root`; returns draw(view, message). `send` takes events.
 export function mount(root, send) {
-  const body = h("div", { class: "sf" }), places = {};
+  const body = h("div", { class: "sf" }), places = {}, shown = [];
   let frame = 0;
   root.append(body);
+
+  function update([part, seen], i, view) {
+    const looked = seen(view), key = JSON.stringify(looked), old = body.children[i];
+    if (key === shown[i]) {
+      for (const node of old.querySelectorAll("input, select, textarea")) if (!node.closest("[data-keep]")) refresh(node);
+      return;
+    }
+    shown[i] = key;
+    const next = part(looked, body.querySelector(".sf-grid"));
+    if (old) morph(old, next);
+    else body.append(next);
+  }
 
   // Of each group of buttons one is in the order of Tab; arrow keys go to the others.
   function settle() {
@@ -340,11 +373,7 @@ export function mount(root, send) {
   });
 
   return (view, message = "") => {
-    const next = h("div", { class: "sf" },
-      h("p", { class: "sf-message", role: "alert" }, message),
-      h("p", { class: "sf-unseen", role: "status" }, `${view.number.code}, ${view.number.value}, ${view.number.class}`),
-      controls(view), numberSection(view), codes(view, body.querySelector(".sf-grid")), arithmetic(view), dot(view), block(view), saved(view));
-    morph(body, next);
+    PARTS.forEach((part, i) => update(part, i, { ...view, message }));
     settle();
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(scrolling);

@@ -2,7 +2,15 @@
 
 {
   const data = JSON.parse(document.getElementById("data").textContent);
-  let state = data.start, message = "";
+  const PAUSE = 100; // milliseconds
+  let state = data.start, message = "", writing = 0;
+
+  // Browsers refuse a page that writes its address too often.
+  function write() {
+    clearTimeout(writing);
+    writing = 0;
+    history.replaceState(null, "", "#" + encodeURIComponent(JSON.stringify(state)));
+  }
 
   function kept() {
     const text = decodeURIComponent(location.hash.slice(1));
@@ -19,7 +27,7 @@
     try {
       state = act(state, event, data);
       message = "";
-      history.replaceState(null, "", "#" + encodeURIComponent(JSON.stringify(state)));
+      writing ||= setTimeout(write, PAUSE);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       message = error.message;
@@ -28,7 +36,10 @@
   }
 
   const draw = mount(document.getElementById("explorer"), send);
+  window.addEventListener("pagehide", () => writing && write());
   window.addEventListener("hashchange", () => {
+    clearTimeout(writing);
+    writing = 0;
     kept();
     draw(view(state, data), message);
   });
