@@ -225,7 +225,8 @@ def sweep(
     Parameters
     ----------
     function : callable
-        Takes an array of codes for each operand; returns an array of their shape, or a tuple of them. On a cluster it is pickled.
+        Takes an array of codes for each operand; returns an array of their shape, or a tuple of them. A task calls it for some
+        thousands of operands at a time, whose arrays are used again. On a cluster it is pickled.
     operands : sequence of Format or str
         What operands are codes of: two of 16 bits make 2^32 pairs.
     expected : callable, optional
