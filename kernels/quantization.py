@@ -1,9 +1,10 @@
 """Blocks that share a scale: the largest magnitude, the scale it asks for, and the elements, in one pass over the numbers.
 
-Numbers are the bits of float32, block after block. A block whose numbers or scale are not ordinary (a NaN, an infinity, a
-scale near the ends of its range) is left to the plain way, and marked. In the others nothing depends on what the host does
-with subnormals: scaled numbers that float32 could not hold are as good as its smallest, which every element rounds to zero.
-Elements and scales are rounded by the functions of `fast`, to nearest even.
+Numbers are the bits of float32. A block is some rows of a row-major array, `length` numbers of each.
+A block whose numbers or scale are not ordinary (a NaN, an infinity, a scale near the ends of its range) is left to the plain way,
+and marked. In the others nothing depends on what the host does with subnormals: scaled numbers that float32 could not hold are
+as good as its smallest, which every element rounds to zero.
+Elements and scales are rounded by the functions of `fast`, to nearest even; or numbers are scaled only, for roundings of another kind.
 """
 
 from functools import cache
@@ -26,9 +27,12 @@ LOWEST_POWER = 32
 """Codes of E8M0 below it, and so numbers that could make a subnormal float32 more than a tiny element, are left to the plain way."""
 HIGHEST_POWER = 254
 TINY_BITS = np.int32(27 << 23)  # 2^-100
+NORMAL_BITS = np.int32(1 << 23)
 LARGE = np.float32(2.0**60)
 LARGEST_MULTIPLIER = np.float32(2.0**100)
 SMALLEST = np.int32(1)
+KINDS = ("any", "each", "scaled")
+"""Flags OR-ed together; a byte for each element; no codes, but float32 numbers that are scaled exactly as the rule has it."""
 GROUP = 64
 """Blocks whose scales are found together, in vectors."""
 BIAS = np.int32(127)
@@ -60,23 +64,60 @@ def element(bits, scaled, limits):
     return narrow_finite(bits, y, np.rint(y), base, scaled < limits.tiny_bits, limits)
 
 
+@kernel
+def place_of(block, places, length):
+    """Where a block begins. `places`: the first block, the last but one, blocks side by side, rows of a block, numbers between rows."""
+    if places[3] == 1:
+        return block * length
+    return (block // places[2]) * places[3] * places[4] + (block % places[2]) * length
+
+
 @cache
-def powers(length, each):
-    """loop(numbers, codes, scales, left, flags, settings, reciprocal, integers, floats) -> flags OR-ed, of scales that are powers of two.
+def largest_in_block(length):
+    """largest(numbers, first, places): the largest of a block's numbers without their signs, as bits."""
+    largest_in = largest_of(length)
+
+    @kernel
+    def largest_in_rows(numbers, first, places):
+        found = largest_in(numbers, first)
+        for row in range(1, places[3]):
+            found = max(found, largest_in(numbers, first + row * places[4]))
+        return found
+
+    return jit.referable(largest_in_rows, length)
+
+
+@kernel
+def is_exact(magnitude, scaled):
+    """Whether neither a number nor the scaled one is too small for float32's normal range."""
+    return (magnitude == NONE) | ((magnitude >= NORMAL_BITS) & (scaled >= NORMAL_BITS))
+
+
+@kernel
+def signed(bits, scaled):
+    """The scaled number with the sign of the number."""
+    return cut(scaled | (bits & ~MAGNITUDE), NONE)
+
+
+@cache
+def powers(length, kind):
+    """loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats) -> flags OR-ed, of scales that are powers of two.
 
     `settings`: what carries into the exponent of amax (or of amax * reciprocal, if the next is 1), what is taken off that
     exponent, the bits from which on the sum counts as infinite, the least amax, and the code for zeros (-1: left).
     """
-    largest_in = largest_of(length)
+    largest_in = largest_in_block(length)
+    each, scales_only = kind == "each", kind == "scaled"
 
-    def powers_loop(numbers, codes, scales, left, flags, settings, reciprocal, integers, floats):
+    def powers_loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats):
         limits = limits_of(integers, floats)
         carry, divides, offset = settings[0], settings[1] != NONE, settings[2]
         infinite, least, zero_code = settings[3], settings[4], settings[5]
         raised = np.zeros(length, np.uint8)
-        for block in range(scales.size):
-            first = block * length
-            largest = largest_in(numbers, first)
+        height, pitch = places[3], places[4]
+        for block in range(places[0], places[1]):
+            first = place_of(block, places, length)
+            largest = largest_in(numbers, first, places)
             amax = max(largest, least)
             taken = float_bits(bits_float(amax, ZERO) * reciprocal) if divides else amax
             taken = cut(taken + carry, NONE)
@@ -89,29 +130,43 @@ def powers(length, each):
             code = code if amax != NONE else zero_code
             scales[block] = code
             shift = shift_left(cut(code - BIAS, NONE), 23)
-            for i in range(length):
-                bits = numbers[first + i]
-                magnitude = cut(bits & MAGNITUDE, NONE)
-                scaled = max(cut(magnitude - shift, NONE), SMALLEST) if magnitude != NONE else NONE
-                made, here = element(bits, scaled, limits)
-                codes[first + i] = made
-                if each:
-                    flags[first + i] = here
-                else:
-                    raised[i] |= np.uint8(here)
+            inexact = False
+            for row in range(height):
+                start = first + row * pitch
+                these, results = numbers[start : start + length], codes[start : start + length]
+                noted = flags[start : start + length]
+                for i in range(length):
+                    bits = these[i]
+                    magnitude = cut(bits & MAGNITUDE, NONE)
+                    if scales_only:
+                        scaled = cut(magnitude - shift, NONE) if magnitude != NONE else NONE
+                        results[i] = signed(bits, scaled)
+                        inexact |= not is_exact(magnitude, scaled)
+                    else:
+                        scaled = max(cut(magnitude - shift, NONE), SMALLEST) if magnitude != NONE else NONE
+                        made, here = element(bits, scaled, limits)
+                        results[i] = made
+                        if each:
+                            noted[i] = here
+                        else:
+                            raised[i] |= np.uint8(here)
+            if inexact:
+                left[block] = 1
         return any_of(raised)
 
     return jit.compiled(powers_loop)
 
 
 @cache
-def tables(length, each):
-    """loop(numbers, codes, scales, left, flags, reals, zero_code, multipliers, scale numbers, element numbers) -> flags OR-ed, of other scales.
+def tables(length, kind):
+    """loop(numbers, codes, scales, left, flags, places, reals, zero_code, multipliers, scale numbers, element numbers) -> flags OR-ed.
 
-    `reals`: a factor and two divisors, of which the scale is amax * factor or, if that is negative, amax / one / other; its least
-    and its largest value; the least amax. `multipliers` has what numbers are multiplied by for each code of a scale.
+    Of scales that are no powers of two. `reals`: a factor and two divisors, of which the scale is amax * factor or, if that is
+    negative, amax / one / other; its least and its largest value; the least amax. `multipliers` has what numbers are multiplied by
+    for each code of a scale.
     """
-    largest_in = largest_of(length)
+    largest_in = largest_in_block(length)
+    each, scales_only = kind == "each", kind == "scaled"
 
     def tables_loop(
         numbers,
@@ -119,6 +174,7 @@ def tables(length, each):
         scales,
         left,
         flags,
+        places,
         reals,
         zero_code,
         multipliers,
@@ -131,11 +187,11 @@ def tables(length, each):
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
         raised = np.zeros(length, np.uint8)
         largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
-        for group in range((scales.size + GROUP - 1) // GROUP):
-            start = group * GROUP
-            count = min(GROUP, scales.size - start)
+        height, pitch = places[3], places[4]
+        for start in range(places[0], places[1], GROUP):
+            count = min(GROUP, places[1] - start)
             for i in range(count):
-                largest[i] = largest_in(numbers, (start + i) * length)
+                largest[i] = largest_in(numbers, place_of(start + i, places, length), places)
             for i in range(count):
                 amax = max(bits_float(largest[i], ZERO), least)
                 wanted = amax * factor if factor >= ZERO else amax / one / other
@@ -152,19 +208,28 @@ def tables(length, each):
                     left[block] = 1
                     continue
                 scales[block] = code
-                first = block * length
-                these, results = numbers[first : first + length], codes[first : first + length]
-                for k in range(length):
-                    bits = these[k]
-                    magnitude = cut(bits & MAGNITUDE, NONE)
-                    product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
-                    scaled = max(product_bits, SMALLEST) if magnitude != NONE else NONE
-                    made, here = element(bits, scaled, limits)
-                    results[k] = made
-                    if each:
-                        flags[first + k] = here
-                    else:
-                        raised[k] |= np.uint8(here)
+                inexact = False
+                for row in range(height):
+                    first = place_of(block, places, length) + row * pitch
+                    these, results = numbers[first : first + length], codes[first : first + length]
+                    for k in range(length):
+                        bits = these[k]
+                        magnitude = cut(bits & MAGNITUDE, NONE)
+                        product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
+                        if scales_only:
+                            scaled = product_bits if magnitude != NONE else NONE
+                            results[k] = signed(bits, scaled)
+                            inexact |= not is_exact(magnitude, scaled)
+                        else:
+                            scaled = max(product_bits, SMALLEST) if magnitude != NONE else NONE
+                            made, here = element(bits, scaled, limits)
+                            results[k] = made
+                            if each:
+                                flags[first + k] = here
+                            else:
+                                raised[k] |= np.uint8(here)
+                if inexact:
+                    left[block] = 1
         return any_of(raised)
 
     return jit.compiled(tables_loop)

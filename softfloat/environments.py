@@ -69,7 +69,15 @@ P3109_ROUNDINGS: dict[str, dict[str, Any]] = {
     "stochasticb": {"rounding": Rounding.STOCHASTIC, "sr_method": "half"},
     "stochasticc": {"rounding": Rounding.STOCHASTIC, "sr_method": "nearest"},
 }
-SR_METHOD_ALIASES = {"A": "truncate", "B": "half", "C": "nearest"}
+SR_METHOD_ALIASES = {
+    "A": "truncate",
+    "B": "half",
+    "C": "nearest",
+    "StochasticFastest": "truncate",
+    "StochasticFast": "half",
+    "Stochastic": "nearest",
+}
+"""P3109's letters and gfloat's names."""
 MAXIMUM_RANDOM_BITS = 52
 
 E = TypeVar("E", bound=IntEnum)
@@ -253,7 +261,8 @@ class Environment:
         below is f, of the distance between candidates, goes up with probability floor(f * 2^w) / 2^w.
     sr_method : str
         How f is cut to w bits: "truncate" (above; P3109's StochasticA), "half" (up with probability floor(f * 2^w + 1/2) / 2^w;
-        StochasticB) or "nearest" (f * 2^w rounded to nearest even; StochasticC). "A", "B" and "C" are other names. The
+        StochasticB) or "nearest" (f * 2^w rounded to nearest even; StochasticC). "A", "B" and "C" are other names,
+        as are gfloat's "StochasticFastest", "StochasticFast" and "Stochastic". The
         last two take at most 40 - p random bits, p the precision.
     projection : str
         "ieee" (default), or "p3109": the rules of IEEE P3109, draft 4.0, where they differ. In formats of one bit of

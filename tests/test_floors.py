@@ -41,15 +41,15 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "counting_steps quick_steps | loops dot_steps quantization tiles | dots paired rules | entries inlined | exported",
+    "counting_steps quick_steps | loops dot_steps quantization tiles | dots four_over_six hadamard paired rules | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options ways | tiling | "
-    "entire lines stacks trees | joining | calls products quantization segments | placing small",
+    "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options transforms ways | "
+    "tiling | entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
-    "block_scales codes scaled_ways | block_numbers processors scaled_sums split_sums scalars | quantization",
+    "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",

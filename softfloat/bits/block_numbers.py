@@ -60,6 +60,15 @@ class Layout:
         self.padded = tuple(n * b for n, b in zip(self.grid, block, strict=True))
         self.elements = int(np.prod(block, dtype=np.int64))
         self.plain = self.padded == shape and all(b == 1 for b in block[:-1])
+        self.in_place = self.padded == shape and all(b == 1 for b in block[:-2])
+
+    @property
+    def places(self) -> engine.Places:
+        """Where blocks lie in the array; in `rows` of it, where they do not lie in whole rows."""
+        if not self.in_place:
+            return engine.Places(self.elements)
+        height = self.block[-2] if len(self.block) > 1 else 1
+        return engine.Places(self.block[-1], height, self.grid[-1])
 
     def rows(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The elements of each block, in the order that they have in the array, zeros where there are none; (*grid, elements)."""

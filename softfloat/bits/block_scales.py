@@ -131,6 +131,7 @@ def carried(rule: ScaleRule, largest: float, mantissa_bits: int) -> int:
         "none": 0,
         "any": one - 1,
         "above": one - 1 - fraction(largest),
+        "middle": one - 1 - fraction(largest / 2 + math.ldexp(0.5, math.frexp(largest)[1])),
         "element": one >> (mantissa_bits + 1),
         "sqrt": one - fraction(math.sqrt(2)),  # float64's is above the root; no float32 number lies between
     }[rule.carry]
@@ -276,7 +277,7 @@ def compiled_scales(
     fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment
 ) -> engine.PowerScales | engine.TableScales | None:
     """The rule as compiled loops take it; None where they do not serve it, or the host's subnormals could have a say."""
-    if not engine.serves_scale(fmt.scale) or not isinstance(fmt.element, Format):
+    if not engine.serves_scale(fmt.scale):
         return None
     zero_code = scale_of_zeros(fmt, rule, how)
     if rule.kind == POWER_OF_TWO:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
 from softfloat import engine
 from softfloat.bits.block_codes import BlockCodes, check_float32, check_tensor_scale, exact_float
+from softfloat.bits.block_counts import BlockCounts, counts_of
+from softfloat.bits.block_elements import codes_of_signs, element_values, every_flag, fixed_codes, negative_zero
 from softfloat.bits.block_numbers import (
     INFINITE,
     SMALLEST_NORMAL,
@@ -33,6 +35,7 @@ from softfloat.bits.block_scales import (
     Treatment,
     block_scales,
     compiled_scales,
+    every_scale,
     given_scales,
     given_tensor_scale,
     other_scales,
@@ -41,7 +44,7 @@ from softfloat.bits.block_scales import (
     torchao_tensor_scale,
     values_of,
 )
-from softfloat.bits.numbers import encode, to_integer
+from softfloat.bits.numbers import convert, encode
 from softfloat.blocks import BlockFormat, Fixed, ScaleRule, check_rule
 from softfloat.blocks.formats import block_text, check_block_format
 from softfloat.blocks.rules import TWO_LEVELS
@@ -57,25 +60,6 @@ COMPUTED = "computed"
 INEXACT, UNDERFLOW, OVERFLOW, INVALID = (
     int(x) for x in (Flags.INEXACT, Flags.UNDERFLOW, Flags.OVERFLOW, Flags.INVALID)
 )
-
-
-@dataclass(frozen=True, eq=False)
-class BlockCounts:
-    """What quantising did to the elements of each block; arrays of the scales' shape.
-
-    Attributes
-    ----------
-    saturated : array of int64
-        Elements that raised OVERFLOW: their rounded value exceeded the largest element.
-    underflowed : array of int64
-        Elements that raised UNDERFLOW.
-    zeroed : array of int64
-        Elements that became zero and were not.
-    """
-
-    saturated: np.ndarray[Any, Any]
-    underflowed: np.ndarray[Any, Any]
-    zeroed: np.ndarray[Any, Any]
 
 
 @overload
@@ -253,11 +237,6 @@ def quantize(
     return (blocks, told, counts_of(numbers, blocks, flags, layout)) if counted else (blocks, told)
 
 
-def every_flag(flags: Codes) -> int:
-    """Flags OR-ed together."""
-    return int(np.bitwise_or.reduce(flags, axis=None)) if flags.size else 0
-
-
 def checked_rule(fmt: BlockFormat, rule: str | None, recipe: str | None) -> ScaleRule:
     """The rule, by either name for it."""
     if recipe is None:
@@ -430,38 +409,138 @@ class Plan:
         self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, layout: Layout, each: bool
     ) -> tuple[Codes, Codes, Any, TensorScale] | None:
         """The same and the tensor's scale, by compiled loops, which leave unusual blocks to the plain way; None where they do not serve."""
-        element, length = self.fmt.element, layout.elements
-        if not isinstance(element, Format) or self.over_six or self.flushes or self.call.random_bits is not None:
+        if not numbers.size or self.flushes or self.given is not None:
             return None
-        if self.given is not None:
-            return None
-        if not numbers.size or not engine.serves_elements(element, self.call.settings, length):
+        places = layout.places
+        if not engine.serves_places(places):
+            layout = self.side_by_side(layout)
+            places = layout.places
+        direct = self.call.random_bits is None and engine.serves_elements(self.fmt.element, self.call.settings)
+        if not engine.serves_places(places) or (self.over_six and not direct):
             return None
         tensor = self.tensor if isinstance(self.tensor, TensorScale) else self.tensor_of_numbers(numbers)
         known = compiled_scales(self.fmt, self.rule, tensor, self.treatment)
         if known is None:
             return None
-        rows = layout.rows(numbers)
-        made = engine.quantized(rows, length, element, self.call.settings, known, each)
-        left, flags = np.flatnonzero(made.left), made.flags.reshape(-1, length) if each else made.seen
-        if left.size:
-            few = Layout((left.size, length), (1, length))
-            some = np.ascontiguousarray(rows.reshape(-1, length)[left])
-            codes, scales, raised = self.plain(
-                some,
-                maxima_of(few.rows(some)),
-                lambda: layout.rows(signals()).reshape(-1, length)[left],
-                few,
-                tensor,
-                each,
-            )
-            made.codes.reshape(-1, length)[left], made.scales[left] = codes, scales[:, 0]
-            if each:
-                made.flags.reshape(-1, length)[left] = raised
-            else:
-                flags = made.seen | (raised if isinstance(raised, int) else every_flag(raised))
-        codes, scales = layout.array(made.codes.reshape(*layout.grid, length)), made.scales.reshape(layout.grid)
-        return codes, scales, layout.array(made.flags.reshape(*layout.grid, length)) if each else flags, tensor
+        array = numbers if layout.in_place else layout.rows(numbers)
+        if self.over_six:
+            made = self.quick_over_six(array, places, known, tensor)
+        else:
+            made = engine.quantized(
+                array, places, self.fmt.element, self.call.settings, known, "scaled" if not direct else "each" if each else "any"
+            )  # fmt: skip
+        left = made.left.any()
+        if left and (self.over_six or (not direct and not self.scaled_too(numbers, made, layout, tensor))):
+            return None  # errors go by the rows of a block, random numbers by places in the array
+        codes, flags = (
+            self.in_array(made.codes, layout),
+            self.in_array(made.flags, layout) if made.flags.size else made.seen,
+        )
+        if not direct:
+            codes, flags = self.rounded(codes, each)
+        elif isinstance(self.fmt.element, Fixed):
+            codes = codes_of_signs(self.fmt.element)[
+                codes & ((1 << self.fmt.element.bits) - 1)
+            ]  # left blocks hold anything
+        scales = made.scales.reshape(layout.grid)
+        if left and direct:
+            codes, scales, flags = self.mended(numbers, made.left, codes, scales, flags, signals, layout, tensor)
+        return codes, scales, flags, tensor
+
+    @staticmethod
+    def side_by_side(layout: Layout) -> Layout:
+        """The same, made to be laid out block by block."""
+        other = Layout(layout.shape, layout.block)
+        other.in_place = False
+        return other
+
+    @staticmethod
+    def in_array(made: Codes, layout: Layout) -> Codes:
+        """What a loop made of each number, in the shape of the numbers."""
+        if layout.in_place:
+            return made.reshape(layout.shape)
+        return layout.array(made.reshape(*layout.grid, layout.elements))
+
+    def quick_over_six(
+        self, array: np.ndarray[Any, np.dtype[np.float32]], places: engine.Places, known: Any, tensor: TensorScale
+    ) -> engine.Quantized:
+        """Both quantisations of each block and the choice between them, in one pass."""
+        assert isinstance(self.fmt.element, Format)
+        amax = 0.0 if tensor.amax is None else tensor.amax
+        values = every_scale(self.fmt.scale).astype(np.float32)
+        divisor = self.fmt.element.max * OVER_SIX_BOUND
+        of_tensor = tensor.encode, amax, divisor
+        return engine.four_over_six(
+            array, places, self.fmt.element, self.call.settings, known, of_tensor, values, self.over_six == "mse"
+        )
+
+    def rounded(self, scaled: Codes, each: bool) -> tuple[Codes, Any]:
+        """Codes of the bits of scaled numbers, exact float32 numbers that are not subnormal."""
+        options: Options = {**self.options, "flags": "each" if each else "any"}
+        if isinstance(self.fmt.element, Fixed):
+            return fixed_codes(exactly(scaled), self.fmt.element, options)
+        options.pop("daz", None)
+        codes, raised = convert(scaled.view(np.uint32), FLOAT32, self.fmt.element, **options)
+        return np.asarray(codes), raised
+
+    def scaled_too(
+        self,
+        numbers: np.ndarray[Any, np.dtype[np.float32]],
+        made: engine.Quantized,
+        layout: Layout,
+        tensor: TensorScale,
+    ) -> bool:
+        """Scale the blocks that a loop left; whether all became float32 numbers, of which nothing more is to be said."""
+        length, places = layout.elements, np.flatnonzero(made.left)
+        few = Layout((places.size, length), (1, length))
+        some = np.ascontiguousarray(layout.rows(numbers).reshape(-1, length)[places])
+        maxima = maxima_of(few.rows(some))
+        scales = block_scales(maxima, self.fmt, self.rule, tensor, self.treatment)
+        if scales.void.any() or maxima.nan.any() or maxima.infinite.any():
+            return False
+        values, scaled, _ = self.scaled(some, scales, few)
+        codes, flags = encode(scaled, FLOAT32, flags="any")
+        if flags or ((scaled == 0) & (values != 0)).any():
+            return False
+        rows = layout.rows(self.in_array(made.codes, layout)).reshape(-1, length)
+        rows[places], made.scales[places] = np.asarray(codes).view(np.int32), scales.codes[:, 0]
+        if layout.in_place:
+            made.codes[...] = layout.array(rows.reshape(*layout.grid, length)).reshape(-1)
+        else:
+            made.codes[...] = rows.reshape(-1)
+        return True
+
+    def mended(
+        self,
+        numbers: np.ndarray[Any, np.dtype[np.float32]],
+        left: Codes,
+        codes: Codes,
+        scales: Codes,
+        flags: Any,
+        signals: Signals,
+        layout: Layout,
+        tensor: TensorScale,
+    ) -> tuple[Codes, Codes, Any]:
+        """(codes, scales, flags) with the blocks that a loop left."""
+        length, places = layout.elements, np.flatnonzero(left)
+        few = Layout((places.size, length), (1, length))
+
+        def taken(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            return np.ascontiguousarray(layout.rows(array).reshape(-1, length)[places])
+
+        def with_these(array: Codes, these: Codes) -> Codes:
+            rows = layout.rows(array).reshape(-1, length)
+            rows[places] = these
+            return layout.array(rows.reshape(*layout.grid, length))
+
+        some, each = taken(numbers), isinstance(flags, np.ndarray)
+        made, found, raised = self.plain(some, maxima_of(few.rows(some)), lambda: taken(signals()), few, tensor, each)
+        scales = scales.reshape(-1)
+        scales[places] = found[:, 0]
+        flags = (
+            with_these(flags, raised) if each else flags | (raised if isinstance(raised, int) else every_flag(raised))
+        )
+        return with_these(codes, made), scales.reshape(layout.grid), flags
 
     def tensor_of_numbers(self, numbers: np.ndarray[Any, np.dtype[np.float32]]) -> TensorScale:
         """The tensor's scale, from the numbers themselves."""
@@ -485,16 +564,9 @@ class Plan:
         self, numbers: np.ndarray[Any, np.dtype[np.float32]], scales: Scales, layout: Layout, each: bool
     ) -> tuple[Codes, Any]:
         """Codes of numbers under their blocks' scales, and flags."""
-        values = exactly(numbers)
-        void = layout.spread(scales.void) if scales.void.any() else None
-        if void is not None:
-            values = np.where(void, 0.0, values)
-        with np.errstate(invalid="ignore"):
-            scaled = values * layout.spread(scales.multiplier)
-        scaled = np.where(values == 0, values, scaled)  # zero times an infinite multiplier is zero
+        values, scaled, void = self.scaled(numbers, scales, layout)
         vanished = None
         if not self.fmt.power_of_two_scale:
-            scaled = single(scaled)
             vanished = (scaled == 0) & (values != 0)
             vanished = vanished if vanished.any() else None
         special = void is not None or vanished is not None or np.isnan(values).any()
@@ -510,6 +582,19 @@ class Plan:
             code = 0 if self.nan_to == "zero" else negative_zero(self.fmt.element)
             codes = np.where(np.isnan(values), self.fmt.element.dtype.type(code), codes)
         return codes, flags
+
+    def scaled(
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], scales: Scales, layout: Layout
+    ) -> tuple[Reals, Reals, Masks | None]:
+        """(numbers, zeros where the scale is NaN; the same scaled as the rule has it; where the scale is NaN, if it is anywhere)."""
+        values = exactly(numbers)
+        void = layout.spread(scales.void) if scales.void.any() else None
+        if void is not None:
+            values = np.where(void, 0.0, values)
+        with np.errstate(invalid="ignore"):
+            scaled = values * layout.spread(scales.multiplier)
+        scaled = np.where(values == 0, values, scaled)  # zero times an infinite multiplier is zero
+        return values, scaled if self.fmt.power_of_two_scale else single(scaled), void
 
     def encoded(self, scaled: Reals, flags: str) -> tuple[Codes, Any]:
         """Codes of scaled numbers."""
@@ -564,62 +649,7 @@ class Plan:
         return np.asarray(sums[..., 0])
 
 
-def negative_zero(element: Format | Fixed) -> int:
-    """The code of -0; of 0, where there is none."""
-    return element.sign_bit if isinstance(element, Format) or element.coding == "sign_magnitude" else 0
-
-
-# -- elements of fixed point -----------------------------------------------------------------------------------------
-
-TINY = 2.0**-100
-"""As good as any smaller number: every rounding sees that it is not zero, and no more."""
-
-
-def fixed_codes(scaled: Reals, element: Fixed, options: Options) -> tuple[Codes, Any]:
-    """Codes of scaled numbers in fixed point: rounded to integers as `to_integer` rounds, then clamped with OVERFLOW and INEXACT."""
-    counted = scaled * 2.0**element.fraction_bits
-    limit = float(4 * element.sign_bit)
-    with np.errstate(invalid="ignore"):
-        size = np.where(counted == 0, 0.0, np.clip(np.abs(counted), TINY, limit))
-    size = np.where(np.isnan(counted), limit, size)  # NaN to the largest, as in formats without one
-    signs = np.signbit(counted) & ~np.isnan(counted)
-    given = {name: value for name, value in options.items() if name not in ("flags", "overflow", "daz", "ftz")}
-    numbers = np.asarray(encode(np.where(signs, -size, size), FLOAT32, flags="any")[0])
-    integers, flags = to_integer(numbers, FLOAT32, np.int64, flags="each", **given)  # type: ignore[arg-type]
-    integers, flags = np.asarray(integers), np.asarray(flags)
-    kept = np.clip(integers, element.least, element.largest)
-    infinite = np.isinf(counted)
-    flags = np.where(kept != integers, INEXACT | OVERFLOW, flags).astype(np.uint8)
-    flags = np.where(np.isnan(counted), INVALID, np.where(infinite, 0, flags)).astype(np.uint8)
-    codes = element.codes_of(kept, signs)
-    return codes, flags if options.get("flags") == "each" else every_flag(flags)
-
-
 # -- what happened, and the way back ---------------------------------------------------------------------------------
-
-
-def counts_of(numbers: np.ndarray[Any, Any], blocks: BlockCodes, flags: Codes, layout: Layout) -> BlockCounts:
-    """What was done to the elements of each block."""
-    became_zero = (
-        (element_values(blocks.elements, blocks.format.element) == 0)
-        & (magnitude_bits(numbers) > 0)
-        & ~layout.spread(void_of(blocks))
-    )
-
-    def of_blocks(mask: Masks) -> np.ndarray[Any, Any]:
-        return np.asarray(layout.rows(mask).sum(axis=-1, dtype=np.int64))
-
-    return BlockCounts(of_blocks((flags & OVERFLOW) != 0), of_blocks((flags & UNDERFLOW) != 0), of_blocks(became_zero))
-
-
-def void_of(blocks: BlockCodes) -> Masks:
-    """Blocks whose scale is NaN."""
-    return np.asarray(engine.is_nan(blocks.scales, blocks.format.scale))
-
-
-def element_values(codes: Codes, element: Format | Fixed) -> Reals:
-    """What elements stand for without their scales."""
-    return np.asarray(element.values[codes] if isinstance(element, Fixed) else engine.decoded(codes, element))
 
 
 def dequantize(blocks: BlockCodes) -> Reals:

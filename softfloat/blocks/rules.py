@@ -33,9 +33,9 @@ class ScaleRule:
         Where it is written, and what it is held against.
     divides : bool
         "power of two": the exponent taken is that of amax * (1/m), both rounded to float32, not of amax.
-    carry : {"none", "any", "above", "element", "sqrt"}
-        "power of two": which significands count for the next power: none, any above 1, those above that of m, those that the
-        element's rounding carries there, those above the square root of 2.
+    carry : {"none", "any", "above", "middle", "element", "sqrt"}
+        "power of two": which significands count for the next power: none, any above 1, those above that of m, those above the
+        middle of that and 2, those that the element's rounding carries there, those above the square root of 2.
     lowest, highest : int
         "power of two": codes that limit the scale's.
     minimum : float
@@ -109,6 +109,13 @@ SCALE_RULES: dict[str, ScaleRule] = {
             "2^ceil(log2(amax/m)), exactly: the smallest power of two under which nothing exceeds m",
             "by definition; rceil differs where float32 rounds the quotient down to a power of two",
             carry="above",
+        ),
+        ScaleRule(
+            "midmax",
+            POWER_OF_TWO,
+            "as floor, but the next power of two where amax is nearer to 2^(e_m + 1) than to m, both times floor's scale, exactly",
+            "brevitas, tests/brevitas/core/test_quant_mx.py (MXFP.midmax), in exact terms; read, not held against it",
+            carry="middle",
         ),
         ScaleRule(
             "nearest_log2",

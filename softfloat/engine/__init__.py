@@ -33,15 +33,20 @@ from softfloat.engine.parameters import (
 from softfloat.engine.products import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.quantization import (
+    Places,
     PowerScales,
+    Quantized,
     TableScales,
+    four_over_six,
     largest_magnitude,
     quantized,
     serves_elements,
+    serves_places,
     serves_scale,
 )
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import Progress, get_num_threads, set_num_threads, share
+from softfloat.engine.transforms import serves_transform, transformed_runs
 from softfloat.engine.ways import choose
 
 __all__ = [
@@ -52,9 +57,11 @@ __all__ = [
     "Job",
     "Numbers",
     "Options",
+    "Places",
     "PowerScales",
     "Problem",
     "Progress",
+    "Quantized",
     "TableScales",
     "Work",
     "available",
@@ -75,6 +82,7 @@ __all__ = [
     "finished",
     "flag_bytes",
     "flattened",
+    "four_over_six",
     "get_num_threads",
     "inlined",
     "integer_limits",
@@ -96,9 +104,12 @@ __all__ = [
     "rule_for",
     "run",
     "serves_elements",
+    "serves_places",
     "serves_scale",
+    "serves_transform",
     "set_num_threads",
     "share",
+    "transformed_runs",
     "way_of",
     "widened",
 ]

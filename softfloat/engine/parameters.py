@@ -52,7 +52,7 @@ Numbers = tuple[Codes, Codes]
 """What a loop knows of formats and rules: an array of integers and one of floats."""
 
 
-def _packed(carrier: Carrier, *tuples: Any) -> Numbers:
+def packed(carrier: Carrier, *tuples: Any) -> Numbers:
     """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach."""
     integer, real = (np.int32, np.float32) if carrier is CARRIER32 else (np.int64, np.float64)
     values = [x for numbers in tuples for x in numbers]
@@ -64,20 +64,20 @@ def _packed(carrier: Carrier, *tuples: Any) -> Numbers:
 @lru_cache(maxsize=4096)
 def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Numbers:
     """What decodes `source_spec`, and rounds into `fmt` under `rule`."""
-    return _packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
+    return packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
 
 
 @lru_cache(maxsize=1024)
 def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
     """What the faster loops know of a target."""
-    return _packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
+    return packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
 
 
 @lru_cache(maxsize=1024)
 def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None:
     """What the loops over blocks of ordinary operands know of a target; None where none of them serves."""
     found = blocks().ordinary(fmt, rule, operation)
-    return None if found is None else _packed(CARRIER32, found)
+    return None if found is None else packed(CARRIER32, found)
 
 
 @lru_cache(maxsize=1024)

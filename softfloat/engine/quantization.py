@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softfloat.blocks import Fixed
 from softfloat.engine.arguments import Codes, flattened
+from softfloat.engine.decoding import decoded
 from softfloat.engine.elementwise import quick
-from softfloat.engine.parameters import fast_numbers, fits_narrow_carrier, is_unusual, rule_for
+from softfloat.engine.parameters import fast, fast_numbers, fits_narrow_carrier, is_unusual, packed, rule_for
 from softfloat.engine.threads import share
 from softfloat.environments import Overflow, Rounding, Settings
 from softfloat.formats import ROSTER, Format
+from softfloat.kernels.spec import CARRIER32, CARRIER64, target
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 SATURATING = Settings(overflow=Overflow.SATURATE)
+FLOAT8_E4M3 = ROSTER["float8_e4m3fn"]
 LONGEST_SCALE = 8  # bits of a scale whose codes have a table
 SMALLEST_NORMAL = 2.0**-126
 
@@ -99,9 +103,49 @@ class Quantized:
     left: Codes
 
 
-def serves_elements(element: Format, settings: Settings, length: int) -> bool:
-    """Whether there is a loop for elements and blocks of this length under these settings."""
-    if not quick() or settings.rounding is not Rounding.NEAREST_EVEN or length not in quantization().LENGTHS:
+@dataclass(frozen=True)
+class Places:
+    """Where blocks lie in a row-major array, whole ones throughout.
+
+    Attributes
+    ----------
+    length, height : int
+        Numbers of a row of a block, and rows of a block.
+    across : int
+        Blocks side by side.
+    """
+
+    length: int
+    height: int = 1
+    across: int = 1
+
+    @property
+    def elements(self) -> int:
+        """Of a block."""
+        return self.length * self.height
+
+    def span(self, start: int, stop: int) -> Codes:
+        """The blocks among some elements, as loops take them."""
+        blocks = start // self.elements, stop // self.elements
+        return np.array([*blocks, self.across, self.height, self.across * self.length], np.int64)
+
+
+MOST_ELEMENTS = 1 << 12
+"""Of a block of several rows, so that threads begin with whole blocks."""
+
+
+def serves_places(places: Places) -> bool:
+    """Whether there are loops for blocks of this shape."""
+    return quick() and places.length in quantization().LENGTHS and MOST_ELEMENTS % places.elements == 0
+
+
+def serves_elements(element: Format | Fixed, settings: Settings) -> bool:
+    """Whether there is a loop for elements under these settings."""
+    if settings.rounding is not Rounding.NEAREST_EVEN or settings.ftz or settings.daz or element.bits > 8:
+        return False
+    if isinstance(element, Fixed):
+        return element.least == -element.largest
+    if settings.overflow is Overflow.NAN:
         return False
     if settings.overflow is Overflow.NAN or settings.ftz or settings.daz or element.bits > 8:
         return False
@@ -121,42 +165,103 @@ def largest_magnitude(numbers: np.ndarray[Any, np.dtype[np.float32]]) -> int:
     return int(quantization().largest()(flattened(numbers).view(np.int32)))
 
 
+def element_numbers(element: Format | Fixed, settings: Settings) -> tuple[Codes, Codes]:
+    """What loops know of elements. Those of fixed point are subnormal numbers of a format that has no others."""
+    if isinstance(element, Format):
+        return fast_numbers(element.spec, rule_for(settings, element, True))
+    known = fast().limits(target(FLOAT8_E4M3.spec, rule_for(SATURATING, FLOAT8_E4M3, True), CARRIER64))
+    raised = ALL_SUBNORMAL << 23
+    largest, sign = element.sign_bit - 1, element.sign_bit
+    limits = known._replace(
+        tiny_bits=0, overflow_positive=largest, overflow_negative=largest | sign, sign=sign, largest=largest,
+        lowest_exponent=ALL_SUBNORMAL, lowest_bits=raised, scale_exponent=ALL_SUBNORMAL + 127 + element.fraction_bits,
+    )  # fmt: skip
+    return packed(CARRIER32, limits)
+
+
+ALL_SUBNORMAL = 127 + 90
+"""The exponent field below which a float32 has one quantum; scaled numbers stay below 2^60."""
+
+
 def quantized(
     numbers: np.ndarray[Any, np.dtype[np.float32]],
-    length: int,
-    element: Format,
+    places: Places,
+    element: Format | Fixed,
     settings: Settings,
     scales: PowerScales | TableScales,
-    each: bool,
+    kind: str,
 ) -> Quantized:
-    """float32 numbers, block after block, as codes."""
+    """float32 numbers as codes of elements, where each number is; `kind` is one of `kernels.quantization.KINDS`.
+
+    Of kind "scaled", `codes` are the bits of scaled numbers. Codes of elements of fixed point are signs and magnitudes.
+    """
     flat = flattened(numbers).view(np.int32)
-    blocks = flat.size // length
+    blocks = flat.size // places.elements
     made = Quantized(
-        np.empty(flat.size, np.uint8),
+        np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8),
         np.empty(blocks, np.uint8),
-        np.empty(flat.size if each else 0, np.uint8),
+        np.empty(flat.size if kind == "each" else 0, np.uint8),
         0,
         np.zeros(blocks, np.uint8),
     )
-    known: tuple[Any, ...] = fast_numbers(element.spec, rule_for(settings, element, True))
+    of_elements = element_numbers(FLOAT8_E4M3, SATURATING) if kind == "scaled" else element_numbers(element, settings)
+    known: tuple[Any, ...]
     if isinstance(scales, PowerScales):
-        loop = quantization().powers(length, each)
+        loop = quantization().powers(places.length, kind)
         infinite = 0x7F800000 if scales.bounded else 0x7FFFFFFF
         least = int(np.float32(scales.minimum).view(np.int32))
         integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
-        known = np.array(integers, np.int32), np.float32(scales.reciprocal), *known
+        known = np.array(integers, np.int32), np.float32(scales.reciprocal)
     else:
-        loop = quantization().tables(length, each)
-        rule = rule_for(SATURATING, scales.scale, True)
+        loop = quantization().tables(places.length, kind)
         reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)
-        of_scales = fast_numbers(scales.scale.spec, rule)
-        known = reals, np.int32(scales.zero_code), scales.multipliers, *of_scales, *known
+        known = reals, np.int32(scales.zero_code), scales.multipliers, *scale_numbers(scales.scale)
 
     def work(start: int, stop: int) -> int:
-        span, some = slice(start, stop), slice(start // length, stop // length)
-        flags = made.flags[span]
-        return int(loop(flat[span], made.codes[span], made.scales[some], made.left[some], flags, *known))
+        span = places.span(start, stop)
+        return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *of_elements))
 
     seen = share(flat.size, work)
     return Quantized(made.codes, made.scales, made.flags, seen, made.left)
+
+
+def scale_numbers(scale: Format) -> tuple[Codes, Codes]:
+    """What loops know of scales, the largest at most."""
+    return fast_numbers(scale.spec, rule_for(SATURATING, scale, True))
+
+
+def four_over_six(
+    numbers: np.ndarray[Any, np.dtype[np.float32]],
+    places: Places,
+    element: Format,
+    settings: Settings,
+    scales: TableScales,
+    tensor: tuple[float, float, float],
+    values: Codes,
+    squares: bool,
+) -> Quantized:
+    """The same of the better of two scales for each block: `values` are those of scales' codes, `tensor` (encode, amax, what reading divides by)."""
+    from softfloat.kernels import four_over_six as kernels
+
+    flat = flattened(numbers).view(np.int32)
+    blocks = flat.size // places.elements
+    made = Quantized(
+        np.empty(flat.size, np.uint8),
+        np.empty(blocks, np.uint8),
+        np.empty(flat.size, np.uint8),
+        0,
+        np.zeros(blocks, np.uint8),
+    )
+    loop = kernels.four_over_six(places.length, squares)
+    encode, amax, divisor = tensor
+    reals = np.array([element.max, encode, scales.high, amax, divisor, SMALLEST_NORMAL, 0.5], np.float32)
+    of_elements = np.asarray(decoded(np.arange(1 << element.bits, dtype=element.dtype), element)).astype(np.float32)
+    known = reals, np.int32(scales.zero_code), scales.multipliers, values, of_elements, *scale_numbers(scales.scale)
+    limits = element_numbers(element, settings)
+
+    def work(start: int, stop: int) -> int:
+        span = places.span(start, stop)
+        return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *limits))
+
+    share(flat.size, work)
+    return made

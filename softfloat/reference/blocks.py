@@ -115,6 +115,10 @@ def power_of_two_exponent(rule: str, amax: Fraction, element: Format | Fixed) ->
         unit = two_to(exponent_of(amax) - kept)
         e = exponent_of(math.floor(amax / unit + Fraction(1, 2)) * unit)
         return e - top, e > 127
+    if rule == "midmax":
+        e = exponent_of(amax) - top
+        middle = (largest + two_to(top + 1)) / 2
+        return e + (amax > middle * two_to(e)), False
     if rule == "smallest":
         e = exponent_of(amax) - top - 1
         while largest * two_to(e) < amax:

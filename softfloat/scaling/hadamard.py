@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.engine import Codes
 from softfloat.formats import float32
 from softfloat.kernels.spec import Overflow
 from softfloat.scaling.recipes import Hadamard
+from softfloat.status import Flags
 
 __all__ = ["hadamard_matrix", "transformed"]
 
+Numbers = np.ndarray[Any, np.dtype[np.float32]]
 NEAREST: dict[str, Any] = {"flags": "any", "rounding": "nearest_even", "overflow": Overflow.SATURATE}
 
 
@@ -59,9 +61,31 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
     short = -moved.shape[-1] % n
     if short:
         moved = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, short)])
-    runs = np.ascontiguousarray(moved).reshape(-1, n).view(np.uint32)
-    codes, before = bits.convert(runs, float32, how.format, **NEAREST)
+    runs = np.ascontiguousarray(moved).reshape(-1, n)
+    result, flags = transformed_whole(runs, how)
+    return np.moveaxis(result.reshape(moved.shape), -1, axis), flags
+
+
+def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
+    """(transformed runs, flags), by butterflies where they have the accumulator's bits."""
+    codes, before = bits.convert(runs.view(np.uint32), float32, how.format, **NEAREST)
+    if not engine.serves_transform(how.accumulator, how.format, runs.shape[1]):
+        result, flags = by_product(np.asarray(codes), how)
+        return result, int(before | flags)
+    rounded = runs
+    if before:
+        rounded = np.asarray(bits.convert(codes, how.format, float32, flags="any")[0]).view(np.float32)
+    result, left, lost = engine.transformed_runs(rounded, how.signs, how.accumulator, how.format)
+    seen = int(before) | (int(Flags.INEXACT) if lost else 0)
+    if left.any():
+        these = np.flatnonzero(left)
+        result[these], flags = by_product(np.asarray(codes)[these], how)
+        seen |= flags
+    return result, seen
+
+
+def by_product(codes: Codes, how: Hadamard) -> tuple[Numbers, int]:
+    """The same by the accumulator itself."""
     sums, flags = bits.matmul(codes, _matrix_codes(how), how.format, how.accumulator, out_format=how.format, **NEAREST)
     wide, _ = bits.convert(sums, how.format, float32, flags="any")
-    result = np.asarray(wide).view(np.float32).reshape(moved.shape)
-    return np.moveaxis(result, -1, axis), int(before | flags)
+    return np.asarray(wide).view(np.float32), int(flags)

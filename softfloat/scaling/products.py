@@ -19,8 +19,8 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
-from softfloat.bits.block_numbers import float32_numbers
-from softfloat.bits.quantization import void_of
+from softfloat.bits.block_counts import void_of
+from softfloat.bits.block_numbers import exactly, float32_numbers
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
@@ -123,14 +123,17 @@ def quantized(
     seen = 0
     if operand.hadamard is not None:
         numbers, seen = transformed(numbers, operand.hadamard, axis)
-        numbers = np.ascontiguousarray(numbers)
     how = operand.scaling
+    turned = (
+        isinstance(how, BlockScaling) and operand.rounding is not Rounding.STOCHASTIC and lies_across(numbers, axis)
+    )
+    numbers = numbers if turned else np.ascontiguousarray(numbers)
     if how is None:
         return Quantized(numbers, float(magnitudes(numbers, None)), (1.0, 1.0), numbers.size, None, None, seen)
     settings = _settings(operand, environment, seed)
     options: Options = {"environment": settings, "stream": stream, "flags": "each" if count else "any"}
     if isinstance(how, BlockScaling):
-        codes, flags, amax = _in_blocks(numbers, how, axis, options)
+        codes, flags, amax = _turned(numbers, how, options) if turned else _in_blocks(numbers, how, axis, options)
         scales = _block_extremes(codes)
     elif isinstance(how, DelayedScaling):
         if history is None:
@@ -190,7 +193,23 @@ def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options)
         axis=axis, block=block, four_over_six=how.four_over_six, subnormal_blocks=how.subnormal_blocks, nans=how.nans,
         **options,
     )  # fmt: skip
-    return codes, flags, magnitudes(numbers, None)
+    return codes, flags, exactly(np.array([engine.largest_magnitude(numbers)], np.int32))
+
+
+def lies_across(numbers: Numbers, axis: int) -> bool:
+    """Whether the axis is the last but one and numbers follow each other along it in memory."""
+    return numbers.ndim > 1 and axis in (-2, numbers.ndim - 2) and np.swapaxes(numbers, -1, -2).flags.c_contiguous
+
+
+def _turned(numbers: Numbers, how: BlockScaling, options: Options) -> Any:
+    """`_in_blocks` along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
+    block = how.block[::-1] if isinstance(how.block, tuple) else how.block
+    codes, flags, amax = _in_blocks(np.swapaxes(numbers, -1, -2), replace(how, block=block), -1, options)
+    elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
+    shape = codes.block_shape[-2:][::-1]
+    given: Any = shape if 1 not in shape else max(shape)
+    made = BlockCodes(elements, scales, codes.format, axis=-2, block=given, tensor_scale=codes.tensor_scale)
+    return made, flags if isinstance(flags, int) else np.swapaxes(flags, -1, -2), amax
 
 
 def _extremes(scale: Any) -> tuple[float, float]:

@@ -144,6 +144,7 @@ def test_scales_of_neighbours(name: str, rule: str) -> None:
     fmt = BLOCK_ROSTER[name]
     random = np.random.default_rng(4)
     points = [fmt.element.max, fmt.element.max * math.sqrt(2), 1.0, 2.0 - 2.0**-20, 1.75, 1.25 * fmt.element.max]
+    points.append((fmt.element.max + 2.0 ** (fmt.element.emax + 1)) / 2)
     codes = np.concatenate([np.arange(-24, 25) + int(np.float32(point).view(np.uint32)) for point in points])
     x = np.concatenate([codes.astype(np.uint32).view(np.float32), random.lognormal(0, 3, 106).astype(np.float32)])
     tensors: list[dict[str, Any]] = [{"tensor_amax": float(np.float32(amax))} for amax in (37.7, 1e6)]
@@ -523,3 +524,20 @@ def test_bad_numbers() -> None:
         bits.quantize(1.0, "mxfp4")
     with pytest.raises(TypeError, match=r"blocks must be a softfloat\.bits\.BlockCodes"):
         bits.dequantize(np.zeros(3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fmt", ["nvfp4", "mxfp4", "mxint8"])
+def test_zeroed_is_what_decodes_as_zero(fmt: str) -> None:
+    """Blocks far below the tensor's largest magnitude, whose scale is zero in NVFP4, among ordinary ones, with and without a NaN scale."""
+    x = np.random.default_rng(1).normal(size=(8, 64)) * 2.0 ** np.array([0, -10, -20, -40, -60, -80, 0, 0])[:, None]
+    x[6, 3] = np.nan
+    x[7, :40] = 0
+    x[:, 5] *= 2.0**-12
+    x = x.astype(np.float32)
+    blocks, _, counts = bits.quantize(x, fmt, count=True)
+    lost = (bits.dequantize(blocks) == 0) & (x != 0)
+    np.testing.assert_array_equal(counts.zeroed, lost.reshape(*counts.zeroed.shape, -1).sum(-1))
+    assert 0 < counts.zeroed.sum() < x.size
+    assert (bits.decode(blocks.scales, blocks.format.scale) == 0).any() == (fmt == "nvfp4")
+    again = bits.quantize(x, fmt, count=True, rounding="toward_zero")[2]
+    assert again.zeroed.sum() >= counts.zeroed.sum()

@@ -593,3 +593,22 @@ def test_signs_round_alike(fmt: Format) -> None:
     mirrored, mirrored_flags = bits.encode(-x, fmt, **options)
     np.testing.assert_array_equal(codes ^ fmt.dtype.type(fmt.sign_bit), mirrored)
     np.testing.assert_array_equal(flags, mirrored_flags)
+
+
+def test_gfloats_names() -> None:
+    """Its three modes are the methods of those names, for every random number."""
+    gfloat = pytest.importorskip("gfloat")
+    info = pytest.importorskip("gfloat.formats").format_info_ocp_e4m3
+    x = np.concatenate([1 + np.arange(32) / 256, -4 - np.arange(1, 32) / 16, np.arange(1, 20) * 2.0**-13])
+    for name in ("StochasticFastest", "StochasticFast", "Stochastic"):
+        for drawn in range(8):
+            options: dict[str, Any] = {
+                "rounding": "stochastic",
+                "sr_bits": 3,
+                "sr_method": name,
+                "overflow": "saturate",
+            }
+            given = np.full(x.shape, drawn, np.uint64)
+            codes, _ = bits.encode(x, "float8_e4m3fn", random_bits=given, **options)
+            wanted = [gfloat.round_float(info, float(v), gfloat.RoundMode[name], True, drawn, 3) for v in x]
+            np.testing.assert_array_equal(bits.decode(codes, "float8_e4m3fn"), wanted)

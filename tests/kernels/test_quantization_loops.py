@@ -102,6 +102,74 @@ def test_axes_tiles_and_short_blocks(monkeypatch: pytest.MonkeyPatch, name: str)
         assert_same(both(monkeypatch, lambda options=options: bits.quantize(x, name, count=True, **options)))
 
 
+ROUNDINGS: list[dict[str, Any]] = [
+    {"rounding": "toward_positive"},
+    {"rounding": "to_odd"},
+    {"rounding": "stochastic", "seed": 3},
+    {"rounding": "stochastic", "seed": 3, "stream": 5, "sr_bits": 8},
+    {"rounding": "stochastic", "seed": 3, "sr_bits": 8, "sr_method": "nearest"},
+    {"ftz": True},
+]
+
+
+@pytest.mark.parametrize("options", ROUNDINGS, ids=lambda x: " ".join(map(str, x.values())))
+@pytest.mark.parametrize("name", ["mxfp8_e5m2", "mxfp4_e2m1", "nvfp4", "mxint8", "msfp13"])
+def test_other_roundings(monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, Any]) -> None:
+    """Numbers that a loop scales, and rounds nothing; an array with unusual blocks goes the plain way, random numbers and all."""
+    if "ftz" in options and name in ("mxint8", "msfp13"):
+        pytest.skip("fixed point has no subnormal numbers to flush")
+    left = is_served(monkeypatch)
+    random = np.random.default_rng(7)
+    ordinary = (
+        random.normal(0, 1, (64, 128)) * 2.0 ** random.integers(-30, 30, (64, 1)) * (random.random((64, 128)) < 0.8)
+    )
+    for x in (ordinary.astype(np.float32), np.where(np.isnan(numbers(64, 8)), np.float32(1), numbers(64, 8))):
+        for axis in (0, 1):
+            call = lambda x=x, axis=axis: bits.quantize(x, name, axis=axis, count=True, **options)  # noqa: E731
+            assert_same(both(monkeypatch, call))
+    if not softfloat.kernels.jit.DISABLED:
+        assert left[0] == 0
+        assert (left[1] > 0) == (name == "nvfp4")  # whose scales are 0 where the tensor has far larger numbers
+        assert min(left[2:]) > 0
+
+
+@pytest.mark.parametrize("name", ["mxint8", "msfp12", "msfp16"])
+def test_fixed_point(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    fmt = BLOCK_ROSTER[name]
+    left = is_served(monkeypatch)
+    x = numbers(fmt.elements, 2)
+    for rule in ("floor", "rceil", "smallest", "nearest_log2"):
+        assert_same(both(monkeypatch, lambda rule=rule: bits.quantize(x, fmt, rule, count=True)))
+        seen = both(monkeypatch, lambda rule=rule: bits.quantize(x, fmt, rule, flags="any")[1])
+        assert seen[0] == seen[1]
+    if not softfloat.kernels.jit.DISABLED:
+        assert 0 < min(left) < 0.6 * x.shape[0]
+
+
+@pytest.mark.parametrize("kind", ["mae", "mse"])
+@pytest.mark.parametrize("block", [16, (16, 16)])
+def test_four_over_six(monkeypatch: pytest.MonkeyPatch, kind: str, block: Any) -> None:
+    """Both candidates and the choice; ties, which go to 6, among them."""
+    random = np.random.default_rng(9)
+    normal = random.normal(0, 1, (64, 64)) * 2.0 ** random.integers(-20, 20, (64, 1))
+    ordinary = np.concatenate([normal, np.zeros((16, 64)), random.integers(-12, 13, (48, 64)) / 2, -normal]).astype(
+        np.float32
+    )
+    for x in (ordinary, np.where(np.isfinite(numbers(64, 4)), numbers(64, 4), np.float32(2))):
+        for given in ({}, {"tensor_amax": 3.0}, {"zero_block": "one"}):
+            options = {"block": block, "four_over_six": kind, "count": True, **given}
+            assert_same(both(monkeypatch, lambda x=x, options=options: bits.quantize(x, "nvfp4", **options)))
+
+
+def test_rows_of_tiles_are_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles lie in rows of the array; blocks of several rows are found where they are."""
+    x = np.random.default_rng(2).normal(0, 1, (3, 64, 96)).astype(np.float32)
+    x[1, 40, 3] = np.nan
+    for block in ((16, 16), (4, 32), (64, 32), (2, 3, 16), (48, 16)):
+        call = lambda block=block: bits.quantize(x, "nvfp4", block=block, count=True, tensor_amax=4.0)  # noqa: E731
+        assert_same(both(monkeypatch, call))
+
+
 def test_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.concatenate([numbers(32, 6)] * 8)
     found = []

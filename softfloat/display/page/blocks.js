@@ -65,6 +65,7 @@ function carries(significand, element, carry) {
     none: () => false,
     any: () => above(ONE),
     above: () => above(scaled(element.max, -exponentOf(element.max))),
+    middle: () => above(mul(add(scaled(element.max, -exponentOf(element.max)), twoTo(1)), twoTo(-1))),
     element: () => compare(significand, sub(twoTo(1), twoTo(-element.m - 1))) >= 0n,
     sqrt: () => compare(mul(significand, significand), twoTo(1)) > 0n,
   }[carry]();

@@ -1,0 +1,51 @@
+"""Hadamard transforms by compiled butterflies: which accumulators they have the same bits as, and how they are run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator
+from softfloat.engine.arguments import Codes, flattened
+from softfloat.engine.elementwise import quick
+from softfloat.engine.threads import share
+from softfloat.environments import Overflow, Rounding
+from softfloat.formats import ROSTER, Format
+
+FLOAT32, BFLOAT16 = ROSTER["float32"], ROSTER["bfloat16"]
+WIDEST = 30  # bits of a sum of integers
+BLOCK = 1 << 12  # numbers that threads begin at multiples of
+
+
+def serves_transform(how: Accumulator, fmt: Format, n: int) -> bool:
+    """Whether sums of n products by powers of two, cut to one grid and to float32 toward zero, are what an accumulator makes of them."""
+    stage, grid = how.running, how.fraction_bits
+    if not quick() or n not in (4, 16) or fmt not in (FLOAT32, BFLOAT16) or stage is None or grid is None:
+        return False
+    told = {name: getattr(how, name) for name in ("name", "inputs", "channel_group", "nan", "note", "source")}
+    whole = how == Accumulator(running=stage, fraction_bits=grid, block=how.block, daz=False, **told)
+    fixed = (stage.format, stage.rounding) == (FLOAT32, Rounding.TOWARD_ZERO)
+    decided = stage.daz is False and stage.ftz is False and stage.overflow is Overflow.INFINITY
+    fits = how.block >= n and FLOAT32.mantissa_bits <= grid <= WIDEST - n.bit_length()
+    taken = not how.inputs or fmt in how.inputs
+    return whole and fixed and decided and fits and taken
+
+
+def transformed_runs(
+    numbers: np.ndarray[tuple[int, ...], np.dtype[np.float32]], signs: tuple[int, ...], how: Accumulator, fmt: Format
+) -> tuple[Codes, Codes, bool]:
+    """(float32 numbers of `fmt`, marks of runs that were left, whether anything was rounded) of runs side by side along the last axis."""
+    from softfloat.kernels.hadamard import hadamard
+
+    n = len(signs)
+    flat = flattened(numbers).view(np.int32)
+    results, left = np.empty(flat.size, np.int32), np.zeros(flat.size // n, np.uint8)
+    loop, given = hadamard(n), np.array(signs, np.int32)
+    assert how.fraction_bits is not None
+    known = how.fraction_bits - FLOAT32.mantissa_bits, FLOAT32.mantissa_bits - fmt.mantissa_bits, n.bit_length() // 2
+    integers = np.int32(known[0]), np.int64(known[1]), np.int32(known[2])
+
+    def work(start: int, stop: int) -> int:
+        return int(loop(flat[start:stop], results[start:stop], left[start // n : stop // n], given, *integers))
+
+    lost = share(flat.size, work)
+    return results.view(np.float32).reshape(numbers.shape), left, bool(lost)
