@@ -173,15 +173,24 @@ def _hyperbolic(function: Callable[..., Any]) -> Callable[[Fraction], Fraction]:
     return value
 
 
+CUBES = frozenset(x**3 % 819 for x in range(819))
+"""What cubes leave over from 7 * 9 * 13: 45 of 819 numbers."""
+
+
+def _cube_root(x: int) -> int | None:
+    """The integer whose cube is x, by Newton's method from above; None if there is none."""
+    if x % 819 not in CUBES:
+        return None
+    root, after = x, 1 << -(-x.bit_length() // 3)
+    while after < root:
+        root = after
+        after = (2 * root + x // (root * root)) // 3
+    return root if root**3 == x else None
+
+
 def _cbrt(x: Fraction) -> Fraction:
-    roots = []
-    for part in x.as_integer_ratio():
-        with mpmath.workprec(512):
-            root = int(mpmath.nint(mpmath.cbrt(abs(part))))
-        roots.append(root)
-    exact = Fraction(*roots)
-    if exact**3 != abs(x):
-        exact = _settled(mpmath.cbrt, abs(x))
+    above, below = (_cube_root(part) for part in abs(x).as_integer_ratio())
+    exact = _settled(mpmath.cbrt, abs(x)) if above is None or below is None else Fraction(above, below)
     return -exact if x < 0 else exact
 
 
