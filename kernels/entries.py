@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from . import dots, loops
 from .carrier import decode, is_signalling
 from .jit import bits_float, float_bits, kernel, row
-from .prng import LOW_WORD, bits_at, unit_fraction
+from .prng import LOW_WORD, bits_at, unit_fraction, xoroshiro128aox
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
 from .spec import (
     INTEGER_INDEFINITE,
@@ -282,12 +282,26 @@ def extremum_entry(largest, number):
 INTEGER_NAN = np.array([policy.integer_nan for policy in NAN_POLICIES.values()])
 
 
+@intrinsic
+def _put(context, address, value):
+    """Store an integer at an address, which comes as one."""
+
+    def codegen(context, builder, signature, arguments):
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[1], place)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
 @cache
 def integer_entry(width, signed, drawn):
-    """entry as `element_entry`'s: an integer of up to 32 bits."""
+    """entry as `element_entry`'s: an integer; one of 64 bits is stored at the address b."""
     integer = loops._integer(drawn)
     least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     lowest, bound, indefinite = float(least), float(most + 1), least or most
+    long = width == 64
+    least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
         stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
@@ -306,9 +320,131 @@ def integer_entry(width, signed, drawn):
         nan = 0 if policy == INTEGER_ZERO else high
         exact = ((rule >> QUIET_SHIFT) & 1) == 0
         result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, exact)
+        if long:
+            _put(b, np.int64(result))
         return packed(result, raised)
 
     return entry
+
+
+@kernel
+def integer_to_odd(integer, signed):
+    """An integer of 64 bits as a float64 rounded to odd, and what that lacks."""
+    negative = signed & (integer < 0)
+    magnitude = np.uint64(0) - np.uint64(integer) if negative else np.uint64(integer)
+    high = np.float64(magnitude >> np.uint64(32)) * 4294967296.0
+    low = np.float64(magnitude & np.uint64(LOW_WORD))
+    value = high + low
+    error = low - (value - high)
+    code = float_bits(value)
+    if (error != 0.0) & (code & 1 == 0):
+        code += 1 if error > 0.0 else -1
+    odd = bits_float(code, value)
+    more = (value - odd) + error
+    return (-odd, -more) if negative else (odd, more)
+
+
+@cache
+def from_integer_entry(signed, drawn):
+    """entry as `element_entry`'s: the code of an integer a of 64 bits."""
+    element = loops._element("convert_more", "drawn" if drawn else "selected", True, False)
+    settled = loops._settled("convert_more")
+
+    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        if refused(rule, limits >> 8) | (stochastic != drawn):
+            return np.int64(REFUSAL)
+        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+        odd, more = integer_to_odd(a, signed)
+        code, random = np.int64(float_bits(odd)), target.zero
+        if drawn:
+            width = random_width(rule)
+            if (bits >> width) != 0:
+                return np.int64(REFUSAL)
+            random, _ = settled(code, code, code, target.zero, more, unit_fraction(bits, width), source, target)
+        result, raised, _ = element(code, code, code, target.zero, random, source, target)
+        return packed(result, raised)
+
+    return entry
+
+
+@cache
+def tabled_entry(operands):
+    """entry as `element_entry`'s: a function of one or two codes, by its value at each. c is the address of a table.
+
+    The table has a value for each code, and after these for +0 and -0, which stand for subnormals that count as zero; of two
+    operands a row for each a.
+    """
+    plain, carrying = (loops._element("given", "selected", True, payloads) for payloads in (False, True))
+    binary = operands == 2
+
+    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
+        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        if refused(rule, limits >> 8) | no_code(a, limits) | no_code(b, limits) | stochastic:
+            return np.int64(REFUSAL)
+        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+        every = np.int64(1) << (limits & 255)
+        place = place_of(a, every, source)
+        if binary:
+            place = place * (every + 2) + place_of(b, every, source)
+        value = value_at(c, place)
+        second = b if binary else a
+        if target.propagate != target.none:
+            code, raised, _ = carrying(a, second, second, value, target.zero, source, target)
+            return packed(code, raised)
+        code, raised, _ = plain(a, second, second, value, target.zero, source, target)
+        return packed(code, raised)
+
+    return entry
+
+
+@kernel
+def place_of(code, every, source):
+    """Where the value at a code is."""
+    x = decode(code, source)
+    return every + np.int64(float_bits(x) < 0) if x == 0.0 else code
+
+
+@intrinsic
+def value_at(context, address, place):
+    """A float64 of a table whose address comes as an integer."""
+
+    def codegen(context, builder, signature, arguments):
+        data = builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
+        return builder.load(builder.gep(data, [arguments[1]]))
+
+    return types.float64(types.int64, types.int64), codegen
+
+
+def xoroshiro_entry(state, width, seed, modifier):
+    """The next random bits of the IPU's generator, whose two words lie at the address `state`; width 0 seeds it as poprand does."""
+    if width > 52:
+        return np.int64(-1)
+    if width < 1:
+        first, second = np.uint64(seed), np.uint64(SEEDED | ((modifier & LOW_WORD) ^ 0x55555555) << 32)
+        for _ in range(SKIPPED):
+            _, first, second = xoroshiro128aox(first, second)
+        _put(state, np.int64(first))
+        _put(state + 8, np.int64(second))
+        return np.int64(0)
+    output, first, second = xoroshiro128aox(np.uint64(word_at(state, 0)), np.uint64(word_at(state, 1)))
+    _put(state, np.int64(first))
+    _put(state + 8, np.int64(second))
+    return np.int64(output >> np.uint64(64 - width))
+
+
+SEEDED, SKIPPED = 0xAAAAAAA0, 15  # `engine.draws.poplar_state`, of tile 0 and worker 0
+
+
+@intrinsic
+def word_at(context, address, place):
+    """An integer of a table whose address comes as one."""
+
+    def codegen(context, builder, signature, arguments):
+        data = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(data, [arguments[1]]))
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 def decode_entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
@@ -331,9 +467,14 @@ def random_entry(key, stream, position, width):
 FILLED, KIND, CARRIES, BLOCK, INDEX, COUNT, STORES, CLOSES = range(len(Length._fields))
 PLAN, LENGTH, STAGE = len(Plan._fields), len(Length._fields), len(StageRow._fields)
 (
-     CHAINS, TREE, LEVELS, FRACTION_BITS, HAS_RESULT, ENTERED, PRODUCTS_ROUNDED, LONE_CONVERTED, ARITHMETIC,
-    SITES, BINS, LONGEST, SIZE_A, SIZE_B, LIMITS_A, LIMITS_B, LIMITS_C, DAZ, LENGTHS, STAGES, MAGICS, STORED,
+    CHOICES, ARITHMETIC, SITES, BINS, LONGEST, SIZE_A, SIZE_B, LIMITS_A, LIMITS_B, LIMITS_C, DAZ, LENGTHS, STAGES, MAGICS, STORED,
 ) = range(PLAN)  # fmt: skip
+HOW_KIND, HOW_BLOCK, HOW_LEVELS, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS, HOW_ENTERED, HOW_UNSIGNED, HOW_GROUP = (
+    dots.Choices._fields.index(name)
+    for name in (
+        *("kind", "block", "levels", "has_addend", "first", "payloads", "entered", "unsigned_products", "group"),
+    )
+)
 DAZ_BIT = 1 << KNOBS["daz"].shift
 
 
@@ -343,6 +484,13 @@ def _moved(context, pointer, count):
     return pointer(pointer, count), lambda context, builder, signature, arguments: builder.gep(
         arguments[0], [arguments[1]]
     )
+
+
+@row
+def floats_at(floats, start):
+    """Two numbers of a table."""
+    found = numba.carray(_moved(floats, start), (2,))
+    return found[0], found[1]
 
 
 @row
@@ -388,18 +536,10 @@ def load_operands(data, size, limits, source, values, codes, index, given, fille
 
 
 @kernel
-def lead(value, tiny):
-    """2^exponent of a factor, a subnormal's that of its format; 0 for a zero, an infinity and a NaN, which set no grid."""
+def lead(value, tiny, of_zero):
+    """2^exponent of a factor, a subnormal's that of its format; 0 for an infinity and a NaN, which set no grid."""
     power = bits_float(float_bits(value) & 0x7FF0000000000000, value)
-    return max(power, tiny) if (value != 0.0) & (abs(value) < np.inf) else 0.0
-
-
-PLAIN_CHOICES = np.zeros(dots.CHOICES, np.int64)
-"""Those of an accumulator without the fields that exports refuse."""
-for _name, _choice in {
-    "group": 1, "limit": 1000, "zero": dots.NO_EXPONENT, "addend_inside": 1, "drop": -1, "least": dots.NO_EXPONENT, "leaf": 1,
-}.items():  # fmt: skip
-    PLAIN_CHOICES[dots.Choices._fields.index(_name)] = _choice
+    return (max(power, tiny) if value != 0.0 else of_zero) if abs(value) < np.inf else 0.0
 
 
 def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, floats, data):
@@ -408,7 +548,8 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     if refused(rule, np.int64(1)) or k < 1 or k > plan[LONGEST] or position < 0 or position >= 1 << 32:
         return np.int64(REFUSAL)
     length = numba.carray(_moved(integers, plan[LENGTHS] + k * LENGTH), (LENGTH,))
-    filled, sites, levels = length[FILLED], plan[SITES], plan[LEVELS]
+    choices = numba.carray(_moved(integers, plan[CHOICES]), (dots.CHOICES,)).copy()
+    filled, sites, levels = length[FILLED], plan[SITES], choices[HOW_LEVELS]
     if filled < 0 or (has_c != 0 and no_code(c, plan[LIMITS_C])):
         return np.int64(REFUSAL)
     stages = numba.carray(_moved(integers, plan[STAGES]), (sites + 2, STAGE))
@@ -441,16 +582,20 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
         return np.int64(REFUSAL)
     value, entry = np.zeros((1, 1)), np.zeros((1, 1), np.uint32)
     if has_c != 0:
-        entered = stages[plan[ENTERED]]
-        source_c = stage_source(stage_rule(rule, entered), entered, integers, floats)
+        entered = stages[choices[HOW_ENTERED]]
+        rule_c = stage_rule(rule, entered)
+        source_c = stage_source(rule_c, entered, integers, floats)
         value[0, 0], entry[0, 0] = decode(c, source_c), c
+        if (
+            choices[HOW_UNSIGNED] != 0
+            and (rule_c & DAZ_BIT) != 0
+            and (c & source_c.magnitude_mask) != 0
+            and value[0, 0] == 0.0
+        ):
+            value[0, 0] = 0.0
         found |= 1 if is_signalling(c, source_c) else 0
-    choices = PLAIN_CHOICES.copy()
-    for i, chosen in enumerate((length[KIND], length[BLOCK], plan[CHAINS], plan[TREE], levels, plan[FRACTION_BITS])):
-        choices[i] = chosen
-    choices[6], choices[7], choices[11] = has_c, plan[HAS_RESULT], position
-    choices[12], choices[13], choices[14] = 1, 1, 1 if carries else 0
-    choices[15], choices[16], choices[17] = plan[ENTERED], plan[PRODUCTS_ROUNDED], plan[LONE_CONVERTED]
+    choices[HOW_KIND], choices[HOW_BLOCK], choices[HOW_ADDEND] = length[KIND], length[BLOCK], has_c
+    choices[HOW_FIRST], choices[HOW_PAYLOADS] = position, 1 if carries else 0
     codes, flags = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint8)
     flags[0, 0] = 16 if found & 1 else 0
     counts, extremes = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0))
@@ -461,9 +606,13 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     stored = numba.carray(_moved(data, plan[STORED]), (levels,))
     magics = numba.carray(_moved(floats, plan[MAGICS]), (plan[BINS],))
     tiny = numba.carray(_moved(floats, plan[MAGICS] + plan[BINS]), (3,))
-    leads_x, leads_y, scales = np.zeros((1, filled)), np.zeros((filled, 1)), np.zeros((0, 0))
+    of_zero, scale = floats_at(floats, plan[MAGICS] + plan[BINS] + 3)
+    leads_x, leads_y, scales = np.ones((1, filled)), np.ones((filled, 1)), np.zeros((0, 0))
     for i in range(filled):
-        leads_x[0, i], leads_y[i, 0] = lead(x[0, i], tiny[0]), lead(y[i, 0], tiny[1])
+        if choices[HOW_GROUP] == 1:
+            leads_x[0, i], leads_y[i, 0] = lead(x[0, i], tiny[0], of_zero), lead(y[i, 0], tiny[1], of_zero)
+        x[0, i] *= scale
+        leads_x[0, i] *= scale
     contraction(
         0, 1, x, y, value, entry, leads_x, leads_y, scales, scales, codes_x, codes_y, codes, flags, counts, extremes,
         stores, closes, stored, choices, draws, np.zeros(sites, np.int64), ints, reals, tiny, magics,

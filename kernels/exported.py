@@ -4,6 +4,7 @@
 hang neither on what was compiled before nor on this machine's CPU. Arrays that kernels make live on the caller's stack.
 """
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -27,8 +28,11 @@ from .entries import (
     dot_entry,
     element_entry,
     extremum_entry,
+    from_integer_entry,
     integer_entry,
     random_entry,
+    tabled_entry,
+    xoroshiro_entry,
 )
 from .jit import SOURCE_DIGEST
 
@@ -50,8 +54,14 @@ RANDOM_SIGNATURE = types.int64(*(types.int64,) * 4)
 CODES = types.CPointer(types.uint8)
 DOT_SIGNATURE = types.int64(types.int64, CODES, CODES, *(types.int64,) * 7, *TABLES, CODES)
 
-INTEGERS = {f"to_{'' if signed else 'u'}int{bits}": (bits, signed) for signed in (True, False) for bits in (8, 16, 32)}
+INTEGERS = {
+    f"to_{'' if signed else 'u'}int{bits}": (bits, signed) for signed in (True, False) for bits in (8, 16, 32, 64)
+}
 """Kernels that make integers: bits, whether they have a sign."""
+LONG = "to_int64", "to_uint64"
+"""Those whose integers do not fit beside flags."""
+FROM = {"from_int64": True, "from_uint64": False}
+"""Kernels that take integers: whether these have a sign."""
 
 
 def entry_of(kernel_name):
@@ -59,13 +69,18 @@ def entry_of(kernel_name):
     kind, *made_for = kernel_name.split()
     if kind in ("selected", "drawn") and made_for[0] in INTEGERS:
         return integer_entry(*INTEGERS[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
+    if kind in ("selected", "drawn") and made_for[0] in FROM:
+        return from_integer_entry(FROM[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
     if kind in ("selected", "drawn"):
         return element_entry(made_for[0], kind == "drawn"), ELEMENT_SIGNATURE
     if kind == "compare":
         return compare_entry(made_for[0], made_for[1] == "signalling"), ELEMENT_SIGNATURE
     if kind == "extremum":
         return extremum_entry(made_for[0] == "maximum", made_for[1:] == ["number"]), ELEMENT_SIGNATURE
+    if kind == "table":
+        return tabled_entry(int(made_for[0])), ELEMENT_SIGNATURE
     return {
+        "xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE),
         "decode": (decode_entry, ELEMENT_SIGNATURE),
         "random": (random_entry, RANDOM_SIGNATURE),
         "dot": (dot_entry, DOT_SIGNATURE),
@@ -134,6 +149,7 @@ class Writer:
         self.integers, self.floats, self.bytes = (
             self._table(name, kind, job[name]) for name, kind in (("integers", CODE), ("floats", REAL), ("bytes", BYTE))
         )
+        self.values = self._values(base64.b64decode(job["values"]))
         self.places = [self._place(name) for name in ("sf.arena.next", "sf.arena.end")]
 
     def _table(self, name, kind, values):
@@ -142,6 +158,14 @@ class Writer:
         found.linkage, found.global_constant = "internal", True
         found.initializer = made(values or [0])
         found.align = 16
+        return found
+
+    def _values(self, data):
+        """Tables of float64, the lowest byte first, as all targets have it."""
+        made = ir.ArrayType(BYTE, max(len(data), 8))
+        found = ir.GlobalVariable(self.module, made, "sf.values")
+        found.linkage, found.global_constant, found.align = "internal", True, 16
+        found.initializer = made(bytearray(data or bytes(8)))
         return found
 
     def _place(self, name):
@@ -256,17 +280,19 @@ class Writer:
         """Whether a rule draws."""
         return builder.icmp_unsigned("==", builder.and_(rule, CODE(7)), CODE(STOCHASTIC))
 
-    def wide(self, builder, value):
+    def wide(self, builder, value, kind=""):
         """An argument as an integer of 64 bits."""
         if value.type == REAL:
             return builder.bitcast(value, CODE)
-        return value if value.type == CODE else builder.zext(value, CODE)
+        if value.type == CODE:
+            return value
+        return builder.sext(value, CODE) if kind.startswith("int") else builder.zext(value, CODE)
 
     def narrow(self, builder, value, kind):
         """Of a kernel's integer what a function returns."""
         if kind == REAL:
             return builder.bitcast(value, REAL)
-        return builder.trunc(value, kind)
+        return value if kind == CODE else builder.trunc(value, kind)
 
     def flags_of(self, builder, value):
         """The flags of a kernel's integer."""
@@ -278,8 +304,16 @@ class Writer:
             builder.store(flags, place)
 
     def one(self, builder, row_, codes, rule, bits=None):
-        """An element: of a kernel that draws nothing, or of one that may."""
+        """(result, flags) of an element: of a kernel that draws nothing, or of one that may. Results are integers of 64 bits."""
         full = [*codes, *[codes[-1]] * (3 - len(codes))]
+        place = None
+        if row_["kernel"].split()[1:] and row_["kernel"].split()[1] in LONG:
+            with builder.goto_entry_block():
+                place = builder.alloca(CODE)
+            builder.store(CODE(0), place)
+            full[1] = builder.ptrtoint(place, CODE)
+        if "values" in row_:
+            full[2] = builder.ptrtoint(self.at(self.values, row_["values"]), CODE)
         si, sf, ti, tf = row_["tables"]
         tables = [
             self.at(self.integers, si),
@@ -289,8 +323,10 @@ class Writer:
         ]
         arguments = [*full, rule, CODE(0) if bits is None else bits, CODE(row_["limits"]), *tables]
         if bits is None:
-            return self.call(builder, row_["kernel"], arguments)
-        return builder.call(self.core(row_["kernel"].split()[1]), arguments)
+            value = self.call(builder, row_["kernel"], arguments)
+        else:
+            value = builder.call(self.core(row_["kernel"].split()[1]), arguments)
+        return value if place is None else builder.load(place), self.flags_of(builder, value)
 
     def address(self, builder, rule, seed, stream, position):
         """Random bits of an address, 0 under a rule that draws nothing."""
@@ -308,15 +344,15 @@ class Writer:
         kinds = [C_TYPES[kind] for kind in row_["takes"]]
         drawing = {"": [], "random": [CODE], "at": [CODE] * 3}[row_["form"]]
         made, builder = self.exported(row_["name"], row_["gives"], [*kinds, PART, *drawing, BYTE.as_pointer()])
-        codes = [self.wide(builder, x) for x in made.args[: len(kinds)]]
+        codes = [self.wide(builder, x, kind) for x, kind in zip(made.args, row_["takes"], strict=False)]
         rule = self.wide(builder, made.args[len(kinds)])
         bits = None
         if row_["form"] == "random":
             bits = made.args[-2]
         elif row_["form"] == "at":
             bits = self.address(builder, rule, *made.args[-4:-1])
-        value = self.one(builder, row_, codes, rule, bits)
-        self.store_flags(builder, made.args[-1], self.flags_of(builder, value))
+        value, flags = self.one(builder, row_, codes, rule, bits)
+        self.store_flags(builder, made.args[-1], flags)
         builder.ret(self.narrow(builder, value, C_TYPES[row_["gives"]]))
 
     def array(self, row_):
@@ -336,14 +372,14 @@ class Writer:
         i = builder.load(index)
         builder.cbranch(builder.icmp_unsigned("<", i, count), body, end)
         builder.position_at_end(body)
-        codes = [self.wide(builder, builder.load(builder.gep(x, [i]))) for x in pointers[: len(kinds)]]
+        loaded = [builder.load(builder.gep(x, [i])) for x in pointers[: len(kinds)]]
+        codes = [self.wide(builder, x, kind) for x, kind in zip(loaded, row_["takes"], strict=True)]
         bits = None
         if drawing:
             seed, stream, position = made.args[-3:]
             bits = self.address(builder, rule, seed, stream, builder.add(position, i))
-        value = self.one(builder, row_, codes, rule, bits)
+        value, flags = self.one(builder, row_, codes, rule, bits)
         builder.store(self.narrow(builder, value, result), builder.gep(pointers[-2], [i]))
-        flags = self.flags_of(builder, value)
         with builder.if_then(builder.icmp_unsigned("!=", builder.ptrtoint(pointers[-1], CODE), CODE(0))):
             builder.store(flags, builder.gep(pointers[-1], [i]))
         builder.store(builder.or_(builder.load(seen), flags), seen)
@@ -355,7 +391,7 @@ class Writer:
     def decoding(self, row_):
         """double f(code)."""
         made, builder = self.exported(row_["name"], "double", [C_TYPES[row_["takes"][0]]])
-        value = self.one(builder, row_, [self.wide(builder, made.args[0])], CODE(0))
+        value, _ = self.one(builder, row_, [self.wide(builder, made.args[0])], CODE(0))
         builder.ret(builder.bitcast(value, REAL))
 
     def random_bits(self, row_):
@@ -363,6 +399,18 @@ class Writer:
         made, builder = self.exported(row_["name"], "uint64_t", [CODE, CODE, CODE, PART])
         seed, stream, position, width = made.args
         builder.ret(self.call(builder, "random", [seed, stream, position, self.wide(builder, width)]))
+
+    def generator(self, row_):
+        """uint64_t f(*state, width), or f(*state, seed, modifier): random bits of a generator, and its first state."""
+        kinds = [CODE.as_pointer(), *([CODE, PART] if row_["seeds"] else [PART])]
+        made, builder = self.exported(row_["name"], "uint64_t", kinds)
+        state, *numbers = (
+            builder.ptrtoint(x, CODE) if x.type == kinds[0] else self.wide(builder, x) for x in made.args
+        )
+        arguments = [CODE(0), *numbers] if row_["seeds"] else [*numbers, CODE(0), CODE(0)]
+        if not row_["seeds"]:  # no bits at all is refused, and what seeds elsewhere
+            arguments[0] = builder.select(builder.icmp_unsigned("==", numbers[0], CODE(0)), CODE(64), numbers[0])
+        builder.ret(self.call(builder, "xoroshiro", [state, *arguments]))
 
     def dot(self, row_):
         """result f(k, *a, *b, [c,] rule, [seed, stream, position,] *flags)."""

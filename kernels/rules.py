@@ -106,14 +106,7 @@ def table(numbers, kind, make):
 class Plan(NamedTuple):
     """An accumulator for the codes of two formats, as integers at the start of its part of a table."""
 
-    chains: int
-    tree: int
-    levels: int
-    fraction_bits: int
-    has_result: int
-    entered: int
-    products_rounded: int
-    lone_converted: int
+    choices: int  # where in the integers: those of `dots.Choices` that no call and no length moves
     arithmetic: int  # the stage whose policy counts
     sites: int
     bins: int
@@ -126,7 +119,7 @@ class Plan(NamedTuple):
     daz: int  # of operands: 0, 1, or -1 for that of `arithmetic`
     lengths: int  # where in the integers: for each k a `Length`
     stages: int  # where in the integers: a `StageRow` for each stage, then for a, b
-    magics: int  # where in the floats: the bins' grids, after them the three of `Call.tiny`
+    magics: int  # where in the floats: the bins' grids, the three of `Call.tiny`, the lead of a zero, what products are multiplied by
     stored: int  # where in the bytes
 
 

@@ -48,7 +48,7 @@ INSIDE = {
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options transforms ways | "
     "tiling | entire lines stacks trees | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
+    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",

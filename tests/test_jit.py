@@ -93,6 +93,32 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     return {"operation": operation, "fmt": fmt, "more": more, "rule": rule, "rows": rows}
 
 
+P3109 = [Format.p3109(name) for name in ("Binary8p3se", "Binary8p4sf", "Binary8p1uf", "Binary6p1se", "Binary4p2uf")]
+
+
+@st.composite
+def cases_of_drafts(draw: st.DrawFn) -> dict[str, Any]:
+    """The same under the rules of P3109, with its formats beside others, and under all methods of stochastic rounding."""
+    case: dict[str, Any] = draw(cases())
+    rule, formats = case["rule"], [*P3109, *(ROSTER[x] for x in ("float16", "float8_e5m2", "float32"))]
+    case["fmt"] = fmt = draw(st.sampled_from(formats))
+    target = fmt
+    if case["operation"] == "convert":
+        target = case["more"]["to"] = draw(st.sampled_from([x for x in formats if x != fmt]))
+    if not target.has_nan:
+        rule |= {"overflow": "saturate", "infinite_input": "saturate"}
+    rule["projection"] = draw(st.sampled_from(["p3109", "p3109", "ieee"]))
+    if rule["rounding"] == "stochastic":
+        rule["sr_method"] = draw(st.sampled_from(["truncate", "half", "nearest"]))
+        rule["sr_bits"] = draw(st.integers(1, 40 - max(fmt.p, target.p)))
+    if case["operation"] != "encode":
+        seed, count = draw(st.integers(0, 2**32)), len(jit.OPERATIONS[case["operation"]])
+        columns = exported.operands(fmt, count, 256, seed)
+        chosen = np.random.default_rng(seed).integers(0, columns[0].size, 8)
+        case["rows"] = list(zip(*(column[chosen].tolist() for column in columns), strict=True))
+    return case
+
+
 DRAW_NOTHING = ("eq", "lt", "le", "minimum", "maximum", "minimum_number", "maximum_number", "decode")
 
 
@@ -113,6 +139,16 @@ def oracle(operation: str, row: tuple[Any, ...], fmt: Format, more: dict[str, An
 @settings(max_examples=200, deadline=None)
 @given(cases(), st.integers(0, 2**64 - 1), st.booleans())
 def test_every_operation_is_that_of_the_oracle(case: dict[str, Any], stream: int, by_address: bool) -> None:
+    check_against_the_oracle(case, stream, by_address)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases_of_drafts(), st.integers(0, 2**64 - 1), st.booleans())
+def test_the_rules_of_drafts_are_those_of_the_oracle(case: dict[str, Any], stream: int, by_address: bool) -> None:
+    check_against_the_oracle(case, stream, by_address)
+
+
+def check_against_the_oracle(case: dict[str, Any], stream: int, by_address: bool) -> None:
     operation, fmt, rows, rule = case["operation"], case["fmt"], case["rows"], case["rule"]
     seed = rule.pop("seed", None)
     drawn = seed is not None and operation not in DRAW_NOTHING

@@ -588,6 +588,23 @@ def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
     return table
 
 
+def tabulated(name: str, operands: int, fmt: Format) -> Floats:
+    """A function's values at every code of a format, and after these at +0 and -0; of two operands a row of them for each a.
+
+    They are cut to `KEPT_DRAWN` bits, the last one sticky: enough to round them in every deterministic mode.
+    """
+    spec = fmt.spec
+    numbers = _carrier_numbers(spec, False)
+    codes = np.arange(1 << spec.width, dtype=fmt.dtype)
+    decoded = np.empty(codes.size)
+    engine.loops().decoding()(codes, decoded, *numbers)
+    every = np.concatenate([decoded, [0.0, -0.0]])
+    if operands == 1:
+        return _values(FUNCTIONS[name], (every,), KEPT_DRAWN, numbers)
+    pairs = np.repeat(every, every.size), np.tile(every, every.size)
+    return _values(FUNCTIONS[name], pairs, KEPT_DRAWN, numbers)
+
+
 @lru_cache(maxsize=128)
 def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[engine.Codes, engine.Codes]:
     """A unary function's codes and flags at every code of a format."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from softfloat.bits import arithmetic, codes, comparisons, functions, numbers
+from softfloat.bits import arithmetic, codes, comparisons, evaluations, functions, numbers
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.engine import Call, Options, calls, check_boolean, elementwise
 from softfloat.engine.arguments import flattened
@@ -29,6 +29,7 @@ _PREPARED |= {"sqrt", "fma", "round_to_integral", "convert"}
 
 _RELATIONS = {"eq", "lt", "le"}
 _EXTREMA = {"minimum", "maximum", "minimum_number", "maximum_number"}
+_STEPS = {"next_up": 1, "next_down": -1}
 _TABLE_BITS = 16
 """Formats as wide have tables of the operations of one operand that are no loop of their own."""
 
@@ -108,7 +109,12 @@ def scalar(
     drawn = settings.rounding is Rounding.STOCHASTIC
     if operation not in _PREPARED:
         tabled = count == 1 and not drawn and source.bits <= _TABLE_BITS and elementwise.quick()
-        return _looked_up(whole, operation, source, {**options, **more}) if tabled else whole
+        if tabled:
+            return _looked_up(whole, operation, source, {**options, **more})
+        if operation in _STEPS:
+            return _stepped(whole, source, _STEPS[operation])
+        found = evaluations.prepared(operation, count, source, settings)
+        return whole if found is None else _evaluated(whole, found, count)
     extra = float(more.get("exact", True)) if operation == "round_to_integral" else 0.0
     read = source.spec if operation == "convert" else None
     ready = handed = None
@@ -158,6 +164,33 @@ def _looked_up(whole: Scalar, operation: str, source: Format, options: dict[str,
             known.append((results.tolist(), flags.tolist()))
         results, flags = known[0]
         return results[operands[0]], flags[operands[0]]
+
+    return call
+
+
+def _evaluated(whole: Scalar, known: Callable[..., tuple[int, int] | None], count: int) -> Scalar:
+    """Calls of what knows most results, and the long way for the others."""
+
+    def call(*operands: Any, **address: Any) -> Any:
+        if address or len(operands) != count:
+            return whole(*operands, **address)
+        return known(*operands) or whole(*operands)
+
+    return call
+
+
+def _stepped(whole: Scalar, source: Format, step: int) -> Scalar:
+    """The next number: codes of positive numbers step with them, those of negative ones against them."""
+    last, sign = source.max_code, source.sign_bit
+
+    def call(*operands: Any, **address: Any) -> Any:
+        if not address and len(operands) == 1 and type(operands[0]) is int:
+            code = operands[0]
+            if 1 < code < last:
+                return code + step, 0
+            if sign + 1 < code < sign + last and sign:
+                return code - step, 0
+        return whole(*operands, **address)
 
     return call
 

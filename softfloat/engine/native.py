@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -100,7 +101,7 @@ class Job:
 
     Attributes
     ----------
-    integers, floats, data : list
+    integers, floats, data, values : list, bytes
         Tables of all functions.
     functions : list of dict
         One for each, as `kernels.exported.Writer` reads it.
@@ -109,7 +110,9 @@ class Job:
     integers: list[int] = field(default_factory=list)
     floats: list[float] = field(default_factory=list)
     data: list[int] = field(default_factory=list)
+    values: bytearray = field(default_factory=bytearray)
     functions: list[dict[str, Any]] = field(default_factory=list)
+    tabled: dict[str, int] = field(default_factory=dict)
     known: dict[Any, Tables] = field(default_factory=dict)
     plans: dict[Any, tuple[int, bool]] = field(default_factory=dict)
 
@@ -144,7 +147,7 @@ class Job:
         `kernel` is "selected" and an operation of `kernels.loops`, "compare" and a relation, "extremum" or "decode"; `form` is "",
         "random", "at", "array" or "array_at"; `takes` and `gives` are types of C.
         """
-        conversion = "convert" in kernel
+        conversion = "convert" in kernel or "from_" in kernel
         self.functions.append(
             {
                 "name": name,
@@ -156,6 +159,26 @@ class Job:
                 "tables": [*self.source(source), *self.target(fmt.spec, conversion)],
             }
         )
+
+    def by_table(
+        self,
+        name: str,
+        form: str,
+        takes: Sequence[str],
+        fmt: Format,
+        key: str,
+        values: Callable[[], np.ndarray[Any, Any]],
+    ) -> None:
+        """A function of codes whose values are known, named `key`: for each code, and for +0 and -0 after these."""
+        if key not in self.tabled:
+            self.tabled[key] = len(self.values)
+            self.values += np.ascontiguousarray(values(), "<f8").tobytes()
+        self.element(name, f"table {len(takes)}", form, takes, takes[0], fmt.spec, fmt)
+        self.functions[-1]["values"] = self.tabled[key]
+
+    def generator(self, name: str, seeds: bool) -> None:
+        """A function that gives the next random bits of the IPU's generator, or one that seeds it."""
+        self.functions.append({"name": name, "kernel": "xoroshiro", "form": "generator", "seeds": int(seeds)})
 
     def random_bits(self, name: str) -> None:
         """A function that tells the random bits of an address."""
@@ -206,7 +229,8 @@ class Job:
         RuntimeError
             If it cannot be made, with the reason.
         """
-        tables = {"integers": self.integers, "floats": self.floats, "bytes": self.data}
+        values = base64.b64encode(bytes(self.values)).decode()
+        tables = {"integers": self.integers, "floats": self.floats, "bytes": self.data, "values": values}
         job = {**machine._asdict(), **tables, "functions": self.functions, "kernels": self.kernels()}
         options = {
             "NUMBA_OPT": "0",
@@ -286,18 +310,13 @@ class _Planner:
         running, product = planned.sites[floor.RUNNING].format, accumulator.product
         operand_tiny = float((accumulator.unpacked or self.fmt).tiny)
         factors = [operand_tiny, operand_tiny] if product is None else [float(product.format.tiny), 1.0]
-        job.floats += [*bins, *factors, float(running.tiny)]
+        zeros = accumulator.aligned.zeros if accumulator.aligned else None
+        of_zero = 0.0 if zeros is None else 2.0**zeros
+        job.floats += [*bins, *factors, float(running.tiny), of_zero, 2.0**accumulator.scale_exponent]
         daz = [self.program(self.lengths[0], daz=x).daz for x in (False, True)]
         itemsize = self.fmt.dtype.itemsize
         plan = Plan(
-            chains=accumulator.chains,
-            tree=int(accumulator.tree),
-            levels=len(levels),
-            fraction_bits=accumulator.aligned.terms if accumulator.aligned else 0,
-            has_result=int(planned.converts),
-            entered=planned.entered,
-            products_rounded=int(product is not None),
-            lone_converted=int(product is not None and product.format != running),
+            choices=self.keep(programs.choices(planned)),
             arithmetic=floor.PRODUCT if floor.PRODUCT in planned.sites else floor.RUNNING,
             sites=sites,
             bins=len(bins),
@@ -358,12 +377,13 @@ class _Planner:
     def bins(self) -> list[float]:
         """The grids of the bins that hold every term and sum of any operands."""
         planned, each = self.first, [self.program(length) for length in self.lengths]
-        if all(program.kind != dots().EXACT for program in each):
+        if all(program.kind != dots().EXACT for program in each) and self.accumulator.leaf == 1:
             return [0.0]
         longest = max(program.length for program in each)
         formats = [planned.partials, *(site.format for site in planned.sites.values())]
-        lows = [2 * _last(self.fmt), *map(_last, formats)]
-        highs = [2 * (self.fmt.emax + 1), *(x.emax + 1 + longest.bit_length() for x in formats)]
+        scale = self.accumulator.scale_exponent
+        lows = [2 * _last(self.fmt) + scale, *map(_last, formats)]
+        highs = [2 * (self.fmt.emax + 1) + scale, *(x.emax + 1 + longest.bit_length() for x in formats)]
         grids: list[float] = dots().grids(min(lows), max(highs) + longest.bit_length() + 1).tolist()
         return grids
 

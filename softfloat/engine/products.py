@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.accumulators import Accumulator, Alignment
-from softfloat.accumulators.accumulator import COMPENSATIONS, SCALINGS
+from softfloat.accumulators import Accumulator
+from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
     arguments,
     elementwise,
@@ -32,18 +32,15 @@ from softfloat.engine.draws import replica_key
 from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, segment_bounds
+from softfloat.engine.programs import Program, choices, segment_bounds
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, Rounding, Rule
+from softfloat.kernels.spec import CARRIER64, Rule
 
 # -- running ---------------------------------------------------------------------------------------------------------
 
 MOST_APART = 1 / 8  # of the outputs
-DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
-"""In the order of `kernels.accumulate`."""
-UNLIMITED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +418,6 @@ def _plain(
     unpacked = planned.accumulator.unpacked
     factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
     tiny = np.array([*factors, running.tiny])
-    aligned, fixed = accumulator.aligned or Alignment(1), accumulator.fixed
     leads = nothing, nothing
     if planned.kind == floor.ALIGNED and product is None:
         shared: tuple[Any, Any] = (None, None)
@@ -435,46 +431,15 @@ def _plain(
     if accumulator.scale_exponent:
         scale = 2.0**accumulator.scale_exponent
         a, leads = a * scale, (leads[0] * scale, leads[1])
-    how = floor.Choices(
-        kind=planned.kind,
-        block=planned.block,
-        chains=accumulator.chains,
-        tree=int(accumulator.tree),
-        levels=len(levels),
-        fraction_bits=aligned.terms,
+    how = choices(planned)._replace(
         has_addend=int(problem.c is not None),
-        has_result=int(planned.converts),
         paired=int(problem.paired),
         cumulative=int(cumulative),
         counting=int(counting),
         first=problem.index,
         row_stride=problem.row_stride,
         column_stride=problem.column_stride,
-        payloads=0,
-        entered=planned.entered,
-        products_rounded=int(product is not None),
-        lone_converted=int(product is not None and product.format != running),
-        sums_blocks=int(accumulator.block_sum is not None or accumulator.leaf > 1),
-        signed_zeros=int(accumulator.keeps_zero_sign),
-        unsigned_products=int(accumulator.unsigned_zeros),
-        direction=DIRECTIONS.index(aligned.cut if fixed is None else fixed.cut),
-        group=aligned.group,
-        halves=int(aligned.halves),
-        limit=UNLIMITED if aligned.limit is None else aligned.limit,
-        zero=floor.NO_EXPONENT if aligned.zeros is None else aligned.zeros,
-        addend_inside=int(aligned.includes_addend),
-        sum_bits=aligned.sum or 0,
-        addend_bits=aligned.addend or 0,
-        sum_direction=DIRECTIONS.index(aligned.sum_cut),
-        drop=-1 if aligned.drop_addend_below is None else aligned.drop_addend_below,
         scaling=scaling,
-        least=floor.NO_EXPONENT if aligned.least is None else aligned.least,
-        positive_zeros=int(accumulator.positive_zeros),
-        leaf=accumulator.leaf,
-        compensation=0 if accumulator.compensation is None else 1 + COMPENSATIONS.index(accumulator.compensation),
-        fixed_bits=0 if fixed is None else fixed.bits,
-        fixed_last=0 if fixed is None else fixed.last,
-        fixed_saturates=int(fixed is not None and fixed.overflow == "saturate"),
     )
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):

@@ -11,14 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.accumulators import Accumulator, Stage
-from softfloat.accumulators.accumulator import ALL
+from softfloat.accumulators import Accumulator, Alignment, Stage
+from softfloat.accumulators.accumulator import ALL, COMPENSATIONS
 from softfloat.engine import parameters
 from softfloat.engine.parameters import Numbers, dots
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
+
+DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
+"""In the order of `kernels.accumulate`."""
+UNLIMITED = 1000
 
 # -- programs --------------------------------------------------------------------------------------------------------
 
@@ -296,3 +300,51 @@ def segment_ends(accumulator: Accumulator, count: int) -> list[int]:
             ends[segment] += 1
         inputs = sections
     return ends
+
+
+def choices(planned: Program) -> Any:
+    """What a program settles of a call: `kernels.dots.Choices`, the others as of a sum of one output without addend or scales."""
+    floor, accumulator = dots(), planned.accumulator
+    aligned, fixed, product = accumulator.aligned or Alignment(1), accumulator.fixed, accumulator.product
+    running = planned.sites[floor.RUNNING].format
+    return floor.Choices(
+        kind=planned.kind,
+        block=planned.block,
+        chains=accumulator.chains,
+        tree=int(accumulator.tree),
+        levels=len(accumulator.reduction),
+        fraction_bits=aligned.terms,
+        has_addend=0,
+        has_result=int(planned.converts),
+        paired=0,
+        cumulative=0,
+        counting=0,
+        first=0,
+        row_stride=1,
+        column_stride=1,
+        payloads=0,
+        entered=planned.entered,
+        products_rounded=int(product is not None),
+        lone_converted=int(product is not None and product.format != running),
+        sums_blocks=int(accumulator.block_sum is not None or accumulator.leaf > 1),
+        signed_zeros=int(accumulator.keeps_zero_sign),
+        unsigned_products=int(accumulator.unsigned_zeros),
+        direction=DIRECTIONS.index(aligned.cut if fixed is None else fixed.cut),
+        group=aligned.group,
+        halves=int(aligned.halves),
+        limit=UNLIMITED if aligned.limit is None else aligned.limit,
+        zero=floor.NO_EXPONENT if aligned.zeros is None else aligned.zeros,
+        addend_inside=int(aligned.includes_addend),
+        sum_bits=aligned.sum or 0,
+        addend_bits=aligned.addend or 0,
+        sum_direction=DIRECTIONS.index(aligned.sum_cut),
+        drop=-1 if aligned.drop_addend_below is None else aligned.drop_addend_below,
+        scaling=0,
+        least=floor.NO_EXPONENT if aligned.least is None else aligned.least,
+        positive_zeros=int(accumulator.positive_zeros),
+        leaf=accumulator.leaf,
+        compensation=0 if accumulator.compensation is None else 1 + COMPENSATIONS.index(accumulator.compensation),
+        fixed_bits=0 if fixed is None else fixed.bits,
+        fixed_last=0 if fixed is None else fixed.last,
+        fixed_saturates=int(fixed is not None and fixed.overflow == "saturate"),
+    )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from softfloat.accumulators import Accumulator
+from softfloat.bits.functions import FUNCTIONS as TABULATED
+from softfloat.bits.functions import TABLE_BITS, tabulated
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.engine.native import FLOAT64, Job
 from softfloat.formats import Format
@@ -16,12 +19,16 @@ __all__ = ["FUNCTIONS", "Argument", "Dot", "Prototype", "Request", "prototypes"]
 
 
 class Function(NamedTuple):
-    """One row of `FUNCTIONS`: a function's kernel, and what it gives: a code ("float"), a truth value ("bool"), a number ("double") or an integer."""
+    """One row of `FUNCTIONS`: a function's kernel, and what it gives: a code ("float"), a truth value ("bool"), a number ("double") or an integer.
+
+    `widest` is the most bits that the codes of a format may have; 0: any.
+    """
 
     kernel: str
     operands: tuple[str, ...]
     gives: str = "float"
     draws: bool = True
+    widest: int = 0
 
 
 def _rounded(name: str) -> Function:
@@ -35,6 +42,11 @@ def _compared(relation: str, signalling: bool) -> Function:
 
 def _chosen(name: str) -> Function:
     return Function(f"extremum {name.replace('_', ' ')}", ELEMENTWISE[name].operands, draws=False)
+
+
+def _tabled(name: str) -> Function:
+    operands = ELEMENTWISE[name].operands
+    return Function("table", operands, draws=False, widest=TABLE_BITS // len(operands))
 
 
 FUNCTIONS = {
@@ -55,22 +67,27 @@ FUNCTIONS = {
     "lt_quiet": _compared("lt", False),
     "le_quiet": _compared("le", False),
     "to_integer": Function("selected to_integer", ("a",), "integer"),
+    "from_integer": Function("selected from_integer", ("x",)),
     **{name: _chosen(name) for name in ("minimum", "maximum", "minimum_number", "maximum_number")},
+    **{name: _tabled(name) for name in TABULATED if name in ELEMENTWISE},
 }
 """Name -> row. The names are those of `softfloat.bits`; those of comparisons with the other rule for quiet NaNs are Berkeley SoftFloat's."""
 
 
-INTEGERS = "int8", "int16", "int32", "uint8", "uint16", "uint32"
+INTEGERS = "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 """What "to_integer" makes: the names of C's types without _t."""
+TAKEN = "int32", "int64", "uint32", "uint64"
+"""What "from_integer" takes; shorter integers are numbers of these."""
 
 
 class Argument(NamedTuple):
-    """An argument in C: a type, a name, whether it is a pointer, and one to results."""
+    """An argument in C: a type, a name, whether it is a pointer, and one to results; `elements`: to so many elements that are read as well."""
 
     kind: str
     name: str
     pointer: bool = False
     result: bool = False
+    elements: int = 0
 
 
 @dataclass(frozen=True)
@@ -149,6 +166,9 @@ def prototypes(request: Request, job: Job) -> list[Prototype]:
             if name == "to_integer":
                 for kind in INTEGERS:
                     found += _element(job, name, f"sf_to_integer_{slug(fmt.name)}_{kind}", fmt, fmt, kind)
+            elif name == "from_integer":
+                for kind in TAKEN:
+                    found += _element(job, name, f"sf_from_integer_{slug(fmt.name)}_{kind}", fmt, fmt, kind)
             elif name == "convert":
                 for other in request.formats:
                     if other != fmt:
@@ -162,18 +182,49 @@ def prototypes(request: Request, job: Job) -> list[Prototype]:
     arguments = (*ADDRESS, Argument("uint32_t", "width"))
     text = "the random bits of an address, width (1 to 52) of them; UINT64_MAX where there are none"
     found.append(Prototype("sf_random_bits", "uint64_t", arguments, text, "random_bits", ""))
+    return found + _generator(job)
+
+
+def _generator(job: Job) -> list[Prototype]:
+    state = Argument("uint64_t", "state", pointer=True, result=True, elements=2)
+    found = []
+    for ending, arguments, text in (
+        (
+            "_seed",
+            (*ADDRESS[:1], Argument("uint32_t", "stream")),
+            "state of the IPU's generator, as poprand seeds it; 0",
+        ),
+        (
+            "",
+            (Argument("uint32_t", "width"),),
+            "its next random bits, width (1 to 52) of them; UINT64_MAX where there are none",
+        ),
+    ):
+        name = f"sf_xoroshiro128aox{ending}"
+        job.generator(name, bool(ending))
+        found.append(Prototype(name, "uint64_t", (state, *arguments), text, "random_bits", ""))
     return found
 
 
 def _element(job: Job, name: str, title: str, fmt: Format, output: Format, integer: str = "") -> Iterator[Prototype]:
     row = FUNCTIONS[name]
-    if integer:
-        row = row._replace(kernel=f"selected to_{integer}")
     takes = "double" if name == "encode" else c_type(fmt)
+    if name == "to_integer":
+        row = row._replace(kernel=f"selected to_{integer}")
+    elif name == "from_integer":
+        row, takes = row._replace(kernel=f"selected from_{integer.rstrip('0123456789')}64"), f"{integer}_t"
     kinds = {"float": c_type(output), "bool": "uint8_t", "double": "double", "integer": f"{integer}_t"}
     gives = kinds[row.gives]
     codes = tuple(Argument(takes, operand) for operand in row.operands)
-    source = FLOAT64 if name == "encode" else fmt.spec
+    source = FLOAT64 if name in ("encode", "from_integer") else fmt.spec
+
+    def entered(symbol: str, form: str) -> None:
+        kinds = [takes] * len(codes)
+        if row.kernel == "table":
+            job.by_table(symbol, form, kinds, fmt, f"{name} {fmt.spec}", partial(tabulated, name, len(codes), fmt))
+        else:
+            job.element(symbol, row.kernel, form, kinds, gives, source, output)
+
     what = f"{name}({', '.join(row.operands)})"
     if name == "decode":
         job.element(title, row.kernel, "decoding", [takes], gives, source, fmt)
@@ -182,13 +233,13 @@ def _element(job: Job, name: str, title: str, fmt: Format, output: Format, integ
     endings = {"": "", "random": ", with random bits", "at": ", random bits by address"}
     for form in endings if row.draws else ("",):
         symbol = title + (f"_{form}" if form else "")
-        job.element(symbol, row.kernel, form, [takes] * len(codes), gives, source, output)
+        entered(symbol, form)
         yield Prototype(symbol, gives, (*codes, RULE, *SCALARS[form], FLAGS), what + endings[form], name, form, fmt)
     arrays = tuple(Argument(takes, operand, pointer=True) for operand in row.operands)
     results = (Argument(gives, "results", pointer=True, result=True), FLAGS)
     for form in ("array", "array_at") if row.draws else ("array",):
         symbol = f"{title}_{form}"
-        job.element(symbol, row.kernel, form, [takes] * len(codes), gives, source, output)
+        entered(symbol, form)
         arguments = (Argument("size_t", "n"), *arrays, *results, RULE, *(ADDRESS if form == "array_at" else ()))
         text = f"{what} of n elements; returns their flags OR-ed"
         text += "; element i draws at position + i" if form == "array_at" else ""

@@ -179,6 +179,7 @@ SV_TYPES = {
     "int8_t": "byte",
     "int16_t": "shortint",
     "int32_t": "int",
+    "int64_t": "longint",
     "sf_rule": "int unsigned",
     "double": "real",
 }
@@ -199,5 +200,7 @@ def package(prototypes: Sequence[Prototype], longest: int) -> str:
 
 
 def _sv(x: Argument) -> str:
+    if x.elements:
+        return f"inout {SV_TYPES[x.kind]} {x.name}[{x.elements}]"
     direction = "output" if x.result else "input"
     return f"{direction} {SV_TYPES[x.kind]} {x.name}" + ("[SF_LENGTH]" if x.pointer and not x.result else "")

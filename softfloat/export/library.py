@@ -121,6 +121,13 @@ def request(
         raise ValueError("formats must name at least one format")
     if not names and not sums:
         raise ValueError("functions and accumulators are both empty; accepted: one of either")
+    for name in names:
+        for fmt in chosen:
+            widest = FUNCTIONS[name].widest
+            if widest and fmt.bits > widest:
+                raise ValueError(
+                    f"function {name!r} goes by tables of its values, and formats must have at most {widest} bits for it, got {fmt.name}"
+                )
     slugs = [slug(fmt.name) for fmt in chosen]
     if len(set(slugs)) < len(chosen):
         raise ValueError(f"formats must have names that differ in C, got {', '.join(slugs)}")
@@ -153,19 +160,11 @@ def _lengths(lengths: Iterable[int]) -> Sequence[int]:
     return [int(k) for k in found]
 
 
-LEFT_OUT = (
-    "alignment", "block_sum", "scale_exponent", "keeps_zero_sign", "unsigned_zeros", "positive_zeros", "compensation", "fixed",
-)  # fmt: skip
-"""Fields of accumulators that are not in exported dot products."""
-
-
 def _dots(how: Accumulator | str, formats: Sequence[Format]) -> list[Dot]:
     accumulator = parse_accumulator(how) if isinstance(how, str) else how
-    fields = [name for name in LEFT_OUT if getattr(accumulator, name)]
-    fields += ["leaf"] * (accumulator.leaf > 1) + ["scaling" for level in accumulator.reduction if level.scaling]
-    if fields:
+    if any(level.scaling for level in accumulator.reduction):
         raise ValueError(
-            f"accumulator {accumulator!r} has {fields[0]}, which no library has; accepted: accumulators without"
+            f"accumulator {accumulator!r} has scaling, which no library has; accepted: accumulators without"
         )
     found = []
     for fmt in formats:

@@ -11,6 +11,7 @@ __all__ = ["bench", "module"]
 
 CTYPES = {
     **{f"{sign}int{bits}_t": f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32)},
+    "int64_t": "c_int64",
     "uint64_t": "c_uint64",
     "size_t": "c_size_t",
     "sf_rule": "c_uint32",

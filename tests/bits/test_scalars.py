@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from softfloat import Environment, bits
+from softfloat.bits import evaluations
+from softfloat.bits.evaluations import EVALUATED
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.environments import Settings
 
 PREPARED = ("add", "sub", "mul", "div", "remainder", "sqrt", "fma", "round_to_integral", "floor_divide", "hypot")
 OTHERS = ("exp", "atan2", "eq", "lt", "maximum", "minimum_number", "next_up")
@@ -37,6 +40,52 @@ def test_scalars_are_functions(operation: str, fmt: str) -> None:
         prepared = bits.scalar(operation, fmt, environment=environment)
         for row in rows(fmt, count, 12, seed):
             same(prepared(*row), getattr(bits, operation)(*row, fmt, environment=environment))
+
+
+@pytest.mark.parametrize("operation", EVALUATED)
+@pytest.mark.parametrize("fmt", ["float16", "float32", "float8_e4m3fnuz", "tfloat32"])
+def test_functions_are_evaluated_alone(operation: str, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the C library's float64 functions, which tables of unary ones hide in narrow formats."""
+    monkeypatch.setattr(bits.scalars, "_TABLE_BITS", 0)
+    count = len(ELEMENTWISE[operation].operands)
+    draw = np.random.default_rng(1)
+    for seed, environment in enumerate(exported.environments(bits.scalars.check_format(fmt), 2)):
+        values = draw.standard_normal((20, count)) * 2.0 ** draw.integers(-9, 9, (20, count))
+        codes = bits.encode(values, fmt)[0].tolist() + rows(fmt, count, 20, seed)
+        prepared = bits.scalar(operation, fmt, environment=environment)
+        results, flags = getattr(bits, operation)(*np.array(codes).T, fmt, environment=environment)
+        assert [prepared(*row) for row in codes] == list(zip(results.tolist(), flags.tolist(), strict=True))
+
+
+def test_most_values_are_evaluated_alone() -> None:
+    """Else the long way would hide what the short one does."""
+    draw = np.random.default_rng(2)
+    for operation in EVALUATED:
+        count = len(ELEMENTWISE[operation].operands)
+        known = evaluations.prepared(operation, count, bits.scalars.check_format("float32"), Settings())
+        if known is None:
+            pytest.skip("nothing is compiled")
+        codes, _ = bits.encode(draw.uniform(0.1, 3.0, (300, count)), "float32")
+        assert sum(known(*row) is None for row in codes.tolist()) < 9, operation
+
+
+def test_a_value_near_a_tie_goes_the_long_way() -> None:
+    """What a C library says of sums next to a tie of float32 decides nothing."""
+    known = evaluations.prepared("logaddexp", 2, bits.scalars.check_format("float32"), Settings())
+    if known is None:
+        pytest.skip("nothing is compiled")
+    for a, b in ((1.0, -23.5), (1.0, -40.0), (3.0, -300.0)):
+        codes = [int(bits.encode(x, "float32")[0]) for x in (a, b)]
+        same(bits.scalar("logaddexp", "float32")(*codes), bits.logaddexp(*codes, "float32"))
+    assert known(*codes) is None
+
+
+@pytest.mark.parametrize("fmt", ["float32", "tfloat32"])
+@pytest.mark.parametrize("operation", ["next_up", "next_down"])
+def test_neighbours(operation: str, fmt: str) -> None:
+    prepared = bits.scalar(operation, fmt)
+    for (code,) in rows(fmt, 1, 400, 3):
+        same(prepared(code), getattr(bits, operation)(code, fmt))
 
 
 def test_every_option_is_applied() -> None:

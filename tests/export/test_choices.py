@@ -8,58 +8,46 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import dots, entries
+from softfloat.kernels import dots, entries, rules
 
 from softfloat import ROSTER, bits
-from softfloat.accumulators import PRESETS
+from softfloat.accumulators import PRESETS, Accumulator, Reduction, Stage
 from softfloat.engine import elementwise, products
+from softfloat.engine.native import Job
 from softfloat.export.library import request
 from softfloat.testing.vectors.operations import parse_accumulator
 
 CALLED = {
     "kind": "length[KIND]",
     "block": "length[BLOCK]",
-    "chains": "plan[CHAINS]",
-    "tree": "plan[TREE]",
-    "levels": "levels",
-    "fraction_bits": "plan[FRACTION_BITS]",
     "has_addend": "has_c",
-    "has_result": "plan[HAS_RESULT]",
     "first": "position",
-    "row_stride": "1",
-    "column_stride": "1",
     "payloads": "1 if carries else 0",
-    "entered": "plan[ENTERED]",
-    "products_rounded": "plan[PRODUCTS_ROUNDED]",
-    "lone_converted": "plan[LONE_CONVERTED]",
 }
-"""What an exported dot product says by itself; of all others it has the values of an accumulator without the fields that exports refuse."""
+"""What an exported dot product says by itself; of all others it has what the engine settles."""
 
 SUMS = (
     *('tensor_core("H100")', 'tensor_core("V100")', 'amp("half")', 'fma("float16")', 'mul_add("float32")', 'exact("float32")'),
     *('pairwise("float16")', 'chunked(4, fma("float16"), "float32")', 'amp("float", mode="aligned")'),
+    *('compensated("float32", "kahan")', 'fixed_point(32, -24, "float32")', 'arm_fdot()', 'amd_mfma("CDNA3", "float16")'),
 )  # fmt: skip
 
 
 def assigned() -> dict[str, str]:
     """Field -> the expression that `dot_entry` puts there."""
-    found: dict[int, str] = {}
+    found: dict[str, str] = {}
     function = ast.parse(inspect.getsource(entries.dot_entry)).body[0]
     for node in ast.walk(function):
-        if isinstance(node, ast.For) and "choices[i]" in ast.unparse(node):
-            assert isinstance(node.iter, ast.Call)
-            assert isinstance(node.iter.args[0], ast.Tuple)
-            found |= {i: ast.unparse(x) for i, x in enumerate(node.iter.args[0].elts)}
         if not isinstance(node, ast.Assign):
             continue
         targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets
         values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         for target, value in zip(targets, values, strict=False):
             text = ast.unparse(target)
-            number = text.removeprefix("choices[").removesuffix("]")
-            if number.isdigit():
-                found[int(number)] = ast.unparse(value)
-    return {dots.Choices._fields[number]: text for number, text in found.items()}
+            if text.startswith("choices["):
+                name = text.removeprefix("choices[").removesuffix("]")
+                found[dots.Choices._fields[getattr(entries, name)]] = ast.unparse(value)
+    return found
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn"])
@@ -70,7 +58,7 @@ def test_leading_powers_are_those_of_the_engine(name: str) -> None:
         bits.decode(codes, fmt), [0.0, -0.0, np.inf, np.nan, float(fmt.tiny), float(fmt.smallest_subnormal)]
     )
     with np.errstate(all="ignore"):
-        found = [entries.lead(value, float(fmt.tiny)) for value in values]
+        found = [entries.lead(value, float(fmt.tiny), 0.0) for value in values]
     np.testing.assert_array_equal(found, products._leads(values, fmt, accumulator, None))
 
 
@@ -98,31 +86,25 @@ def filled(monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
 
 
 @pytest.mark.parametrize("text", SUMS)
-def test_what_exports_leave_is_what_the_engine_has(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    assert request([], ["float16"], [text], [33]).dots, "an accumulator that exports refuse"
-    left = {name: int(x) for name, x in zip(dots.Choices._fields, entries.PLAIN_CHOICES, strict=True)}
-    left = {name: value for name, value in left.items() if name not in CALLED}
-    assert set(left) | set(CALLED) == set(dots.Choices._fields)
+def test_what_exports_have_is_what_the_engine_has(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (dot,) = request([], ["float16"], [text], [33]).dots
+    job = Job()
+    start, _ = job.plan(dot.accumulator, dot.format, dot.output, [33])
+    choices = job.integers[start + rules.Plan._fields.index("choices")]
+    kept = dots.Choices(*job.integers[choices : choices + dots.CHOICES])
     how = filled(monkeypatch, text)
-    assert {name: getattr(how, name) for name in left} == left
+    same = [x for x in kept._fields if x not in {*CALLED, "paired", "row_stride", "column_stride"}]
+    assert {x: getattr(kept, x) for x in same} == {x: getattr(how, x) for x in same}
+    assert (kept.paired, kept.row_stride, kept.column_stride) == (0, 1, 1)
 
 
-def test_presets_that_need_other_choices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No preset that exports accept asks for a choice that they lack; some that they refuse do."""
-    differing = []
+def test_only_scales_of_segments_are_refused() -> None:
+    """Every preset is exported, in some format that it takes."""
     for preset in PRESETS.values():
         accumulator = parse_accumulator(preset.example)
-        if "float16" not in [x.name for x in accumulator.inputs]:
-            continue
-        try:
-            how = filled(monkeypatch, preset.example)
-        except pytest.fail.Exception:  # summed by other loops
-            continue
-        names = [
-            x for i, x in enumerate(dots.Choices._fields) if x not in CALLED and how[i] != entries.PLAIN_CHOICES[i]
-        ]
-        if names:
-            differing.append(preset.example)
-            with pytest.raises(ValueError, match="which no library has"):
-                request([], ["float16"], [preset.example], [33])
-    assert differing
+        fmt = accumulator.inputs[0] if accumulator.inputs else ROSTER["float16"]
+        assert request([], [fmt], [accumulator], [4]).dots
+    level = Reduction(Stage("float32"), scaling="scales_added")
+    scaled = Accumulator(name="scaled", running=Stage("float32"), segment=4, reduction=(level,))
+    with pytest.raises(ValueError, match="has scaling, which no library has"):
+        request([], ["float16"], [scaled], [4])

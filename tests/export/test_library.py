@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import re
 import shutil
@@ -16,7 +17,7 @@ import pytest
 from commands import Run
 
 from softfloat import Environment, bits, export
-from softfloat.accumulators import Accumulator
+from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.export import FUNCTIONS, TARGETS, Prototype
 from softfloat.export.library import FILES, request
 from softfloat.testing import check_vectors, resolve
@@ -40,6 +41,9 @@ class Library(NamedTuple):
 
     def named(self, name: str) -> Prototype:
         return next(x for x in self.prototypes if x.name == name)
+
+
+TABLED = tuple(name for name, row in FUNCTIONS.items() if row.widest)
 
 
 def made(folder: Path, **options: Any) -> Library:
@@ -69,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Library:
     )
     return made(
         tmp_path_factory.mktemp("whole") / "sf",
-        functions=FUNCTIONS,
+        functions=[name for name in FUNCTIONS if name not in TABLED],
         formats=formats,
         accumulators=SUMS,
         lengths=LENGTHS,
@@ -77,14 +81,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 SUMS = (
-    'tensor_core("H100")',
-    'amp("half")',
-    'fma("float16")',
-    'mul_add("float32")',
-    'exact("float32")',
-    'pairwise("float16")',
-    'chunked(4, fma("float16"), "float32")',
-    'tensor_core("V100")',
+    *(row.example for row in PRESETS.values()),
+    *("mul_add('float32')", "fma('float32')", "tensor_core('V100')", "chunked(4, fma('float16'), 'float32')"),
+    *("tensor_core('B200', 'float8_e4m3fn')", "amd_mfma('CDNA2', 'bfloat16')", "compensated('float32', 'two_term')"),
 )
 LENGTHS = (1, 2, 3, 5, 8, 16, 17, 33)
 
@@ -128,7 +127,7 @@ def test_random_bits_by_address_are_those_of_bits(small: Library, width: int | N
 def test_integers(tmp_path: Path) -> None:
     library = made(tmp_path / "sf", functions=["to_integer"], formats=["float16"], lengths=[4])
     arrays = [x for x in library.prototypes if x.form == "array"]
-    assert len(arrays) == 6
+    assert len(arrays) == 8
     for prototype in arrays:
         for seed, environment in enumerate(exported.environments(exported.output_of(prototype), 8)):
             assert not differences(library, prototype, environment, 1500, seed).size, (prototype.name, environment)
@@ -138,6 +137,80 @@ def test_integers(tmp_path: Path) -> None:
     assert sf.to_integer_float16_int8(0xC100, sf.SF_NEAREST_EVEN) == (-2, 1)
     assert sf.to_integer_float16_int8(0x4100, sf.SF_NO_INEXACT) == (2, 0)
     assert sf.to_integer_float16_int32(0x7E00, sf.SF_NAN_X86) == (-(2**31), 16)
+    assert sf.to_integer_float16_uint64(0x7C00, sf.SF_NEAREST_EVEN) == (2**64 - 1, 16)
+    assert sf.to_integer_float16_int64(0xFC00, sf.SF_NEAREST_EVEN) == (-(2**63), 16)
+    with pytest.raises(sf.Refused):
+        sf.to_integer_float16_int64(0, sf.SF_STOCHASTIC)
+
+
+def test_codes_of_integers(tmp_path: Path) -> None:
+    """Integers of more than 53 bits are rounded once, stochastically too."""
+    library = made(tmp_path / "sf", functions=["from_integer"], formats=["float32", "float6_e2m3fn"], lengths=[4])
+    arrays = [x for x in library.prototypes if x.form == "array"]
+    assert len(arrays) == 8
+    for prototype in arrays:
+        for seed, environment in enumerate(exported.environments(exported.output_of(prototype), 8)):
+            assert not differences(library, prototype, environment, 1500, seed).size, (prototype.name, environment)
+        for width in (None, 5, 40):
+            drawn = Environment(rounding="stochastic", seed=4, sr_bits=width)
+            assert not differences(library, library.named(f"{prototype.name}_at"), drawn, 3000, 9).size, prototype.name
+    sf = library.functions
+    assert sf.from_integer_float32_int64(-(2**63), sf.SF_NEAREST_EVEN) == (0xDF000000, 0)
+    assert sf.from_integer_float32_uint64(2**64 - 1, sf.SF_TOWARD_ZERO) == (0x5F7FFFFF, 1)
+    assert sf.from_integer_float32_int64(2**53 + 2**29 + 1, sf.SF_NEAREST_EVEN) == (
+        0x5A000001,
+        1,
+    )  # a tie, and one more
+
+
+@pytest.fixture(scope="module")
+def tabled(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Functions of one operand."""
+    folder = tmp_path_factory.mktemp("tabled")
+    return made(folder / "sf", functions=["exp", "log", "sin"], formats=["float16", "float6_e2m3fn"], lengths=[4])
+
+
+def test_functions_by_tables_are_those_of_bits(tabled: Library, tmp_path: Path) -> None:
+    pairs = made(tmp_path / "sf", functions=["pow", "atan2"], formats=["float8_e5m2", "float8_e4m3fnuz"], lengths=[4])
+    tried = 0
+    for library in (tabled, pairs):
+        for prototype in library.prototypes:
+            if prototype.form == "array":
+                for seed, environment in enumerate(exported.environments(exported.output_of(prototype), 8)):
+                    assert not differences(library, prototype, environment, 3000, seed).size, (
+                        prototype.name,
+                        environment,
+                    )
+                    tried += 1
+    assert tried == 14 * (6 + 4)
+
+
+def test_functions_by_tables_refuse_what_they_cannot(tabled: Library, tmp_path: Path) -> None:
+    sf = tabled.functions
+    assert sf.log_float16(0, sf.SF_NEAREST_EVEN) == (0xFC00, 8)
+    assert sf.sin_float16(0x7D01, sf.SF_NAN_ARM) == (0x7F01, 16)
+    for arguments in ((0, sf.SF_STOCHASTIC | 8 << sf.SF_RANDOM_BITS_SHIFT), (0, 7)):
+        with pytest.raises(sf.Refused):
+            sf.exp_float16(*arguments)
+    with pytest.raises(sf.Refused):
+        sf.exp_float6_e2m3fn(64, 0)
+    for name, fmt, widest in (("exp", "float32", 16), ("pow", "float16", 8)):
+        with pytest.raises(ValueError, match=f"function '{name}' .* formats must have at most {widest} bits for it"):
+            export.write(tmp_path / "sf", functions=[name], formats=[fmt])
+
+
+@pytest.mark.parametrize(("seed", "stream"), [(3, 0), (2**64 - 5, 2**32 - 1)])
+def test_the_generator_of_the_ipu(small: Library, seed: int, stream: int) -> None:
+    sf, state = small.functions, (ctypes.c_uint64 * 2)()
+    assert sf.xoroshiro128aox_seed(state, seed, stream) == 0
+    drawn = {"seed": seed, "stream": stream, "generator": "xoroshiro128aox"}
+    for width in (1, 21, 52):
+        assert sf.xoroshiro128aox_seed(state, seed, stream) == 0
+        found = [sf.xoroshiro128aox(state, width) for _ in range(300)]
+        assert found == bits.random_bits(300, sr_bits=width, **drawn).tolist()
+    before = tuple(state)
+    assert sf.xoroshiro128aox(state, 0) == sf.xoroshiro128aox(state, 53) == 2**64 - 1
+    assert tuple(state) == before
 
 
 def test_scalars_are_elements_of_arrays(small: Library) -> None:
@@ -292,7 +365,7 @@ def test_the_command_writes_a_folder(tmp_path: Path) -> None:
     run = Run(
         "export", str(tmp_path / "sf"), "--functions", "lt", "--formats", "float16", "--no-link", "--target", "aarch64"
     )
-    assert (run.status, run.out) == (0, f"libsf.o with 3 functions for aarch64 in {tmp_path / 'sf'}\n")
+    assert (run.status, run.out) == (0, f"libsf.o with 5 functions for aarch64 in {tmp_path / 'sf'}\n")
     assert (tmp_path / "sf" / "libsf.o").read_bytes()[18:20] == b"\xb7\x00"  # EM_AARCH64
     Run("export", str(tmp_path / "no"), "--functions", "lt,le,xx").assert_error("function 'xx' is unknown")
     Run("export", str(tmp_path / "no"), "--lengths", "5-3").assert_error("--lengths must be like 16 or 1-64,128")
@@ -434,7 +507,7 @@ MANY = 10**7
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "decode"])
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name not in ("decode", *TABLED)])
 def test_every_function_over_ten_million_rows(whole: Library, function: str) -> None:
     for prototype in whole.prototypes:
         if prototype.function != function or not prototype.form.startswith("array"):
@@ -447,6 +520,24 @@ def test_every_function_over_ten_million_rows(whole: Library, function: str) -> 
         for seed, environment in enumerate(chosen):
             found = differences(whole, prototype, environment, rows // len(chosen), seed)
             assert not found.size, (prototype.name, environment)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("function", TABLED)
+def test_every_function_by_tables_at_every_code(tmp_path: Path, function: str) -> None:
+    formats = {16: ("float16", "bfloat16", "float8_e4m3fn", "float6_e3m2fn"), 8: ("float8_e4m3fn", "float8_e5m2")}
+    library = made(tmp_path / "sf", functions=[function], formats=formats[FUNCTIONS[function].widest], lengths=[4])
+    for prototype in library.prototypes:
+        if prototype.form != "array":
+            continue
+        assert prototype.format is not None
+        each = np.arange(2**prototype.format.bits, dtype=prototype.format.dtype)
+        columns = [each] if len(FUNCTIONS[function].operands) == 1 else [np.repeat(each, 256), np.tile(each, 256)]
+        for environment in exported.environments(prototype.format, 30):
+            found, flags, _ = exported.called(library.functions, prototype, columns, exported.rule(environment))
+            codes, raised = exported.wanted(function, columns, prototype.format, prototype.format, environment)
+            np.testing.assert_array_equal(found, codes, str((prototype.name, environment)))
+            np.testing.assert_array_equal(flags, raised)
 
 
 @pytest.mark.exhaustive
@@ -473,7 +564,8 @@ def test_dot_products_are_those_of_bits(whole: Library, text: str) -> None:
             drawn = environment.rounding.name == "STOCHASTIC"
             for trial in range(40):
                 k = int(draw.choice(LENGTHS))
-                operands = [draw.choice(column, k) for column in exported.operands(dot.format, 2, 200, trial)]
+                columns = exported.operands(dot.format, 2, 200, trial % 4)
+                operands = [draw.choice(column, k) for column in columns]
                 if trial % 2:
                     operands = [bits.encode(abs(draw.standard_normal(k)), dot.format)[0] for _ in operands]
                 start = [int(draw.integers(0, 2**partials.bits))] if trial % 3 else []

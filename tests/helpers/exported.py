@@ -70,6 +70,27 @@ def reals(size: int, seed: int) -> Codes:
     return values
 
 
+def integers(size: int, seed: int, dtype: str) -> Codes:
+    """Integers of all magnitudes, near powers of two and near halves between numbers of few bits."""
+    draw, info = np.random.default_rng(seed), np.iinfo(dtype)
+    width = info.bits - (info.min < 0)
+    length = draw.integers(0, width + 1, size)
+    drawn = draw.integers(0, 2**63, size, np.uint64) << np.uint64(1) | draw.integers(0, 2, size, np.uint64)
+    drawn = np.where(length > 0, drawn >> np.uint64(64) - np.maximum(length, 1).astype(np.uint64), np.uint64(0))
+    kept = draw.integers(1, 26, size).astype(np.uint64)  # few bits, and a last one far below
+    few = drawn & ~(
+        np.uint64(2**64 - 1) >> np.minimum(kept + np.uint64(64) - np.maximum(length, 1).astype(np.uint64), 63)
+    )
+    drawn = np.where(draw.integers(0, 3, size) == 0, few | draw.integers(0, 2, size, np.uint64), drawn)
+    drawn[:4] = 0, 1, info.max, info.max - 1
+    drawn = np.minimum(drawn, np.uint64(info.max))
+    found = drawn.astype(dtype)
+    if info.min < 0:
+        found[::2] = -found[::2]
+        found[4] = info.min
+    return found
+
+
 def wanted(
     function: str,
     columns: Sequence[Codes],
@@ -84,6 +105,8 @@ def wanted(
         return bits.encode(columns[0], output, environment=environment, **more)
     if function == "convert":
         return bits.convert(columns[0], fmt, output, environment=environment, **more)
+    if function == "from_integer":
+        return bits.encode(columns[0], output, environment=environment, **more)
     if function == "to_integer":
         return bits.to_integer(columns[0], fmt, integer, environment=environment, **more)
     name, signalling = QUIET.get(function, (function, None))
@@ -107,6 +130,8 @@ def drawn_operands(prototype: Prototype, size: int, seed: int) -> list[Codes]:
     assert prototype.format is not None
     if prototype.function == "encode":
         return [reals(size, seed)]
+    if prototype.function == "from_integer":
+        return [integers(size, seed, next(x.kind for x in prototype.arguments if x.name == "x").removesuffix("_t"))]
     return operands(prototype.format, len(FUNCTIONS[prototype.function].operands), size, seed)
 
 

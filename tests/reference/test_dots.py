@@ -45,7 +45,7 @@ def test_tensor_cores(vectors: Path, stride: int, name: str) -> None:
     arch, _, target = name.split("_")
     assert len(rows[::stride]) >= 100
     for a, b, c, d in rows[::stride]:
-        code, flags = dot.tensor_core(a, b, (fmt, fmt), arch, fmt.name, CORE_FORMATS[target], instruction, c)
+        code, flags = dot.tensor_core(a, b, (fmt, fmt), arch, fmt.name, CORE_FORMATS[target], instruction, c=c)
         assert code == d, (list(map(hex, a)), list(map(hex, b)), hex(c))
         assert not flags & ~1
 
