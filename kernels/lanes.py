@@ -358,7 +358,13 @@ class _Cells:
             joined[cell].add_incoming(value, block)
 
     def turn(self, step, turn, during):
-        """The state after a step for each row."""
+        """The state after a step for each row; or after one that takes the states of all rows together, and changes them."""
+        if getattr(step, "together", False):
+            states = [
+                {slot: Vector(self.builder, during[slot, row]) for slot in self.slots} for row in range(self.rows)
+            ]
+            step(turn, states)
+            return {(slot, row): state[slot].floats().value for row, state in enumerate(states) for slot in self.slots}
         after = {}
         for row in range(self.rows):
             turn.row = row

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .lanes import Vector
+
 
 class Numbers(NamedTuple):
     """What a call's steps know of formats and rules. Integers are bits of the carrier, in disguise."""
@@ -66,6 +68,7 @@ EXPONENT64 = 0x7FF0000000000000
 HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
 HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
+AT_ONCE = 4  # sums that do not wait for one another
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 
 
@@ -611,6 +614,19 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
     return step
 
 
+def gathered(values, join):
+    """All of these joined, in an order that leaves the CPU several to do at once: for what does not hang on the order."""
+    parts = []
+    for number, value in enumerate(values):
+        if number < AT_ONCE:
+            parts.append(value)
+        else:
+            parts[number % AT_ONCE] = join(parts[number % AT_ONCE], value)
+    while len(parts) > 1:
+        parts = [join(*parts[n : n + 2]) if n + 1 < len(parts) else parts[n] for n in range(0, len(parts), 2)]
+    return parts[0]
+
+
 def aligned_step(block, result, watchful):
     """A block of products and the running sum, each cut to the grid of the largest exponent, added, and rounded.
 
@@ -620,22 +636,22 @@ def aligned_step(block, result, watchful):
     def step(tile, row, state):
         running = state[VALUE]
         power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
-        scale = running.nonzero().choose(power, 0.0)
-        for product in range(block):
-            scale = scale.at_least(tile.a(row, product, 1) * tile.b(product, 1))
+        own = running.nonzero().choose(power, 0.0)
+        powers = (tile.a(row, product, 1) * tile.b(product, 1) for product in range(block))
+        scale = own.at_least(gathered(powers, Vector.at_least))
         scale = (scale > 0.0).choose(scale, 1.0)
         per_grid = (tile.integer("scale_of_grid") - scale.bits()).floats()
         grid = (scale.bits() - tile.integer("grid_of_scale")).floats()
         term = running * per_grid
-        total = term.truncated()
-        cut = total.bits() ^ term.bits()
+        kept = term.truncated()
+        cut = kept.bits() ^ term.bits()
+        terms = [kept]
         for product in range(block):
             term = (tile.a(row, product) * per_grid) * tile.b(product)
-            kept = term.truncated()
-            total = total + kept
+            terms.append(term.truncated())
             if watchful:
-                cut = cut | (kept.bits() ^ term.bits())
-        s = (total + 0.0) * grid
+                cut = cut | (terms[-1].bits() ^ term.bits())
+        s = (gathered(terms, Vector.__add__) + 0.0) * grid
         if result == "half":
             y = round_narrow(tile, s)
             tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)

@@ -41,12 +41,12 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "loops dot_steps quantization tiles | dots paired rules | entries inlined | exported",
+    "loops dot_steps quantization tiles | dots paired rules units | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options ways | tiling | "
-    "entire lines stacks trees | joining | calls products quantization segments | placing small",
+    "entire lines stacks trees units | joining | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions numbers | "
     "block_scales codes scaled_ways | block_numbers processors scaled_sums split_sums scalars | quantization",
