@@ -70,7 +70,7 @@ class UnitNumbers(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """A turn of a unit that rounds every sum to float32.
+    """A turn of a unit that rounds every sum to float32, or to nearest even as `manner` says.
 
     `blocks` blocks of `block` products; leaves are products, or the sums of `leaf` of them, added in pairs. The sums of blocks
     meet the running sum, or chains that begin at zero, are added up and meet it at the end of the turn. `exact`: products
@@ -86,6 +86,7 @@ class Pairs(NamedTuple):
     fused: bool
     exact: bool
     unsigned: bool
+    manner: object = None
 
     @property
     def group(self):
@@ -117,6 +118,11 @@ def single_sum(tile, x, y, unit, state, watchful):
             return x[0].fused(x[1], y)
     else:
         product = x
+    if unit.manner is not None:
+        s, error = sum_and_error(product, y) if watchful else (product + y, None)
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        return rounded(tile, s, state, unit.manner, watchful, may_underflow=False)
     direction = _TOWARD.get(unit.rounding) if tile.directed else None
     if not watchful:
         if unit.rounding == "nearest_even":
@@ -141,6 +147,8 @@ def single_product(tile, row, k, unit, state, watchful):
     """A product in float32; only the nearest one is not exact."""
     a, b = tile.a(row, k), tile.b(k)
     product = a * b
+    if unit.manner is not None:
+        return rounded(tile, product, state, unit.manner, watchful)
     if watchful and not unit.exact:
         lost = (a.double() * b.double()).bits() ^ product.double().bits()
         state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
@@ -157,7 +165,7 @@ def pairs_step(unit, watchful):
         return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
 
     def block_of(tile, row, first, state):
-        if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned:
+        if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned and unit.manner is None:
             start = tile.a(row, first) * tile.b(first)
             return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
         stack = []
@@ -575,7 +583,7 @@ def _slots(unit):
     if unit.kind == "fixed":
         return (OVERFLOW,)
     if unit.kind == "pairs":
-        return ()
+        return () if unit.manner is None else unit.manner.slots
     narrow = unit.result == "half" or unit.stored
     return (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
 

@@ -517,11 +517,13 @@ def _quick(
         done = joining.run(planned, problem.c, shape, call, run_parts)
         return _by_unit(planned, a, b, start) if done is None else done
     if trees.serves(planned):
-        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
+        done = _by_subtrees(planned, problem, a, b)
+        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = None if planned.goes_on else ways.choose(planned)
-    if tally is None and (way is None or isinstance(way, ways.AlignedBlocks)):
+    rows_together = isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
+    if tally is None and (way is None or rows_together):
         done = _by_unit(planned, a, b, start)
         if done is not None:
             return done
@@ -530,6 +532,21 @@ def _quick(
     place = ways.Place(problem.index, problem.row_stride, problem.column_stride)
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
+
+
+def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done | None:
+    """Sums in pairs of whole subtrees in tiles, theirs level by level."""
+    found = units.subtrees(planned, a, b)
+    if found is None:
+        return None
+    codes, flags = found
+    start = len(codes) * units.SUBTREE
+    if start < planned.length:
+        rest = trees.run(planned, problem.a.T[start:, :, None], problem.b[start:, None], None)
+        if rest is None:
+            return None
+        codes, flags = (np.concatenate([x, y[np.newaxis]]) for x, y in zip(found, rest, strict=True))
+    return trees.joined(planned, codes, flags, problem.c)
 
 
 def _by_unit(planned: Program, a: Codes, b: Codes, start: Codes | None, scales: Scales | None = None) -> Done | None:

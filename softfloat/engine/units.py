@@ -28,6 +28,10 @@ from softfloat.kernels.spec import FLOAT64, InfiniteInput, Overflow, Rounding, T
 LEAST_WORK = 1 << 16
 """Multiply-adds below which no loop is compiled for a unit of its own."""
 LONGEST_SEGMENT = 128
+TOGETHER = 8
+"""Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
+SUBTREE = 32
+"""Products that a tile adds in pairs at once."""
 EXACT_BITS = 53
 REGISTER_ROOM = 51
 """Bits of a product in units of a register."""
@@ -335,6 +339,26 @@ def _compensated(planned: Program) -> UnitWay | None:
     return Singles(unit=unit, known=known, site=site)
 
 
+def _subtree(planned: Program) -> UnitWay | None:
+    """Subtrees of sums in pairs, to nearest even."""
+    site = planned.sites[dots().RUNNING]
+    rule, family, exact = site.rule, family_of(site.format.spec), _exact_products(planned)
+    if not _only(planned.accumulator, LAYOUT | {"product", "tree"}) or not elementwise.FAST or not family:
+        return None
+    if planned.sites[dots().PRODUCT] != site or rule.rounding is not Rounding.NEAREST_EVEN or not rule.restated:
+        return None
+    if rule.overflow is not Overflow.INFINITY or not overflow_serves(site, planned.policy) or rule.daz or rule.ftz:
+        return None
+    if family != "float32" and not exact:
+        return None
+    manner = None if family == "float32" else parameters.steps().Manner(family=family)
+    unit = units().Pairs(
+        kind="pairs", block=SUBTREE, blocks=1, leaf=1, chains=0, rounding="nearest_even", fused=False, exact=exact,
+        unsigned=False, manner=manner,
+    )  # fmt: skip
+    return Singles(unit=unit, known=narrow_numbers(site), site=site, group=SUBTREE)
+
+
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
@@ -440,6 +464,29 @@ def run(planned: Program, operands: tiling.Operands, scaled: Scaled | None = Non
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= tiling.nan_flags_of(way)
     return tiling.codes_of(values, planned.partials, way.site), flags
+
+
+def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags) of sums in pairs of every whole subtree of products: of shape (subtrees, rows, columns).
+
+    None if no loop serves the program or these operands.
+    """
+    count = planned.length // SUBTREE
+    if not count or a.shape[0] * b.size < LEAST_WORK or parameters.loops().jit.DISABLED:
+        return None
+    way = _subtree(planned)
+    spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
+    if way is None or not tiling.fits(way, planned.length, spans, None):
+        return None
+    shape = a.shape[0], b.shape[1]
+    nothing = np.full(shape, -0.0)  # to which a sum is added, and stays what it is
+    codes, flags = np.empty((count, *shape), planned.partials.dtype), np.empty((count, *shape), np.uint8)
+    for number in range(count):
+        part = slice(number * SUBTREE, (number + 1) * SUBTREE)
+        operands = tiling.Operands(a[:, part], b[part], nothing)
+        values, flags[number] = _looped(way, way.unit, planned, operands, None)
+        codes[number] = tiling.codes_of(values, planned.partials, way.site)
+    return codes, flags
 
 
 def _needs_care(way: UnitWay, length: int, a: Codes, b: Codes, start: tiling.Extent | None) -> bool | None:
