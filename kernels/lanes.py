@@ -116,6 +116,16 @@ class Vector:
     def __le__(self, other):
         return self._compare("<=", other)
 
+    def words(self):
+        """The bits as 16-bit integers, the low half of each first: an instruction compares both halves of all of them."""
+        if not self.is_float and self.element.width == 16:
+            return self
+        return self._new(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(16), 2 * self.value.type.count)))
+
+    def all_of(self, number):
+        """A vector of this type with a number in every lane."""
+        return self._new(self._like(number))
+
     def is_zero(self):
         """Lanes that are zero."""
         return self._compare("==", 0.0 if self.is_float else 0)
@@ -159,9 +169,13 @@ class Vector:
         return self._new(self.builder.bitcast(self.value, self._typed(integer)))
 
     def floats(self):
-        """Integers as floats of the same width; floats as they are."""
+        """Integers as floats of the same width, pairs of words as one; floats as they are."""
         if self.is_float:
             return self
+        if self.element.width == 16:
+            return self._new(
+                self.builder.bitcast(self.value, ir.VectorType(ir.FloatType(), self.value.type.count // 2))
+            )
         kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
         return self._new(self.builder.bitcast(self.value, self._typed(kind)))
 
@@ -218,6 +232,10 @@ class Vector:
         if self.is_float:
             return (self > other).choose(self, other)
         return self._call("umax", other)
+
+    def at_least_signed(self, other):
+        """The greater, lane by lane, of integers with sign."""
+        return self._call("smax", other)
 
     def at_most(self, other):
         """The lesser, lane by lane, of integers without sign."""
@@ -276,10 +294,20 @@ class Tile:
             self._loaded[product, plane] = load(self.builder, self._b[plane], where, _FLOATS[self.carrier], self.lanes)
         return self._loaded[product, plane]
 
+    def lifted_b(self, factor):
+        """The numbers of the columns, times a power of two."""
+        if factor not in self._loaded:
+            self._loaded[factor] = self.b() * factor
+        return self._loaded[factor]
+
     def noise(self, row, plane=0):
         """A vector for this turn and row; `plane` counts further blocks of turns."""
         where = self._at(self.lanes * self.rows, (plane * STEPS_OF_A_BLOCK * self.rows + row) * self.lanes)
         return load(self.builder, self._noise, where, _FLOATS[self.carrier], self.lanes)
+
+    def of_turn(self):
+        """A number that comes with this turn, the same for all rows and lanes."""
+        return self.builder.load(self.builder.gep(self._noise, [self._k]))
 
     def parameter(self, name):
         """A number of the call, in every lane."""
@@ -468,12 +496,12 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
     return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes))
 
 
-def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameters, group):
+def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0):
     """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
 
-    After each group of rows fails(tile, state) tells the lanes in which they do not; then the careful step does the group
+    After each group of rows fails(tile, state) tells, as a bit, that they do not; then the careful step does the group
     again. The quick step sees and makes slot 0, and `watched` slots, which begin each group with all bits set; the
-    careful one slot 0 and those in `noted`, which stay in memory.
+    careful one slot 0 and those in `noted`, which stay in memory. Meanwhile the quick step's slot 0 is multiplied by `lift`.
     """
     item = types.float32 if carrier is np.float32 else types.float64
     lanes, word = LANES[carrier], _INTEGERS[carrier]
@@ -490,15 +518,18 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
             none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)
             ones = builder.bitcast(ir.Constant(ir.VectorType(word, lanes), [-1] * lanes), cells.kind)
 
+            def times(number, value):
+                return value if number == 1.0 else (Vector(builder, value) * number).value
+
             def again(turn, rows, during):
                 """Code of a group's careful steps."""
                 places = [cell for cell in aside.all if cell[1] in rows]
                 happened = aside.load(places)
                 after = {}
                 for row in rows:
-                    given = {slot: happened[slot, row] for slot in noted} | {0: during[0, row]}
+                    given = {slot: happened[slot, row] for slot in noted} | {0: times(1 / lift, during[0, row])}
                     made = careful(turn, row, {slot: Vector(builder, value) for slot, value in given.items()})
-                    after[0, row] = made[0].floats().value
+                    after[0, row] = times(lift, made[0].floats().value)
                     aside.store({(slot, row): made[slot].floats().value for slot in noted})
                 return after
 
@@ -516,7 +547,7 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
                     stood = builder.block
                     repair = builder.function.append_basic_block("repair")
                     on = builder.function.append_basic_block("on")
-                    branch = builder.cbranch(fails(turn, seen).anywhere(), repair, on)
+                    branch = builder.cbranch(fails(turn, seen), repair, on)
                     branch.set_weights([1, 100])
                     builder.position_at_end(repair)
                     other = again(turn, rows, during)
@@ -534,7 +565,8 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
                     count = total
                 return after, count
 
-            stop, before, entry = operands.index(9), cells.load(), builder.block
+            stop, entry = operands.index(9), builder.block
+            before = {cell: times(lift, value) for cell, value in cells.load().items()}
             loop, done = (builder.function.append_basic_block(part) for part in ("quick", "quick_done"))
             builder.cbranch(builder.icmp_signed(">", stop, none), loop, done)
             builder.position_at_end(loop)
@@ -555,12 +587,12 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
             for values, number, block in ((before, none, entry), (after, total, last)):
                 cells.meet(final, values, block)
                 result.add_incoming(number, block)
-            cells.store(final)
+            cells.store({cell: times(1 / lift, value) for cell, value in final.items()})
             return result
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, noted, watched, group))
+    return named(run, (name, carrier.__name__, noted, watched, group, lift))
 
 
 def opening(carrier, slots):

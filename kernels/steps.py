@@ -59,9 +59,9 @@ COUNTING_SLOTS = SLOTS + 5
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
-and of twice the magnitude, less one bit, which is small near zero. Of those after the sixth, which are for counting, three
-are numbers of additions: that overflowed, were inexact, or changed nothing though they should; and two are the least and the
-greatest running sum."""
+and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those
+after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
+though they should; and two are the least and the greatest running sum."""
 
 SIGN, MAGNITUDE, EXPONENT = -0x80000000, 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
@@ -81,10 +81,12 @@ def round_half(tile, x):
 
 
 def round_bfloat16(tile, x):
-    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity."""
+    """To bfloat16: up where the low half is more than a half, or ties with an odd high half. Overflow is an infinity.
+
+    The last bit of an odd one, in the place of the number's own, makes a tie more than that, and decides nothing else.
+    """
     bits = x.bits()
-    odd = bits.logical_right(16) & 1
-    return ((bits + odd + 0x7FFF) & -0x10000).floats()
+    return (((bits | bits.logical_right(16) & 1) + 0x7FFF) & -0x10000).floats()
 
 
 def exponent_bits(tile, x):
@@ -212,9 +214,9 @@ def to_odd(s, error):
 
 
 def between(low, high):
-    """The same of the numbers below and above it: nearer to zero is the one with the smaller magnitude."""
+    """The same of the numbers below and above it, whose bits are equal, or one apart; nearer to zero is the one with the smaller magnitude."""
     nearer = low.bits().at_most(high.bits())
-    return low.differs(high).choose(nearer | 1, nearer).floats()
+    return (nearer | (low.bits() | high.bits()) & 1).floats()
 
 
 def exact_sum(tile, product, c, manner):
@@ -254,119 +256,6 @@ def fma_step(manner, watchful):
     return step
 
 
-def cut_bits(tile, s):
-    """Normal numbers rounded toward zero."""
-    return (s.bits() & ~tile.integer("below")).floats()
-
-
-def moved_bits(upward):
-    """Normal numbers rounded up, or down: away from zero where the sign bids it."""
-
-    def round_(tile, s):
-        below, sign = tile.integer("below"), s.bits() >> 31
-        more = ~sign if upward else sign
-        return ((s.bits() + (more & below)) & ~below).floats()
-
-    return round_
-
-
-def odd_bits(tile, s):
-    """Normal numbers to odd."""
-    below = tile.integer("below")
-    kept = s.bits() & ~below
-    return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
-
-
-def away_bits(tile, s):
-    """Normal numbers to nearest, ties away from zero."""
-    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
-
-
-QUICK_ROUNDERS = {
-    "nearest_away": away_bits,
-    "toward_zero": cut_bits,
-    "toward_positive": moved_bits(True),
-    "toward_negative": moved_bits(False),
-    "to_odd": odd_bits,
-}
-
-
-DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
-
-
-def quickly(tile, s, state, manner, settled=False):
-    """A number of float32 rounded again.
-
-    What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
-    the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm. Which they are holds
-    for numbers that are not tiny, so that tiny ones are watched for, too, and what has to be noted.
-    """
-    y = (ROUNDERS[manner.family] if manner.nearest else QUICK_ROUNDERS[manner.rounding])(tile, s)
-    if not settled:
-        state[TIE] = state[TIE].bits().at_most((s.bits() & tile.integer("below")) ^ tile.integer("tie"))
-    if manner.family != "bfloat16":
-        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
-    if not manner.noted:
-        return bounded(tile, y, state, manner)
-    over = y.magnitude() > tile.parameter("largest")
-    state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
-    return y
-
-
-def watch_subnormal(tile, c, state, manner):
-    """A number that reads as zero is watched for like one that comes out tiny."""
-    if manner.daz:
-        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
-
-
-def quick_fma_step(manner):
-    """A fused multiply-add of the CPU, rounded again."""
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        watch_subnormal(tile, c, state, manner)
-        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
-        s = a.fused_toward(direction, b, c) if direction else a.fused(b, c)
-        state[VALUE] = quickly(tile, s, state, manner, settled=bool(direction))
-        return state
-
-    return step
-
-
-def quick_mul_add_step(manner):
-    """A product and a sum of the CPU, each rounded again. Products are exact; sums of so few bits have no false ties."""
-
-    def step(tile, row, state):
-        c = state[VALUE]
-        watch_subnormal(tile, c, state, manner)
-        product = quickly(tile, tile.a(row) * tile.b(), state, manner, settled=True)
-        watch_subnormal(tile, product, state, manner)
-        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
-        if tile.directed and manner.rounding == "to_odd":
-            s = between(product.plus_toward("down", c), product.plus_toward("up", c))
-        else:
-            s = product.plus_toward(direction, c) if direction else c + product
-        settled = tile.directed or manner.rounding.startswith("nearest")
-        state[VALUE] = quickly(tile, s, state, manner, settled)
-        return state
-
-    return step
-
-
-QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
-
-
-def went_wrong(tile, state):
-    """Lanes in which a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
-    wrong = state[TIE].bits().is_zero()
-    if NEAR_ZERO in state:
-        normal = tile.integer("normal")
-        wrong = wrong | state[NEAR_ZERO].bits().below(normal + normal - 1)
-    if OVERFLOW in state:
-        wrong = wrong | state[OVERFLOW].bits().is_zero()
-    return wrong
-
-
 def mul_add_step(manner, watchful):
     """A product rounded, a sum rounded. Only flushing makes a sum tiny and inexact.
 
@@ -385,35 +274,6 @@ def mul_add_step(manner, watchful):
         else:
             s = c + product
         state[VALUE] = rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
-        return state
-
-    return step
-
-
-def counting_step(operation, manner):
-    """The same additions, each looked at as `accumulate.count_row` does."""
-
-    def step(tile, row, state):
-        before = without_subnormals(tile, state[VALUE], manner)
-        if operation == "fma":
-            x = exact_fma(tile, tile.a(row), tile.b(), before, manner)
-        else:
-            product = rounded(tile, tile.a(row) * tile.b(), state, manner, True)
-            x = exact_sum(tile, without_subnormals(tile, product, manner), before, manner)
-        unbounded = rounded(tile, x, state, manner, True, may_underflow=operation == "fma" or manner.ftz, bound=False)
-        state[VALUE] = bounded(tile, unbounded, state, manner)
-        after = without_subnormals(tile, state[VALUE], manner)
-        over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
-        happened = {
-            OVERFLOWED: over,
-            ROUNDED: over | (state[VALUE] - x).nonzero(),  # never of NaN, nor of equal infinities
-            SWAMPED: x.differs(before) & after.equals(before),
-        }
-        for slot, lanes in happened.items():
-            count = state[slot].bits()
-            state[slot] = lanes.choose(count + 1, count)
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
 
     return step
@@ -563,28 +423,48 @@ def drawn_half(tile, row, x, state, saturate, watchful):
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(x)
 
 
+def whole_block(tile, row, running, products):
+    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in."""
+    s, lost = running, None
+    for product in products:
+        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
+        lost = error if lost is None else lost + error
+    return to_odd(*sum_and_error(s, lost))
+
+
+def stored_half(single, state, saturate, watchful):
+    """float32 to half, nearest even, as float64; what happened is noted."""
+    half = single.through_half()
+    tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
+    state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
+    if watchful:
+        lost = (half.bits() ^ single.bits()).nonzero()
+        state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+    if saturate:
+        over = half.magnitude() > HALF_LARGEST
+        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+        half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
+    return half.double()
+
+
 def exact_step(block, blocks, stored, saturate, careful, watchful):
     """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
 
     `stored` is "nearest", "drawn" or empty. Not `careful`: sums of a block are exact in float64, if the running sums
-    before blocks, whose largest and smallest are noted, allow it. `careful`: the errors of the additions are added up,
-    exactly, and folded in.
+    before blocks, whose largest and smallest are noted, allow it. `careful`: they are exact to odd.
     """
 
     def step(tile, row, state):
         running = state[VALUE] + 0.0  # of zeros an exact sum is +0
         for number in range(blocks):
-            s, lost = running, None
-            for product in range(number * block, (number + 1) * block):
-                x, y = tile.a(row, product), tile.b(product)
-                if careful:
-                    s, error = sum_and_error(s, x * y)
-                    lost = error if lost is None else lost + error
-                else:
-                    s = x.fused(y, s) if tile.fuses and not stored else s + x * y
+            products = range(number * block, (number + 1) * block)
             if careful:
-                s = to_odd(*sum_and_error(s, lost))
+                s = whole_block(tile, row, running, products)
             else:
+                s = running
+                for product in products:
+                    x, y = tile.a(row, product), tile.b(product)
+                    s = x.fused(y, s) if tile.fuses and not stored else s + x * y
                 magnitude = running.magnitude().bits()
                 state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
                 state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
@@ -595,17 +475,7 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
         if stored == "drawn":
             running = drawn_half(tile, row, running, state, saturate, watchful)
         elif stored:
-            half = single.through_half()
-            tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
-            state[UNDERFLOW] = tiny.nonzero().choose(1, state[UNDERFLOW].bits())
-            if watchful:
-                lost = (half.bits() ^ single.bits()).nonzero()
-                state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-            if saturate:
-                over = half.magnitude() > HALF_LARGEST
-                state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-                half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
-            running = half.double()
+            running = stored_half(single, state, saturate, watchful)
         if stored and not saturate and careful:  # an infinite partial has no error to fold in, and stays
             running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
         state[VALUE] = running

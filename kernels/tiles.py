@@ -11,10 +11,19 @@ from . import jit
 from .accumulate import PRODUCT, RUNNING, STORE, draw_row
 from .arith import add, fma
 from .carrier import decode, source_of
+from .counting_steps import counting_exact_step, counting_step
 from .jit import bits_float, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import fill_noise
 from .prng import DOT_PLANE, dot_low, unit_fraction
+from .quick_steps import (
+    LIFT,
+    QUICK_STEPS,
+    is_lifted,
+    is_tiny,
+    lifted_mul_add_step,
+    went_wrong,
+)
 from .rounding import round_drawn_unusual, target_of
 from .steps import (
     COUNTING_SLOTS,
@@ -28,7 +37,6 @@ from .steps import (
     NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
-    QUICK_STEPS,
     SLOTS,
     SMALLEST,
     STEPS,
@@ -37,22 +45,18 @@ from .steps import (
     VALUE,
     Numbers,
     aligned_step,
-    counting_step,
     exact_step,
-    went_wrong,
 )
 from .sticky import settling
 
+DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 WATCH = 8  # turns between two looks whether all outputs are inexact
 QUICK = 128  # turns of quick steps between two looks whether they pay
-QUICK_ROWS = 4  # rows after which quick steps are looked at
-VAIN, REST = (
-    1,
-    512,
-)  # groups of rows in a turn that must be done again for quick steps not to pay; for so many turns none is tried
+QUICK_ROWS = 8  # rows after which quick steps are looked at
+VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
 
 
 # -- around a step ---------------------------------------------------------------------------------------------------
@@ -101,16 +105,24 @@ def _compiled_tile(name, step, carrier, block, planes, watchful, *more):
 
 def quick_tile(operation, manner):
     """The quick loop of a way, if it has one. To nearest even, the brief steps of `mul_add` and of bfloat16 are quicker."""
+    if is_lifted(operation, manner):
+        careful = STEPS[operation, manner.family](manner, False)
+        name = "lifted", operation, manner
+        slots = manner.slots
+        return guarded_tile(
+            name, lifted_mul_add_step, is_tiny, careful, np.float32, slots, (), Numbers._fields, QUICK_ROWS, LIFT
+        )
     plain = manner.nearest and not (manner.daz or manner.ftz)
     brief = operation == "mul_add" or manner.family == "bfloat16"
     if manner.family.startswith("float32") or (brief and plain):
         return None
-    watched = (TIE,) + (NEAR_ZERO,) * (manner.family != "bfloat16") + (OVERFLOW,) * manner.noted
+    watched = (
+        (TIE,) + (NEAR_ZERO,) * (manner.family == "narrow") + (OVERFLOW,) * (manner.noted or manner.family == "half")
+    )
     quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
     name = "quick", operation, manner
-    return guarded_tile(
-        name, quick, went_wrong, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS
-    )
+    fails = went_wrong(manner)
+    return guarded_tile(name, quick, fails, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS)
 
 
 @row
@@ -129,21 +141,22 @@ def copy_row(target, source):
 
 @jit.once
 def deterministic(kind, carrier, block, planes, *options):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, low_a, low_b) over tiles first ... last - 1.
 
     `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (planes, row
     panels, k, ROWS), b (planes, column panels, k, lanes); c and values are (ROWS * row panels, lanes * column panels);
     all of the carrier's type. Tiles are numbered as `tile_of` says. Only outputs of the first `rows`
-    and `columns` are wanted.
+    and `columns` are wanted. low_a and low_b are what `least` finds in the panels, or empty; a lifted quick loop
+    goes with them alone.
     """
     lanes = LANES[carrier]
-    quick = None
+    quick, lifted = None, False
     if kind == "aligned":
         make, slots, options = aligned_step, (UNDERFLOW,) * (options[0] == "half"), (block, *options)
     else:
         (manner,) = options
         make, slots = STEPS[kind, manner.family], manner.slots
-        quick = quick_tile(kind, manner)
+        quick, lifted = quick_tile(kind, manner), is_lifted(kind, manner)
     watchful, brief = (
         _compiled_tile((kind, options), make(*options, watches), carrier, block, planes, watches, *slots)
         for watches in (True, False)
@@ -155,7 +168,7 @@ def deterministic(kind, carrier, block, planes, *options):
     cells = ROWS * lanes
     watched = max(WATCH // block, 1)
 
-    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
+    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, low_a, low_b):
         panels, turns = a.shape[1], a.shape[2] // block
         a_plane, b_plane = a.size // planes, b.size // planes
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
@@ -163,6 +176,7 @@ def deterministic(kind, carrier, block, planes, *options):
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(integer)
+        lows = np.empty(turns if lifted else 0, carrier)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * block * ROWS, j * turns * block * lanes
@@ -170,6 +184,10 @@ def deterministic(kind, carrier, block, planes, *options):
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
+            ready = has_quick and (not lifted or low_a.size > 0)
+            if lifted and ready:
+                for turn in range(turns):
+                    lows[turn] = low_a[i, turn] * low_b[j, turn]
             done, known, rest = 0, False, 0
             while done < turns:
                 count = turns - done
@@ -177,12 +195,13 @@ def deterministic(kind, carrier, block, planes, *options):
                 if not known:
                     count = min(watched, count)
                     watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                elif has_quick and done >= rest:
+                elif ready and done >= rest:
                     count = min(count, QUICK)
-                    again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                    rest = done + REST if again > count * VAIN else 0
+                    beside = lows[done:] if lifted else state
+                    again = quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, count)
+                    rest = done + REST if again * VAIN > count else 0
                 else:
-                    count = min(count, rest - done) if has_quick else count
+                    count = min(count, rest - done) if ready else count
                     brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
                 done += count
                 a_at += count * block * ROWS
@@ -190,6 +209,22 @@ def deterministic(kind, carrier, block, planes, *options):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(deterministic_loop)
+
+
+@jit.once
+def least():
+    """loop(panels, low): of each turn of each panel, the least magnitude that is not zero, or infinity."""
+
+    def least_loop(panels, low):
+        for panel in range(panels.shape[0]):
+            for turn in range(panels.shape[1]):
+                found = np.float32(np.inf)
+                for n in range(panels.shape[2]):
+                    magnitude = abs(panels[panel, turn, n])
+                    found = magnitude if (magnitude < found) & (magnitude != 0.0) else found
+                low[panel, turn] = found
+
+    return jit.compiled(least_loop)
 
 
 @jit.once
@@ -216,18 +251,31 @@ def counted(operation, manner):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             place = i * ROWS * wide + j * lanes
             begin(state, flat_c, place, wide)
-            state[LEAST * cells : (LEAST + 1) * cells] = np.inf
-            state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
+            begin_counting(state, cells)
             every(flat_a, i * turns * ROWS, 0, flat_b, j * turns * lanes, 0, state, state, numbers, turns)
             end(state, flat_values, flat_flags, place, wide, nan_flags)
-            for cell in range(cells):
-                row_, lane = i * ROWS + cell // lanes, j * lanes + cell % lanes
-                for which in range(3):
-                    counts[which, row_, lane] = happened[(OVERFLOWED + which) * cells + cell]
-                for which in range(2):
-                    extremes[which, row_, lane] = state[(LEAST + which) * cells + cell]
+            tell(state, happened, i, j, lanes, counts, extremes)
 
     return jit.compiled(counted_loop)
+
+
+@row
+def tell(state, happened, i, j, lanes, counts, extremes):
+    """What a tile has counted."""
+    cells = ROWS * lanes
+    for cell in range(cells):
+        row_, lane = i * ROWS + cell // lanes, j * lanes + cell % lanes
+        for which in range(3):
+            counts[which, row_, lane] = happened[(OVERFLOWED + which) * cells + cell]
+        for which in range(2):
+            extremes[which, row_, lane] = state[(LEAST + which) * cells + cell]
+
+
+@row
+def begin_counting(state, cells):
+    """No sum so far."""
+    state[LEAST * cells : (LEAST + 1) * cells] = np.inf
+    state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
 
 
 def chunk_of(group):
@@ -311,11 +359,9 @@ def exact_blocks(block, blocks, stored, saturate):
                 known = known or all_inexact(state)
                 if draws:
                     corner = index + i * ROWS * row_stride + j * lanes * column_stride
-                    for turn in range(count):
-                        for row_ in range(ROWS):
-                            at = (turn * ROWS + row_) * lanes
-                            start, step = corner + row_ * row_stride, part * watched + turn
-                            draw_row(noise[at : at + lanes], start, column_stride, STORE, step, key, stream, width)
+                    draw_stores(
+                        noise, corner, row_stride, column_stride, part * watched, count, lanes, key, stream, width
+                    )
                 lowest = low_a[i, part] * low_b[j, part]
                 so_far = min(so_far, lowest)
                 reach = block * (high_a[i, part] * high_b[j, part])
@@ -348,6 +394,56 @@ def exact_blocks(block, blocks, stored, saturate):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(exact_blocks_loop)
+
+
+@jit.once
+def counted_blocks(block, blocks, stored, saturate, of_nan):
+    """loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream): as `counted`, for blocks whose sums are exact."""
+    carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
+    slots = (VALUE, INEXACT, *(UNDERFLOW, OVERFLOW) * bool(stored), *range(SLOTS, COUNTING_SLOTS))
+    draws = stored == "drawn"
+    step = counting_exact_step(block, blocks, stored, saturate, of_nan)
+    every = tile(("counted", block, blocks, stored, saturate, of_nan), step, carrier, slots, Numbers._fields, group)
+    begin, end, _ = frame(carrier, COUNTING_SLOTS)
+    cells = ROWS * lanes
+
+    def counted_blocks_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+        counts, extremes, index, row_stride, column_stride, width, key, stream,
+    ):  # fmt: skip
+        panels, turns = a.shape[1], a.shape[2] // group
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        state = on_lines(np.empty(COUNTING_SLOTS * cells + LINE, carrier), COUNTING_SLOTS * cells)
+        happened = state.view(np.int64)
+        noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
+        for unit in range(first, last):
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            begin_counting(state, cells)
+            for done in range(0, turns, DRAWN_TURNS if draws else max(turns, 1)):
+                count = min(DRAWN_TURNS, turns - done) if draws else turns
+                if draws:
+                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
+                    draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
+                a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
+                every(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+            tell(state, happened, i, j, lanes, counts, extremes)
+
+    return jit.compiled(counted_blocks_loop)
+
+
+@row
+def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width):
+    """Random numbers of a tile's stores, from turn `done` on."""
+    for turn in range(count):
+        for row_ in range(ROWS):
+            at = (turn * ROWS + row_) * lanes
+            start = corner + row_ * row_stride
+            draw_row(noise[at : at + lanes], start, column_stride, STORE, done + turn, key, stream, width)
 
 
 settled_fma, settled_add, settled_mul = settling("fma"), settling("add"), settling("mul")

@@ -15,8 +15,6 @@ from .lanes import LANES, ROWS, Vector, closing, everywhere, opening, tile
 from .steps import (
     AT_ONCE,
     EXPONENT64,
-    HALF_LARGEST,
-    HALF_TINY,
     INEXACT,
     LEFT_OPEN,
     OVERFLOW,
@@ -29,8 +27,10 @@ from .steps import (
     gathered,
     round_narrow,
     rounded,
+    stored_half,
     sum_and_error,
     to_odd,
+    whole_block,
 )
 from .tiles import LINE, WATCH, flags_of, on_lines, pass_over, tile_of
 
@@ -235,20 +235,10 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
     return y
 
 
-def stored_half(running, before, state, watchful, saturate):
+def stored(running, before, state, watchful, saturate):
     """A float32 number to memory as the nearest half; what was infinite `before` stays."""
-    single = running.single()
-    half = single.through_half()
-    tiny = (single.magnitude() < HALF_TINY).choose(half.bits() ^ single.bits(), 0)
-    state[UNDERFLOW] = tiny.nonzero().choose(state[UNDERFLOW].bits() | 1, state[UNDERFLOW].bits())
-    if watchful:
-        lost = (half.bits() ^ single.bits()).nonzero()
-        state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-    if saturate:
-        over = half.magnitude() > HALF_LARGEST
-        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-        return over.choose(HALF_LARGEST, half.magnitude()).with_sign(half).double()
-    return (before.magnitude() < np.inf).choose(half.double(), before)
+    half = stored_half(running.single(), state, saturate, watchful)
+    return half if saturate else (before.magnitude() < np.inf).choose(half, before)
 
 
 # -- aligned blocks --------------------------------------------------------------------------------------------------
@@ -398,7 +388,7 @@ def aligned_unit_step(unit, watchful):
         for number in range(unit.blocks):
             sums = block_of(tile, sums, number * unit.block, states)
         for state, old, new in zip(states, before, sums, strict=True):
-            state[VALUE] = stored_half(new, old, state, watchful, unit.saturate) if unit.stored else new
+            state[VALUE] = stored(new, old, state, watchful, unit.saturate) if unit.stored else new
 
     step.together = True
     return step
@@ -440,11 +430,7 @@ def exact_unit_step(unit, watchful):
                 unit.block == 1 and unit.result == "single" and not watchful
             )  # float64 has more than twice the bits
             if unit.careful and not nearest:
-                lost = None
-                for k in products:
-                    s, error = sum_and_error(s, tile.a(row, k) * tile.b(k))
-                    lost = error if lost is None else lost + error
-                s = to_odd(*sum_and_error(s, lost)) if unit.block > 1 else to_odd(s, lost)
+                s = whole_block(tile, row, s, products)
             else:
                 sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
                 for n, k in enumerate(products[AT_ONCE - 1 :]):
@@ -453,7 +439,7 @@ def exact_unit_step(unit, watchful):
                 s = gathered(sums, Vector.__add__)
             running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
         if unit.stored:
-            running = stored_half(running, before, state, watchful, unit.saturate)
+            running = stored(running, before, state, watchful, unit.saturate)
         state[VALUE] = running
         return state
 

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -26,7 +26,8 @@ from softfloat.formats import Format, check_format
 
 __all__ = ["Mismatch", "Sweep", "sweep", "sweep_tasks"]
 
-STEP = 1 << 22
+STEP = 1 << 24
+PIECE = 1 << 15  # operands of a call within a task: what is made of them stays in a core's cache
 SHOWN = 10  # mismatches that are kept
 AT_ONCE = (
     32  # tasks between two entries of a manifest without a cluster, and those that each thread of a cluster has waiting
@@ -76,12 +77,22 @@ def operands_of(formats: Sequence[Format], start: int, stop: int) -> list[Codes]
     >>> [x.tolist() for x in operands_of([float8_e5m2] * 2, 254, 258)]
     [[0, 0, 1, 1], [254, 255, 0, 1]]
     """
-    numbers = np.arange(start, stop, dtype=np.uint64)
-    found: list[Codes] = []
-    for fmt in reversed(formats):
-        found.append((numbers & np.uint64((1 << fmt.bits) - 1)).astype(fmt.dtype))
-        numbers >>= np.uint64(fmt.bits)
-    return found[::-1]
+    return next(pieces(formats, start, stop, stop - start))[1]
+
+
+def pieces(formats: Sequence[Format], first: int, last: int, size: int) -> Iterator[tuple[int, list[Codes]]]:
+    """(number of the first, operands) of so many numbers at a time, from first to last - 1, in arrays that are used again:
+    where memory goes back to the system at once, as on workers of a cluster, new ones cost more than most functions."""
+    size = min(size, last - first)
+    offsets, rest = np.arange(size, dtype=np.uint64), np.empty(size, np.uint64)
+    operands = [np.empty(size, fmt.dtype) for fmt in formats]
+    for start in range(first, last, size):
+        count = min(size, last - start)
+        np.add(offsets, np.uint64(start), out=rest)
+        for fmt, codes in zip(reversed(formats), reversed(operands), strict=True):
+            np.bitwise_and(rest, np.uint64((1 << fmt.bits) - 1), out=codes, casting="unsafe")
+            np.right_shift(rest, np.uint64(fmt.bits), out=rest)
+        yield start, [codes[:count] for codes in operands]
 
 
 def _results(function: Callable[..., Any], operands: list[Codes], addressed: bool, start: int) -> list[Codes]:
@@ -107,33 +118,51 @@ class _Comparison:
     elements: int
 
     def __call__(self, number: int) -> dict[str, Any]:
-        start = number * self.step
-        return _compared(self, operands_of(self.formats, start, min(start + self.step, self.elements)), start)
+        first, last = number * self.step, min((number + 1) * self.step, self.elements)
+        found = _Digests()
+        entry: dict[str, Any] = {"mismatches": 0, "examples": []}
+        for start, operands in pieces(self.formats, first, last, PIECE):
+            results = _results(self.function, operands, self.addressed, start)
+            found.add(results)
+            if self.expected is not None:
+                _compare(operands, results, _results(self.expected, operands, self.addressed, start), entry)
+        return entry | {"digest": found.whole()}
 
 
-def _compared(known: _Comparison, operands: list[Codes], start: int) -> dict[str, Any]:
-    """What comes of some operands."""
-    function, expected, addressed = known.function, known.expected, known.addressed
-    found = _results(function, operands, addressed, start)
-    entry: dict[str, Any] = {"mismatches": 0, "examples": []}
-    entry["digest"] = _digest(
-        f"{x.dtype.str} ".encode() + np.ascontiguousarray(x.astype(x.dtype.newbyteorder("<"))).tobytes() for x in found
-    )
-    if expected is None:
-        return entry
-    wanted = _results(expected, operands, addressed, start)
+def _compare(operands: list[Codes], found: list[Codes], wanted: list[Codes], entry: dict[str, Any]) -> None:
+    """Enter what differs."""
     if len(wanted) != len(found):
         raise ValueError(f"function and expected must give as many arrays, got {len(found)} and {len(wanted)}")
     differs = np.zeros(found[0].shape, bool)
     for x, y in zip(found, wanted, strict=True):
         differs |= (x != y) & ~((x != x) & (y != y))
-    entry["mismatches"] = int(differs.sum())
-    for at in np.flatnonzero(differs)[:SHOWN].tolist():
-        entry["examples"].append([[x[at].item() for x in part] for part in (operands, found, wanted)])
-    return entry
+    count = int(differs.sum())
+    if count:
+        entry["mismatches"] += count
+        for at in np.flatnonzero(differs)[: SHOWN - len(entry["examples"])].tolist():
+            entry["examples"].append([[x[at].item() for x in part] for part in (operands, found, wanted)])
 
 
-def _digest(parts: Iterator[bytes]) -> str:
+class _Digests:
+    """SHA-256 of what comes in pieces, an array each; that of the arrays' digests is the task's."""
+
+    def __init__(self) -> None:
+        self.kinds, self.each = list[str](), list[Any]()
+
+    def add(self, arrays: list[Codes]) -> None:
+        kinds = [x.dtype.str for x in arrays]
+        if not self.each:
+            self.kinds, self.each = kinds, [hashlib.sha256(f"{kind} ".encode()) for kind in kinds]
+        if kinds != self.kinds:
+            raise ValueError(f"function must give the same types for all operands, got {self.kinds} and {kinds}")
+        for digest, x in zip(self.each, arrays, strict=True):
+            digest.update(np.ascontiguousarray(x.astype(x.dtype.newbyteorder("<"), copy=False)))
+
+    def whole(self) -> str:
+        return _digest(digest.digest() for digest in self.each)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

@@ -189,6 +189,8 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
             plan.nan_flags,
             rows,
             columns,
+            ways.NO_LOWS,
+            ways.NO_LOWS,
         )
     raised = flags[:, :rows, :columns]
     seen = int(raised[0, 0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))

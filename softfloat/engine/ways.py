@@ -62,6 +62,8 @@ class Random(NamedTuple):
         return np.uint64(self.key), np.uint64(self.stream)
 
 
+NO_LOWS = np.empty((0, 0), np.float32)
+"""Where a loop takes the least numbers of panels' turns, but none are needed."""
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
 
@@ -91,7 +93,7 @@ class Way:
         """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
 
-    def counting_loop(self, tally: Tally) -> Loop | None:
+    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well, if there is one."""
         return None
 
@@ -105,9 +107,14 @@ class OneByOne(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), ()
+        lows = [NO_LOWS, NO_LOWS]
+        if tiles().is_lifted(self.operation, self.manner):
+            lows = [np.empty(x.shape[1:3], self.carrier) for x in panels[:2]]
+            for operand, low in zip(panels[:2], lows, strict=True):
+                tiles().least()(operand[0], low)
+        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), tuple(lows)
 
-    def counting_loop(self, tally: Tally) -> Loop | None:
+    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
         if self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN:
             return None
@@ -168,6 +175,12 @@ class ExactBlocks(Way):
         loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, self.saturates)
         return loop, (*place, self.site.width, *random.words, *spans)
 
+    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
+        """The loop that counts as well."""
+        of_nan = self.site.rule.overflow is Overflow.NAN
+        loop = tiles().counted_blocks(self.block, self.group // self.block, self.stored, self.saturates, of_nan)
+        return loop, (*tally, *place, self.site.width, *random.words)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AlignedBlocks(Way):
@@ -195,7 +208,7 @@ class AlignedBlocks(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), ()
+        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS, NO_LOWS)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------

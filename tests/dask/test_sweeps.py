@@ -46,6 +46,27 @@ def test_digests_depend_on_results_alone() -> None:
     assert soft.sweep(broken, SPACE, step=5000, **SYNC).digest != found.digest
 
 
+@pytest.mark.parametrize("size", [999, 4096, 1 << 20])
+def test_pieces_of_a_task_leave_no_trace(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def added(a: Any, b: Any, position: int = 0) -> Any:
+        return bits.add(a, b, "float8_e4m3fn", rounding="stochastic", seed=1, position=position)[0], b
+
+    found = soft.sweep(added, SPACE, addressed=True, step=5000, **SYNC)
+    monkeypatch.setattr("softfloat.dask.sweeps.PIECE", size)
+    assert soft.sweep(added, SPACE, addressed=True, step=5000, **SYNC) == found
+    other = soft.sweep(broken, SPACE, expected=MUL, step=7777, **SYNC)
+    assert [x.operands for x in other.examples] == [(0x3D, 0xFE), (0x3D, 0xFF)]
+
+
+def test_results_of_one_type() -> None:
+    with pytest.raises(
+        ValueError, match=r"function must give the same types for all operands, got \['\|u1'\] and \['<u2'\]"
+    ):
+        soft.sweep(
+            lambda a: a.astype(np.uint16) if a[0] > 9000 else a.astype(np.uint8), ["float16"], step=65536, **SYNC
+        )
+
+
 def test_a_comparison_shows_what_differs() -> None:
     found = soft.sweep(broken, SPACE, expected=MUL, step=7777, **SYNC)
     expected = [MUL(np.uint8(0x3D), np.uint8(b)) for b in (0xFE, 0xFF)]

@@ -675,7 +675,7 @@ def test_the_largest_number_beside_larger_products(
     assert bits.matmul(a, b, "bfloat16", stored, overflow="saturate")[0].tolist() == [[0x7BFF]]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case[0].block == 1 and not case[0].reduction], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
 def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, name, options = case
     fmt = name if isinstance(name, Format) else Format.from_name(name)

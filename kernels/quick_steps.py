@@ -1,0 +1,209 @@
+"""Quick steps of a tile: what they do may be wrong, and is told by what they note; then the plain steps do it again.
+
+A sum is rounded by the CPU to float32 first, and then by adding and cutting bits.
+"""
+
+from llvmlite import ir
+
+from .steps import (
+    HALF_NORMAL,
+    NEAR_ZERO,
+    OVERFLOW,
+    ROUNDERS,
+    TIE,
+    VALUE,
+    between,
+    bounded,
+)
+
+LIFT = 2.0**112  # from half's largest numbers to float32's
+
+
+def cut_bits(tile, s):
+    """Normal numbers rounded toward zero."""
+    return (s.bits() & ~tile.integer("below")).floats()
+
+
+def moved_bits(upward):
+    """Normal numbers rounded up, or down: away from zero where the sign bids it."""
+
+    def round_(tile, s):
+        below, sign = tile.integer("below"), s.bits() >> 31
+        more = ~sign if upward else sign
+        return ((s.bits() + (more & below)) & ~below).floats()
+
+    return round_
+
+
+def odd_bits(tile, s):
+    """Normal numbers to odd."""
+    below = tile.integer("below")
+    kept = s.bits() & ~below
+    return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
+
+
+def away_bits(tile, s):
+    """Normal numbers to nearest, ties away from zero."""
+    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
+
+
+QUICK_ROUNDERS = {
+    "nearest_away": away_bits,
+    "toward_zero": cut_bits,
+    "toward_positive": moved_bits(True),
+    "toward_negative": moved_bits(False),
+    "to_odd": odd_bits,
+}
+
+
+DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}
+"""What the CPU rounds toward, so that rounding again does no harm: what ties go away from, too, for nothing seems to tie from below."""
+OF_WORDS, LAST_BIT, ABOVE_ZERO = 0x7FFF1FFF, 0x2000, 0x00010000
+FEWEST, MOST = 0x38800001, 0x477D7FFF
+"""Of halves in float32, two things in one word each: the bits that rounding takes away, and exponent and leading bits, less
+one, so that zero is no small number. What has a lesser word than FEWEST met a boundary of the rounding, or may be tiny; what
+has a greater one than MOST may overflow."""
+
+
+def is_settled(tile, operation, manner):
+    """Whether the CPU's rounding to float32 does a sum no harm: it is directed alike, or so few bits have no false ties."""
+    if operation == "fma":
+        return tile.directed and manner.rounding in DIRECTIONS
+    return tile.directed or manner.rounding.startswith("nearest")
+
+
+def from_below(tile, operation, manner):
+    """Whether a sum is rounded toward zero first: then it ties where it seems to, or lies above, and only ties that go down are to be watched."""
+    return tile.directed and operation == "fma" and manner.family == "half" and manner.nearest
+
+
+def quickly(tile, s, state, manner, settled, below=False):
+    """A number of float32 rounded again.
+
+    What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
+    the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm; of ties only those
+    to an even number of lesser magnitude, where it comes `below`. Which they are holds for numbers that are not tiny, so
+    that tiny ones are watched for, too, and what has to be noted.
+    """
+    probe = s.bits()
+    if manner.nearest and settled:
+        y = ROUNDERS[manner.family](tile, s)
+    elif manner.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
+        probe = probe + tile.integer("tie")
+        y = (probe & ~tile.integer("below")).floats()
+    else:
+        y = QUICK_ROUNDERS[manner.rounding](tile, s)
+    if manner.family == "half":
+        watch_half(probe | 1 if settled else probe, state, below)
+        return y
+    if manner.family == "bfloat16" and not settled:
+        state[TIE] = state[TIE].bits().words().at_most(probe.words())
+    elif not settled:
+        state[TIE] = state[TIE].bits().at_most(probe & tile.integer("below"))
+    if manner.family != "bfloat16":
+        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
+    if not manner.noted:
+        return bounded(tile, y, state, manner)
+    over = y.magnitude() > tile.parameter("largest")
+    state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
+    return y
+
+
+def watch_half(probe, state, even=False):
+    """A sum is watched by its words; of what met a boundary only what is now odd, if it should be `even`."""
+    taken = (probe & (OF_WORDS | LAST_BIT)) ^ LAST_BIT if even else probe & OF_WORDS
+    words = (taken - ABOVE_ZERO).words()
+    state[TIE] = state[TIE].bits().words().at_most(words)
+    state[OVERFLOW] = state[OVERFLOW].bits().words().at_least_signed(words)
+
+
+def watch_subnormal(tile, c, state, manner):
+    """A number that reads as zero is watched for like one that comes out tiny."""
+    if not manner.daz:
+        return
+    if manner.family == "half":
+        watch_half(c.bits() | 1, state)
+    else:
+        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
+
+
+def quick_fma_step(manner):
+    """A fused multiply-add of the CPU, rounded again."""
+
+    def step(tile, row, state):
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        watch_subnormal(tile, c, state, manner)
+        settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
+        direction = DIRECTIONS[manner.rounding] if settled else "zero" if below else ""
+        s = a.fused_toward(direction, b, c) if direction else a.fused(b, c)
+        state[VALUE] = quickly(tile, s, state, manner, settled, below)
+        return state
+
+    return step
+
+
+def quick_mul_add_step(manner):
+    """A product and a sum of the CPU, each rounded again. Products are exact; sums of so few bits have no false ties."""
+
+    def step(tile, row, state):
+        c = state[VALUE]
+        watch_subnormal(tile, c, state, manner)
+        product = quickly(tile, tile.a(row) * tile.b(), state, manner, True)
+        watch_subnormal(tile, product, state, manner)
+        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
+        if tile.directed and manner.rounding == "to_odd":
+            s = between(product.plus_toward("down", c), product.plus_toward("up", c))
+        else:
+            s = product.plus_toward(direction, c) if direction else c + product
+        state[VALUE] = quickly(tile, s, state, manner, is_settled(tile, "mul_add", manner))
+        return state
+
+    return step
+
+
+QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
+
+
+def went_wrong(manner):
+    """Whether a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
+
+    def wrong_half(tile, state):
+        least, most = state[TIE].bits(), state[OVERFLOW].bits()
+        wrong = least.words().below(least.all_of(FEWEST).words()) | (most.words() > most.all_of(MOST).words())
+        return wrong.anywhere()
+
+    def wrong(tile, state):
+        taken = 0xFFFF if manner.family == "bfloat16" else -1
+        found = (state[TIE].bits() & taken).is_zero()
+        if NEAR_ZERO in state:
+            normal = tile.integer("normal")
+            found = found | state[NEAR_ZERO].bits().below(normal + normal - 1)
+        if OVERFLOW in state:
+            found = found | state[OVERFLOW].bits().is_zero()
+        return found.anywhere()
+
+    return wrong_half if manner.family == "half" else wrong
+
+
+def is_lifted(operation, manner):
+    """Whether halves are taken times LIFT: their overflows are float32's then, and whole words round them."""
+    plain = manner.nearest and not (manner.daz or manner.ftz or manner.noted)
+    return operation == "mul_add" and manner.family == "half" and plain
+
+
+def round_lifted(x):
+    """A normal number or zero, times LIFT, to half, nearest even."""
+    bits = x.bits()
+    return (((bits | bits.logical_right(13) & 1) + 0xFFF) & -0x2000).floats()
+
+
+def lifted_mul_add_step(tile, row, state):
+    """A product and a sum, times LIFT, where no product is tiny: a tiny sum is exact."""
+    product = round_lifted(tile.a(row) * tile.lifted_b(LIFT))
+    state[VALUE] = round_lifted(product + state[VALUE])
+    return state
+
+
+def is_tiny(tile, state):
+    """Whether a product of the turn may be tiny: of the least that are not zero."""
+    return tile.builder.fcmp_ordered("<", tile.of_turn(), ir.Constant(ir.FloatType(), HALF_NORMAL))
