@@ -418,6 +418,16 @@ class Exact(NamedTuple):
         return self.block * self.blocks
 
 
+def whole_with_sign(tile, row, running, products):
+    """As `whole_block`, but zeros of one sign keep it."""
+    s, lost = running, None
+    for product in products:
+        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
+        lost = error if lost is None else lost + error
+    found = to_odd(*sum_and_error(s, lost))
+    return (found.is_zero() & s.is_zero()).choose(s, found)
+
+
 def exact_unit_step(unit, watchful):
     """A turn of `Exact`."""
 
@@ -430,7 +440,7 @@ def exact_unit_step(unit, watchful):
                 unit.block == 1 and unit.result == "single" and not watchful
             )  # float64 has more than twice the bits
             if unit.careful and not nearest:
-                s = whole_block(tile, row, s, products)
+                s = whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
             else:
                 sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
                 for n, k in enumerate(products[AT_ONCE - 1 :]):

@@ -186,6 +186,21 @@ def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypat
     assert served is not None
 
 
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every term is -0; beside rows and columns of numbers that span much."""
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(12)
+    a, b = drawn(rng, fmt, (9, 33), 1.0), drawn(rng, fmt, (33, 18), 1.0)
+    a, b = (bits.encode(np.abs(bits.decode(x, fmt)), fmt)[0] for x in (a, b))
+    a[:, 0], b[5] = fmt.max_code, bits.encode(fmt.smallest_subnormal, fmt)[0]
+    a[2], a[5, :16] = fmt.sign_bit, fmt.sign_bit
+    c = np.full((9, 18), accumulator.partials.sign_bit, accumulator.partials.dtype)
+    both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+    assert served is not None
+
+
 @pytest.mark.parametrize("case", CASES[::2], ids=label)
 def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Infinities, NaNs and the largest numbers, at corners and between."""
