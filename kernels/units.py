@@ -466,7 +466,10 @@ class Fixed(NamedTuple):
     cut: str
     saturate: bool
 
-    group = 1
+    @property
+    def group(self):
+        """Products of a turn."""
+        return 1
 
 
 def fixed_unit_step(unit, watchful):
@@ -505,7 +508,10 @@ class Compensated(NamedTuple):
     exact: bool
     last: bool
 
-    group = 1
+    @property
+    def group(self):
+        """Products of a turn."""
+        return 1
 
 
 def compensated_step(unit, watchful):

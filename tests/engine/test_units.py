@@ -148,7 +148,7 @@ def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any]]:
 def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options = resolved(case)
     rng = np.random.default_rng(CASES.index(case))
-    for scale in (1.0, 2.0**-7, 2.0**-13, 30.0, 1000.0):
+    for scale in (1.0, 2.0**-13, 1000.0):
         for rows, length, columns in ((9, 65, 19), (17, 72, 33)):
             a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
             c = drawn(rng, accumulator.partials, (rows, columns), scale * scale) if length == 65 else None
@@ -161,7 +161,7 @@ def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest
 def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options = resolved(case)
     rng = np.random.default_rng(1)
-    for length in (0, 1, 2, 3, 7, 33):
+    for length in (0, 1, 7):
         a, b = drawn(rng, fmt, (5, length), 1.0), drawn(rng, fmt, (length, 8), 1.0)
         c = drawn(rng, accumulator.partials, (5, 8), 1.0)
         for start in (None, c, np.full_like(c, accumulator.partials.sign_bit)):
@@ -201,7 +201,7 @@ def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pyt
     assert served is not None
 
 
-@pytest.mark.parametrize("case", CASES[::2], ids=label)
+@pytest.mark.parametrize("case", CASES[::4], ids=label)
 def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Infinities, NaNs and the largest numbers, at corners and between."""
     accumulator, fmt, options = resolved(case)
@@ -362,7 +362,7 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.0**-20, 2.0**-60, 2.0**50])
+@pytest.mark.parametrize("scale", [1.0, 2.0**-60])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_block_formats(name: str, scale: float, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Scales of every size; zeros, whole blocks of them too."""
