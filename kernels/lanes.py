@@ -386,10 +386,13 @@ class _Cells:
             joined[cell].add_incoming(value, block)
 
     def turn(self, step, turn, during):
-        """The state after a step for each row. Of a step in phases each is taken for all rows before the next one: the CPU looks
-        no farther ahead than some rows' chains."""
-        if isinstance(step, tuple):
-            return self._phases(step, turn, during)
+        """The state after a step for each row; or after one that takes the states of all rows together, and changes them."""
+        if getattr(step, "together", False):
+            states = [
+                {slot: Vector(self.builder, during[slot, row]) for slot in self.slots} for row in range(self.rows)
+            ]
+            step(turn, states)
+            return {(slot, row): state[slot].floats().value for row, state in enumerate(states) for slot in self.slots}
         after = {}
         for row in range(self.rows):
             turn.row = row
@@ -399,14 +402,6 @@ class _Cells:
             for slot, vector in step(turn, row, given).items():
                 after[places[slot]] = vector.floats().value
         return after
-
-    def _phases(self, phases, turn, during):
-        states = [{slot: Vector(self.builder, during[slot, row]) for slot in self.slots} for row in range(self.rows)]
-        for phase in phases:
-            for row in range(self.rows):
-                turn.row = row
-                states[row] = phase(turn, row, states[row])
-        return {(slot, row): states[row][slot].floats().value for slot in self.slots for row in range(self.rows)}
 
 
 class _Operands:
@@ -471,8 +466,7 @@ def _loop(builder, cells, operands, step, before, first, stop, name):
 def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), kind=Tile, rows=ROWS, lanes=0):
     """The loop of one tile, for compiled code. `name` tells the step from all others.
 
-    step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. A tuple
-    of such functions is taken one after the other, each for all rows; what they put aside under other keys is theirs. Slots
+    step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
     in `shared` have one vector for all rows, that of the first. The intrinsic is called as
     function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier. a has
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;

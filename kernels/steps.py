@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .lanes import Vector
+
 
 class Numbers(NamedTuple):
     """What a call's steps know of formats and rules. Integers are bits of the carrier, in disguise."""
@@ -68,6 +70,7 @@ HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round 
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 RUNNING = "running"  # beside the slots: a sum between phases
 BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
+AT_ONCE = 4  # sums that do not wait for one another
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 
 
@@ -457,6 +460,20 @@ def block_sum(tile, row, products):
     return first + block_sum(tile, row, rest)
 
 
+def in_phases(*phases):
+    """A step for all rows together: of several functions of one row each is taken for every row before the next one. The CPU
+    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots."""
+
+    def step(tile, states):
+        for phase in phases:
+            for row, state in enumerate(states):
+                tile.row = row
+                states[row] = phase(tile, row, state)
+
+    step.together = True
+    return step
+
+
 def keep_bits(x, taken):
     """float64 rounded to nearest even with so many bits fewer, as if exponents had no end."""
     bits = x.bits()
@@ -523,7 +540,20 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
         state[VALUE] = running
         return state
 
-    return careful_step if careful else (begun, *(summed(number) for number in range(blocks)), kept)
+    return careful_step if careful else in_phases(begun, *(summed(number) for number in range(blocks)), kept)
+
+
+def gathered(values, join):
+    """All of these joined, in an order that leaves the CPU several to do at once: for what does not hang on the order."""
+    parts = []
+    for number, value in enumerate(values):
+        if number < AT_ONCE:
+            parts.append(value)
+        else:
+            parts[number % AT_ONCE] = join(parts[number % AT_ONCE], value)
+    while len(parts) > 1:
+        parts = [join(*parts[n : n + 2]) if n + 1 < len(parts) else parts[n] for n in range(0, len(parts), 2)]
+    return parts[0]
 
 
 def aligned_step(block, result, watchful):
@@ -535,22 +565,22 @@ def aligned_step(block, result, watchful):
     def step(tile, row, state):
         running = state[VALUE]
         power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
-        scale = running.nonzero().choose(power, 0.0)
-        for product in range(block):
-            scale = scale.at_least(tile.a(row, product, 1) * tile.b(product, 1))
+        own = running.nonzero().choose(power, 0.0)
+        powers = (tile.a(row, product, 1) * tile.b(product, 1) for product in range(block))
+        scale = own.at_least(gathered(powers, Vector.at_least))
         scale = (scale > 0.0).choose(scale, 1.0)
         per_grid = (tile.integer("scale_of_grid") - scale.bits()).floats()
         grid = (scale.bits() - tile.integer("grid_of_scale")).floats()
         term = running * per_grid
-        total = term.truncated()
-        cut = total.bits() ^ term.bits()
+        kept = term.truncated()
+        cut = kept.bits() ^ term.bits()
+        terms = [kept]
         for product in range(block):
             term = (tile.a(row, product) * per_grid) * tile.b(product)
-            kept = term.truncated()
-            total = total + kept
+            terms.append(term.truncated())
             if watchful:
-                cut = cut | (kept.bits() ^ term.bits())
-        s = (total + 0.0) * grid
+                cut = cut | (terms[-1].bits() ^ term.bits())
+        s = (gathered(terms, Vector.__add__) + 0.0) * grid
         if result == "half":
             y = round_narrow(tile, s)
             tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)

@@ -15,12 +15,8 @@ from softfloat.bits.arithmetic import add, mul
 from softfloat.bits.block_codes import BlockCodes, spread
 from softfloat.bits.numbers import convert, encode
 from softfloat.bits.scaled_ways import (
-    GroupedOperand,
     Reals,
     flattened,
-    grouped_sums,
-    lead_exponents,
-    serves_groups,
     serves_values,
 )
 from softfloat.bits.sums import Contraction, matmul, vecdot
@@ -259,7 +255,7 @@ def _summed(
     addend = call.check_addend(c, shape)
 
     def sums(start: Codes | None) -> tuple[Any, Any]:
-        found = _faster(call, x, y, start, shape, options, function)
+        found = _faster(call, x, y, start, options, function)
         if found is None:
             found = call.run(problems(start), length, shape, [x.codes, y.codes])
         return found
@@ -301,7 +297,6 @@ def _faster(
     x: _Operand,
     y: _Operand,
     start: Codes | None,
-    shape: tuple[int, ...],
     options: Options,
     function: Callable[..., Any],
 ) -> tuple[Any, Any] | None:
@@ -316,36 +311,4 @@ def _faster(
         free = how.replace(inputs=()) if how.inputs else how
         found: tuple[Any, Any] = function(*codes, fmt, free, start, out_format=call.output, **options)
         return found
-    if function is matmul and x.codes.ndim == y.codes.ndim == 2 and call.output == float32:
-        return _grouped(call, x, y, start, shape)
     return None
-
-
-def _grouped(call: _Scaled, x: _Operand, y: _Operand, start: Codes | None, shape: tuple[int, ...]) -> Any:
-    """By sums of exact groups."""
-    how = call.accumulator
-    if not serves_groups(how, (x.fmt, y.fmt), (x.bits, y.bits)) or x.codes.shape[1] % how.block == 1 or 0 in shape:
-        return None
-    a, b = _values(x), np.ascontiguousarray(_values(y).T)
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return None
-    align = how.aligned
-    assert align is not None
-    assert align.zeros is not None
-    sides = [
-        GroupedOperand(
-            values,
-            lead_exponents(leads, align.group, align.zeros),
-            each.fmt.emin - each.fmt.mantissa_bits - each.bits + 1,
-        )
-        for each, values, leads in ((x, a, x.leads), (y, b, y.leads.T))
-    ]
-    found = grouped_sums(how, sides[0], sides[1], start)
-    if found is None:
-        return None
-    codes, raised = found
-    result, flags = engine.outputs(call.call.out, call.call.flags, shape, call.output.dtype, [x.codes, y.codes])
-    result.flat.reshape(shape)[...] = codes
-    if flags is not None:
-        flags.flat.reshape(shape)[...] = raised
-    return engine.finished(result, flags, int(np.bitwise_or.reduce(raised, axis=None)))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.accumulators import Accumulator
 from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
     arguments,
@@ -24,6 +23,7 @@ from softfloat.engine import (
     threads,
     tiling,
     trees,
+    units,
     ways,
 )
 from softfloat.engine.arguments import Codes
@@ -270,6 +270,11 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     results.flags[...] = signals
     key = key_of(call)
     tally = ways.Tally(results.counts, results.extremes) if counting else None
+    if problem.scales is not None and tally is None and not (problem.paired or cumulative):
+        done = _by_unit(planned, a, b, values if problem.c is not None else None, problem.scales)
+        if done is not None:
+            _finish(done, problem, planned, call, key, results)
+            return
     if not (problem.paired or cumulative or problem.scales):
         done = _quick(problem, planned, a, b, values, call, key, tally)
         if done is not None:
@@ -355,21 +360,6 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
     return quiet
 
 
-def _leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | None) -> Codes:
-    """2^exponent of each factor, its scale's included, a subnormal's that of its format; 0 for what has no part in the largest exponent."""
-    aligned = accumulator.aligned
-    assert aligned is not None
-    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
-    if scales is not None:
-        scales = np.where(scales == 0.0, of_zeros, scales)
-    if aligned.group > 1:
-        return np.ones(values.shape) if scales is None else scales
-    powers = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
-    leads = np.where(values == 0.0, of_zeros, np.maximum(powers, fmt.tiny))
-    leads = leads if scales is None else leads * scales
-    return np.where(np.isfinite(values), leads, 0.0)
-
-
 def _plain(
     problem: Problem,
     planned: Program,
@@ -425,8 +415,8 @@ def _plain(
             of_a = _arranged(scales.leads_a, 0 if problem.paired else 1, planned)
             shared = of_a, _arranged(scales.leads_b, 0, planned)
         leads = (
-            _leads(unscaled[0], unpacked or first, accumulator, shared[0]),
-            _leads(unscaled[1], unpacked or second, accumulator, shared[1]),
+            units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
+            units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
         )
     if accumulator.scale_exponent:
         scale = 2.0**accumulator.scale_exponent
@@ -457,8 +447,7 @@ def _plain(
         )  # fmt: skip
         return 0
 
-    units = rows * -(-columns // floor.LANES)
-    threads.share_units(units, work, max(planned.length, 1) * floor.LANES)
+    threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
 
 
 def _quick(
@@ -472,7 +461,7 @@ def _quick(
     tally: ways.Tally | None = None,
 ) -> Done | None:
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
-    accumulator = planned.accumulator
+    accumulator, start = planned.accumulator, c if problem.c is not None else None
     if tally is not None and (accumulator.reduction or accumulator.chains > 1 or accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
@@ -480,24 +469,69 @@ def _quick(
 
         def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
             way, (cut,) = ways.choose(part), cuts
-            if way is None:
-                return None
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
-            codes, flags = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0)) or (None, None)
+            if way is None:
+                codes, flags = units.run(part, operands) or (None, None)
+            else:
+                codes, flags = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0)) or (None, None)
             return None if codes is None or flags is None else (codes[np.newaxis], flags[np.newaxis])
 
-        return None if math.prod(shape) < dots().LANES else joining.run(planned, problem.c, shape, call, run_parts)
+        if math.prod(shape) < dots().LANES:
+            return None
+        done = joining.run(planned, problem.c, shape, call, run_parts)
+        return _by_unit(planned, a, b, start) if done is None else done
     if trees.serves(planned):
-        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
+        done = _by_subtrees(planned, problem, a, b)
+        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = None if planned.goes_on else ways.choose(planned)
+    rows_together = isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
+    if tally is None and (way is None or rows_together):
+        done = _by_unit(planned, a, b, start)
+        if done is not None:
+            return done
     if way is None:
         return None
     place = ways.Place(problem.index, problem.row_stride, problem.column_stride)
-    start = c if problem.c is not None else None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
+
+
+def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done | None:
+    """Sums in pairs of whole subtrees in tiles, theirs level by level."""
+    found = units.subtrees(planned, a, b)
+    if found is None:
+        return None
+    codes, flags = found
+    start = len(codes) * units.SUBTREE
+    if start < planned.length:
+        rest = trees.run(planned, problem.a.T[start:, :, None], problem.b[start:, None], None)
+        if rest is None:
+            return None
+        codes, flags = (np.concatenate([x, y[np.newaxis]]) for x, y in zip(found, rest, strict=True))
+    return trees.joined(planned, codes, flags, problem.c)
+
+
+def _by_unit(planned: Program, a: Codes, b: Codes, start: Codes | None, scales: Scales | None = None) -> Done | None:
+    """By the loops of units, if they serve this program and these values."""
+    how = planned.accumulator
+    if planned.goes_on or a.shape[0] * b.size < units.LEAST_WORK:
+        return None
+    x, y, scaled = _arranged(a, 1, planned), _arranged(b, 0, planned), None
+    if scales is not None:
+        if how.aligned is None or how.reduction:
+            return None
+        first, second = (how.unpacked or fmt for fmt in planned.formats)
+        scaled = units.Scaled(
+            units.leads(x, first, how, _arranged(scales.leads_a, 1, planned)),
+            units.leads(y, second, how, _arranged(scales.leads_b, 0, planned)),
+            scales.bits,
+        )
+        with np.errstate(invalid="ignore"):
+            x = x * _arranged(scales.a, 1, planned, fill=1.0)
+            y = y * _arranged(scales.b, 0, planned, fill=1.0)
+    return units.run(planned, tiling.Operands(x, y, start), scaled)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:
@@ -544,13 +578,6 @@ def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int,
     return bits
 
 
-def _scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
-    """The span of numbers of a format times scales of so many bits."""
-    least, greatest, finite = dots().extent()(np.ascontiguousarray(values).reshape(-1))
-    low = math.frexp(least)[1] - fmt.p - bits if greatest else 0
-    return tiling.Extent(low, math.frexp(greatest)[1] if greatest else 0, bool(finite), not greatest)
-
-
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:
     """The grids of the bins that hold every term and sum of these operands, whose scales have so many bits of precision."""
     floor = dots()
@@ -559,7 +586,7 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, in
     first, second = planned.formats
     x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
     if any(extra):
-        x, y = _scaled_extent(a, first, extra[0]), _scaled_extent(b, second, extra[1])
+        x, y = units.scaled_extent(a, first, extra[0]), units.scaled_extent(b, second, extra[1])
     lows, highs = [], []
     if not (x.empty or y.empty):
         lows.append(x.low + y.low + planned.accumulator.scale_exponent)

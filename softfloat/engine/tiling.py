@@ -63,7 +63,7 @@ def on_lines(shape: tuple[int, ...], carrier: type) -> Codes:
     return whole[skipped : skipped + size * item].view(carrier).reshape(shape)
 
 
-def _panels(planes: list[Codes], size: int, carrier: type) -> Codes:
+def panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     """(planes, panels, k, size) of arrays (k, n), filled up with zeros."""
     length, count = planes[0].shape
     panels = -(-count // size)
@@ -90,7 +90,8 @@ def planes_of(way: Way, planned: Program, a: Codes, b: Codes) -> tuple[list[Code
     return [a, _leading(a, unpacked or first)], [b, _leading(b, unpacked or second)]
 
 
-def _filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
+def filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
+    """c, or zeros, filled up with zeros to so many rows and columns."""
     result: Codes = np.zeros((rows, columns), carrier)
     if c is not None:
         result[: c.shape[0], : c.shape[1]] = c
@@ -164,19 +165,19 @@ def run(
     floor = tiles()
     lanes = floor.LANES[way.carrier]
     planes = planes_of(way, planned, operands.a, operands.b)
-    a = _panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
-    b = _panels(planes[1], lanes, way.carrier)
+    a = panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
+    b = panels(planes[1], lanes, way.carrier)
     rows, columns = operands.a.shape[0], operands.b.shape[1]
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
-    panels = Panels(a, b, _filled(operands.c, *shape, way.carrier), low_of(way, start))
+    laid_out = Panels(a, b, filled(operands.c, *shape, way.carrier), low_of(way, start))
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
     padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
-    found = way.loop(planned, panels, place, random) if padded is None else way.counting_loop(padded, place, random)
+    found = way.loop(planned, laid_out, place, random) if padded is None else way.counting_loop(padded, place, random)
     if found is None:
         return None
     loop, more = found
-    arrays = [*panels[:3], values, flags]
+    arrays = [*laid_out[:3], values, flags]
     if way.stacked and padded is None:
         arrays = [x[np.newaxis] for x in arrays]
 

@@ -58,6 +58,18 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
     return total, seen
 
 
+def joined(planned: Program, codes: Codes, flags: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
+    """(codes, flags) of sums in pairs of these, of shape (sums, ...), and c, like the rest; None where c is NaN."""
+    running = planned.sites[dots().RUNNING]
+    if c is not None and np.any(arguments.is_nan(c, planned.partials)):
+        return None
+    total, seen = _summed(codes, flags, running, 0)
+    if c is not None:
+        total, raised = elementwise.add(total, np.ascontiguousarray(c), running.format, running.rule)
+        seen = seen | raised
+    return total, seen
+
+
 def _summed(leaves: Codes, flags: Codes | None, site: Site, axis: int) -> tuple[Codes, Codes]:
     """Sums in pairs over an axis, the first or the last, and all their flags; an odd one goes up as it is."""
 

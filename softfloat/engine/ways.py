@@ -296,7 +296,7 @@ def _growth(count: int, fmt: Format) -> float:
 
 
 @lru_cache(maxsize=512)
-def _family(fmt: spec.FormatSpec) -> str:
+def family_of(fmt: spec.FormatSpec) -> str:
     """The family of formats that steps on float32 know this one by, if any."""
     if fmt == FLOAT16 and available()[1]:
         return "half"
@@ -326,7 +326,7 @@ def choose(planned: Program) -> Way | None:
     return makers[planned.kind](planned)
 
 
-def _overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
+def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
     """Whether an overflow stays: as an infinity, a NaN, or the largest number."""
     rule, fmt = site.rule, site.format
     if rule.overflow is Overflow.SATURATE:
@@ -341,8 +341,8 @@ def _one_by_one(planned: Program) -> Way | None:
     """For products that meet the sum one after the other: fused, or rounded as the sum is."""
     floor = dots()
     site = planned.sites[floor.RUNNING]
-    rule, family = site.rule, _family(site.format.spec)
-    if not family or planned.accumulator.store or not _overflow_serves(site, planned.policy):
+    rule, family = site.rule, family_of(site.format.spec)
+    if not family or planned.accumulator.store or not overflow_serves(site, planned.policy):
         return None
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
     if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:
@@ -405,7 +405,7 @@ def _exact(planned: Program) -> Way | None:
         stored = half.get(store.rule.rounding, "")
         if not stored or store.format.spec != FLOAT16 or store.rule.daz or store.rule.ftz:
             return None
-        if not _overflow_serves(store, planned.policy) or store.rule.tininess is not spec.Tininess.AFTER:
+        if not overflow_serves(store, planned.policy) or store.rule.tininess is not spec.Tininess.AFTER:
             return None
         if accumulator.store_every != group:
             return None

@@ -23,7 +23,8 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.bits import BlockCodes, scaled_sums, scaled_ways
+from softfloat.bits import BlockCodes, scaled_sums
+from softfloat.engine import units
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -78,6 +79,25 @@ def both(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
     return served == [True], quick, plain
 
 
+def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
+    """The same, of a loop that is written for the accumulator."""
+    served = []
+    run = units.run
+
+    def watched(*arguments: Any) -> Any:
+        found = run(*arguments)
+        served.append(found is not None)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(units, "LEAST_WORK", 0)
+        patch.setattr(units, "run", watched)
+        quick = call()
+        patch.setattr(units, "run", lambda *_: None)
+        plain = call()
+    return served == [True], quick, plain
+
+
 def same(quick: Any, plain: Any) -> None:
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -96,7 +116,7 @@ def test_exact_groups(scale: Any, block: int, length: int, number: int, kind: An
     random = np.random.default_rng(number)
     c = (random.normal(size=(5, 3)) * 2.0 ** random.integers(-30, 30)).astype(np.float32).view(np.uint32)
     with pytest.MonkeyPatch.context() as patch:
-        _, quick, plain = both(lambda: bits.matmul_blocks(a, b, CORE, c if addend else None), patch)
+        _, quick, plain = by_unit(lambda: bits.matmul_blocks(a, b, CORE, c if addend else None), patch)
     same(quick, plain)
 
 
@@ -106,7 +126,7 @@ def test_exact_groups_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.random.default_rng(2).normal(size=(96, 130)).astype(np.float32)
     for options in ({}, {"tensor_scale": None, "recipe": "torchao"}):
         a, b = (bits.quantize(v, "nvfp4", axis=axis, **options)[0] for v, axis in ((x, 1), (y, 0)))
-        served, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
+        served, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
         assert served
         same(quick, plain)
 
@@ -115,7 +135,7 @@ def test_sums_beyond_normal_numbers_are_left_to_the_loop(monkeypatch: pytest.Mon
     for code in (57, 254):
         a = BlockCodes(np.full((1, 16), 7), [[code]], BlockFormat("mx", element=E2M1, scale=E8M0, block=16))
         b = BlockCodes(np.full((16, 1), 7), [[code]], BlockFormat("mx", element=E2M1, scale=E8M0, block=16), axis=0)
-        served, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
+        served, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
         assert not served
         same(quick, plain)
 
@@ -125,7 +145,7 @@ def test_negative_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     for length in (2, 16, 17, 66):
         a = BlockCodes(np.full((1, length), 8), np.full((1, -(-length // 16)), 0x38), fmt)
         b = BlockCodes(np.full((length, 1), 2), np.full((-(-length // 16), 1), 0x38), fmt, axis=0)
-        served, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE, [[0x80000000]]), monkeypatch)
+        served, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE, [[0x80000000]]), monkeypatch)
         assert served
         same(quick, plain)
 
@@ -154,7 +174,7 @@ def test_other_accumulators_of_groups(how: Accumulator, kind: Any, monkeypatch: 
     for number in range(4):
         a = operand(E2M1, E4M3, 16, (4, 80), 1, number, kind)
         b = operand(E2M1, E4M3, 16, (80, 3), 0, number + 9, kind)
-        _, quick, plain = both(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch)
+        _, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch)
         same(quick, plain)
 
 
@@ -200,7 +220,8 @@ def test_flags_any_and_out(monkeypatch: pytest.MonkeyPatch) -> None:
     )[0]  # fmt: skip
     for how in (CORE, fma("float32")):
         out = np.empty((4, 4), np.uint32)
-        served, quick, plain = both(lambda how=how, out=out: bits.matmul_blocks(a, b, how, flags="any"), monkeypatch)
+        way = by_unit if how is CORE else both
+        served, quick, plain = way(lambda how=how, out=out: bits.matmul_blocks(a, b, how, flags="any"), monkeypatch)
         assert served
         same(quick, plain)
         into, raised = bits.matmul_blocks(a, b, how, flags="any", out=out)
@@ -235,15 +256,14 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "sum and addend": {"sum": 30, "addend": 30, "drop_addend_below": 3},
     "cut": {"cut": "to_odd"},
 }
-"""What exact groups in float64 do not know of."""
+"""What an accumulator of groups may have beside."""
 REFUSED = {"block_sum", "keeps_zero_sign", "unsigned_zeros", "halves", "sum", "sum and addend"}
 """What no accumulator has beside groups that the running sum is one term of."""
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_groups_do_not_know_goes_by_the_loop(name: str) -> None:
-    formats, scales = (E2M1, E2M1), (E4M3.p, E4M3.p)
-    assert scaled_ways.serves_groups(CORE, formats, scales)
+def test_other_fields_beside_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Served or not, the results are those of the loop."""
     fields = UNKNOWN[name]
 
     def changed() -> Accumulator:
@@ -255,5 +275,9 @@ def test_what_groups_do_not_know_goes_by_the_loop(name: str) -> None:
         with pytest.raises(ValueError, match=r"need|come together|must be None"):
             changed()
         return
-    assert changed() != CORE
-    assert not scaled_ways.serves_groups(changed(), formats, scales)
+    how = changed()
+    assert how != CORE
+    a = operand(E2M1, E4M3, 16, (4, 80), 1, 1, ("near", "near"))
+    b = operand(E2M1, E4M3, 16, (80, 3), 0, 2, ("near", "near"))
+    _, quick, plain = by_unit(lambda: bits.matmul_blocks(a, b, how), monkeypatch)
+    same(quick, plain)

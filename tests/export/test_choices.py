@@ -12,7 +12,7 @@ from softfloat.kernels import dots, entries, rules
 
 from softfloat import ROSTER, bits
 from softfloat.accumulators import PRESETS, Accumulator, Reduction, Stage
-from softfloat.engine import elementwise, products
+from softfloat.engine import elementwise, units
 from softfloat.engine.native import Job
 from softfloat.export.library import request
 from softfloat.testing.vectors.operations import parse_accumulator
@@ -59,7 +59,7 @@ def test_leading_powers_are_those_of_the_engine(name: str) -> None:
     )
     with np.errstate(all="ignore"):
         found = [entries.lead(value, float(fmt.tiny), 0.0) for value in values]
-    np.testing.assert_array_equal(found, products._leads(values, fmt, accumulator, None))
+    np.testing.assert_array_equal(found, units.leads(values, fmt, accumulator, None))
 
 
 def test_every_number_is_of_its_field() -> None:

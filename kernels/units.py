@@ -1,0 +1,667 @@
+"""Faster ways through the sums of dot-product units: tiles of `lanes`, whose steps are written from a unit's description.
+
+A unit's description says how one turn goes, and code is generated for each that is asked for; numbers of bits and
+exponents travel as parameters. What holds of `steps` holds here: operands are finite and of ranges in which no product,
+sum or error leaves the carrier's normal numbers (`softfloat.engine.units` looks first), so that nothing is subnormal but
+what is stored or summed in a narrower format.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import jit
+from .lanes import LANES, ROWS, Vector, closing, everywhere, opening, tile
+from .steps import (
+    AT_ONCE,
+    EXPONENT64,
+    INEXACT,
+    LEFT_OPEN,
+    OVERFLOW,
+    SIGN,
+    SLOTS,
+    UNDERFLOW,
+    VALUE,
+    Numbers,
+    between,
+    gathered,
+    round_narrow,
+    rounded,
+    stored_half,
+    sum_and_error,
+    to_odd,
+    whole_block,
+)
+from .tiles import LINE, WATCH, flags_of, on_lines, pass_over, tile_of
+
+ERRORS = LEFT_OPEN
+"""The slot in which a compensated sum keeps what it has lost."""
+WRONG = 128
+"""The flag of an output that the plain loop has to do."""
+
+
+class UnitNumbers(NamedTuple):
+    """What a call's steps know of formats and grids, of float64 sums. Integers are bits of the carrier, in disguise."""
+
+    floor: int = 0  # exponent field of the running format's smallest normal number
+    zero: float = 0.0  # the power of two of a running sum that is zero
+    least: float = 0.0  # the least power of two that sets a grid
+    terms_per: int = 0  # less a power of two: the reciprocal of the grid of terms, or half of that
+    terms_grid: int = 0  # from a power of two down to the grid
+    halves_per: int = 0  # the same of sums of halves
+    halves_grid: int = 0
+    sum_per: int = 0
+    sum_grid: int = 0
+    addend_per: int = 0
+    addend_grid: int = 0
+    drop: float = 0.0
+    kept_bits: int = 0  # the bits of float64 that the running format has
+    largest: float = 0.0
+    beyond_positive: float = 0.0
+    lowest: int = 0
+    magic: int = 0
+    tiny: float = 0.0  # a magnitude below it is tiny
+    span: float = 0.0  # of a register's whole numbers
+    half_span: float = 0.0
+    per_span: float = 0.0
+
+
+# -- sums of float32 -------------------------------------------------------------------------------------------------
+
+
+class Pairs(NamedTuple):
+    """A turn of a unit that rounds every sum to float32, or to nearest even as `manner` says.
+
+    `blocks` blocks of `block` products; leaves are products, or the sums of `leaf` of them, added in pairs. The sums of blocks
+    meet the running sum, or chains that begin at zero, are added up and meet it at the end of the turn. `exact`: products
+    are exact in float32. `fused`: a product meets a sum without a rounding of its own.
+    """
+
+    kind: str
+    block: int
+    blocks: int
+    leaf: int
+    chains: int
+    rounding: str
+    fused: bool
+    exact: bool
+    unsigned: bool
+    manner: object = None
+
+    @property
+    def group(self):
+        """Products of a turn."""
+        return self.block * self.blocks
+
+
+_TOWARD = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
+
+
+def nudged(s, error, rounding):
+    """The sum s of float32 numbers, whose error is known, rounded in a direction."""
+    bits = s.bits()
+    if rounding == "toward_zero":
+        moved = bits + ((bits ^ error.bits()) >> 31)
+        return error.nonzero().choose(moved, bits).floats()
+    outward = error > 0.0 if rounding == "toward_positive" else error < 0.0
+    away = 1 if rounding == "toward_positive" else -1
+    # a sum of the error's sign grows, another one shrinks
+    step = (bits >> 31 | 1) if away > 0 else -(bits >> 31 | 1)
+    return outward.choose(bits + step, bits).floats()
+
+
+def single_sum(tile, x, y, unit, state, watchful):
+    """x + y in float32, rounded as the unit does; x, or the exact product of a pair (a, b), and a number."""
+    if isinstance(x, tuple):
+        product = x[0] * x[1]
+        if unit.rounding == "nearest_even" and not watchful and tile.fuses:
+            return x[0].fused(x[1], y)
+    else:
+        product = x
+    if unit.manner is not None:
+        s, error = sum_and_error(product, y) if watchful else (product + y, None)
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        return rounded(tile, s, state, unit.manner, watchful, may_underflow=False)
+    direction = _TOWARD.get(unit.rounding) if tile.directed else None
+    if not watchful:
+        if unit.rounding == "nearest_even":
+            return product + y
+        if direction:
+            return product.plus_toward(direction, y)
+        if tile.directed:
+            return between(product.plus_toward("down", y), product.plus_toward("up", y))
+    s, error = sum_and_error(product, y)
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | error.bits()
+    if unit.rounding == "nearest_even":
+        return s
+    if unit.rounding == "to_odd":
+        return to_odd(s, error)
+    if unit.rounding == "toward_negative":
+        s = s.is_zero().choose(((product.bits() | y.bits()) & SIGN).floats(), s)
+    return nudged(s, error, unit.rounding)
+
+
+def single_product(tile, row, k, unit, state, watchful):
+    """A product in float32; only the nearest one is not exact."""
+    a, b = tile.a(row, k), tile.b(k)
+    product = a * b
+    if unit.manner is not None:
+        return rounded(tile, product, state, unit.manner, watchful)
+    if watchful and not unit.exact:
+        lost = (a.double() * b.double()).bits() ^ product.double().bits()
+        state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+    return product + 0.0 if unit.unsigned else product
+
+
+def pairs_step(unit, watchful):
+    """A turn of `Pairs`."""
+
+    def leaf_of(tile, row, first, state):
+        if unit.leaf == 1:
+            return single_product(tile, row, first, unit, state, watchful)
+        start = tile.a(row, first) * tile.b(first)
+        return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
+
+    def block_of(tile, row, first, state):
+        if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned and unit.manner is None:
+            start = tile.a(row, first) * tile.b(first)
+            return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
+        stack = []
+        for number, k in enumerate(range(first, first + unit.block, unit.leaf)):
+            stack.append(leaf_of(tile, row, k, state))
+            while number & 1:
+                last = stack.pop()
+                stack[-1] = single_sum(tile, stack[-1], last, unit, state, watchful)
+                number >>= 1
+        while len(stack) > 1:
+            last = stack.pop()
+            stack[-1] = single_sum(tile, stack[-1], last, unit, state, watchful)
+        return stack[0]
+
+    def met(tile, row, first, before, state):
+        if unit.fused:
+            return single_sum(tile, (tile.a(row, first), tile.b(first)), before, unit, state, watchful)
+        return single_sum(tile, before, block_of(tile, row, first, state), unit, state, watchful)
+
+    def step(tile, row, state):
+        if not unit.chains:
+            for first in range(0, unit.group, unit.block):
+                state[VALUE] = met(tile, row, first, state[VALUE], state)
+            return state
+        zero = (state[VALUE].bits() & 0).floats()
+        sums = [zero] * unit.chains
+        for number in range(unit.blocks):
+            chain = number % unit.chains
+            sums[chain] = met(tile, row, number * unit.block, sums[chain], state)
+        total = sums[0]
+        for other in sums[1:]:
+            total = single_sum(tile, total, other, unit, state, watchful)
+        state[VALUE] = single_sum(tile, state[VALUE], total, unit, state, watchful)
+        return state
+
+    return step
+
+
+# -- roundings of float64 sums ---------------------------------------------------------------------------------------
+
+
+def narrowed(tile, s, result, running, state, watchful, saturate=False):
+    """A sum in float64, all of whose bits that decide are there, in the running format; the running sum was `running` before.
+
+    `result`: "single", the nearest float32; "cut", the format's bits of it; "odd", the same, to odd; "half", the nearest of a
+    narrow format.
+    """
+    if result == "single":
+        y = s.single().double()
+    elif result == "cut":
+        y = (s.bits() & tile.integer("kept_bits")).floats()
+    elif result == "odd":
+        kept = s.bits() & tile.integer("kept_bits")
+        below = s.bits() ^ kept
+        y = below.nonzero().choose(kept | (-tile.integer("kept_bits")), kept).floats()
+    else:
+        y = round_narrow(tile, s)
+        tiny = (s.magnitude() < tile.parameter("tiny")).choose(y.bits() ^ s.bits(), 0)
+        state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
+        over = y.magnitude() > tile.parameter("largest")
+        if saturate:
+            state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+        y = over.choose(tile.parameter("beyond_positive").with_sign(y), y)
+        y = (running.magnitude() < np.inf).choose(y, running)
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
+    return y
+
+
+def stored(running, before, state, watchful, saturate):
+    """A float32 number to memory as the nearest half; what was infinite `before` stays."""
+    half = stored_half(running.single(), state, saturate, watchful)
+    return half if saturate else (before.magnitude() < np.inf).choose(half, before)
+
+
+# -- aligned blocks --------------------------------------------------------------------------------------------------
+
+
+class Aligned(NamedTuple):
+    """A turn of a unit that cuts terms to a common grid: `blocks` blocks, then perhaps a store.
+
+    `cut` and `sum_cut`: "zero", "floor", "odd". `inside`: the running sum is a term; else it meets the terms' sum on a grid of
+    its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
+    of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out.
+    """
+
+    kind: str
+    block: int
+    blocks: int
+    term: int
+    cut: str
+    halves: bool
+    inside: bool
+    apart: bool
+    sum_cut: str
+    drop: bool
+    result: str
+    stored: bool
+    saturate: bool
+
+    @property
+    def group(self):
+        """Products of a turn."""
+        return self.block * self.blocks
+
+
+def whole(x, cut):
+    """Whole numbers of grids: of x, or for "odd" of twice x."""
+    if cut == "odd":
+        return x.floored() + x.ceiled()
+    return x.floored() if cut == "floor" else x.truncated()
+
+
+def aligned_unit_step(unit, watchful):
+    """A turn of `Aligned`, of all rows together: their sums do not wait for one another, and numbers of b are read once."""
+
+    def lost(state, cut, exact):
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | (cut.bits() ^ exact.bits())
+
+    def grids(scale, name, tile):
+        return (scale.bits() - tile.integer(f"{name}_grid")).floats()
+
+    def cut_to(tile, x, scale, name, cut, state):
+        """x, cut to so many bits below the scale."""
+        y = x * (tile.integer(f"{name}_per") - scale.bits()).floats()
+        n = whole(y, cut)
+        lost(state, n * 0.5 if cut == "odd" else n, y)
+        return n * grids(scale, name, tile)
+
+    def scale_of(lead):
+        return (lead > 0.0).choose(lead, 1.0)
+
+    def product_sum(tile, row, k, per_grid):
+        """A term, in grids."""
+        if unit.term == 1:
+            return (tile.a(row, k) * per_grid) * tile.b(k)
+        s = tile.a(row, k) * tile.b(k)
+        for other in range(k + 1, k + unit.term):
+            x, z = tile.a(row, other), tile.b(other)
+            s = x.fused(z, s) if tile.fuses else s + x * z
+        return s * per_grid
+
+    def terms(tile, products, leads, states):
+        """Of each row the sum of terms, in grids, the power of two that set them, 0 without any, the scale, and its reciprocal grid.
+
+        `products` are the first of each term, `leads` what the powers are at least.
+        """
+        leads, totals, rows = list(leads), [None] * tile.rows, range(tile.rows)
+        for k in products:
+            for row in rows:
+                leads[row] = leads[row].at_least(tile.a(row, k, 1) * tile.b(k, 1))
+        scales = [scale_of(lead) for lead in leads]
+        per_grids = [(tile.integer("terms_per") - scale.bits()).floats() for scale in scales]
+        for k in products:
+            for row in rows:
+                y = product_sum(tile, row, k, per_grids[row])
+                n = whole(y, unit.cut)
+                totals[row] = n if totals[row] is None else totals[row] + n
+                lost(states[row], n * 0.5 if unit.cut == "odd" else n, y)
+        return totals, leads, scales, per_grids
+
+    def own_power(tile, running):
+        power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
+        return running.nonzero().choose(power, tile.parameter("zero"))
+
+    def sums_of_halves(tile, products, least, states):
+        """Even and odd terms, each on a grid of its own, then on the larger one's: sums and powers of two."""
+        both = [terms(tile, products[half::2], least, states) for half in (0, 1)]
+        leads = [one.at_least(other) for one, other in zip(both[0][1], both[1][1], strict=True)]
+        sums = []
+        for row, lead in enumerate(leads):
+            parts = [
+                cut_to(tile, total[row] * grids(scale[row], "terms", tile), scale_of(lead), "halves", unit.sum_cut, states[row])
+                for total, _, scale, _ in both
+            ]  # fmt: skip
+            sums.append(parts[0] + parts[1])
+        return sums, leads
+
+    def block_of(tile, sums_so_far, first, states):
+        least = [tile.parameter("least")] * tile.rows
+        own = [own_power(tile, running) for running in sums_so_far]
+        products = range(first, first + unit.block, unit.term)
+        if unit.halves:
+            sums, leads = sums_of_halves(tile, products, least, states)
+        else:
+            start = [a.at_least(b) for a, b in zip(own, least, strict=True)] if unit.inside else least
+            totals, leads, scales, per_grids = terms(tile, products, start, states)
+            if unit.inside:
+                for row, running in enumerate(sums_so_far):
+                    y = running * per_grids[row]
+                    n = whole(y, unit.cut)
+                    lost(states[row], n * 0.5 if unit.cut == "odd" else n, y)
+                    totals[row] = totals[row] + n
+            sums = [total * grids(scale, "terms", tile) for total, scale in zip(totals, scales, strict=True)]
+        return [
+            finished(tile, *of_row, states[row])
+            for row, of_row in enumerate(zip(sums, leads, own, sums_so_far, strict=True))
+        ]
+
+    def finished(tile, s, lead, own, running, state):
+        """A row's sum of terms and the running sum, rounded."""
+        if unit.apart:
+            dot = narrowed(tile, s + 0.0, unit.result, running, state, watchful)
+            s, error = sum_and_error(running, dot)
+            return narrowed(tile, to_odd(s, error), unit.result, running, state, watchful)
+        if not unit.inside:
+            scale = scale_of(lead.at_least(own))
+            addend = running
+            if unit.drop:
+                far = own * tile.parameter("drop") < scale
+                addend = far.choose((running.bits() & 0).floats(), running)
+                lost(state, addend.magnitude(), running.magnitude())
+            s = cut_to(tile, s, scale, "sum", unit.sum_cut, state)
+            s = s + cut_to(tile, addend, scale, "addend", unit.sum_cut, state)
+        return narrowed(tile, s + 0.0, unit.result, running, state, watchful)
+
+    def step(tile, states):
+        before = sums = [state[VALUE] for state in states]
+        for number in range(unit.blocks):
+            sums = block_of(tile, sums, number * unit.block, states)
+        for state, old, new in zip(states, before, sums, strict=True):
+            state[VALUE] = stored(new, old, state, watchful, unit.saturate) if unit.stored else new
+
+    step.together = True
+    return step
+
+
+# -- exact blocks ----------------------------------------------------------------------------------------------------
+
+
+class Exact(NamedTuple):
+    """A turn of a unit that adds blocks and the running sum exactly: `blocks` of them, then perhaps a store.
+
+    `signed`: zeros of one sign keep it. `careful`: float64 may lose bits of a sum, which are added up and folded in.
+    """
+
+    kind: str
+    block: int
+    blocks: int
+    signed: bool
+    careful: bool
+    result: str
+    stored: bool
+    saturate: bool
+
+    @property
+    def group(self):
+        """Products of a turn."""
+        return self.block * self.blocks
+
+
+def whole_with_sign(tile, row, running, products):
+    """As `whole_block`, but zeros of one sign keep it."""
+    s, lost = running, None
+    for product in products:
+        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
+        lost = error if lost is None else lost + error
+    found = to_odd(*sum_and_error(s, lost))
+    return (found.is_zero() & s.is_zero()).choose(s, found)
+
+
+def exact_unit_step(unit, watchful):
+    """A turn of `Exact`."""
+
+    def step(tile, row, state):
+        before = running = state[VALUE]
+        for number in range(unit.blocks):
+            s = running if unit.signed else running + 0.0
+            products = range(number * unit.block, (number + 1) * unit.block)
+            nearest = (
+                unit.block == 1 and unit.result == "single" and not watchful
+            )  # float64 has more than twice the bits
+            if unit.careful and not nearest:
+                s = whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
+            else:
+                sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
+                for n, k in enumerate(products[AT_ONCE - 1 :]):
+                    x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
+                    sums[n % AT_ONCE] = x.fused(y, before_it) if tile.fuses else before_it + x * y
+                s = gathered(sums, Vector.__add__)
+            running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
+        if unit.stored:
+            running = stored(running, before, state, watchful, unit.saturate)
+        state[VALUE] = running
+        return state
+
+    return step
+
+
+# -- fixed point -----------------------------------------------------------------------------------------------------
+
+
+class Fixed(NamedTuple):
+    """A product to a register, all in units of its last bit."""
+
+    kind: str
+    cut: str
+    saturate: bool
+
+    @property
+    def group(self):
+        """Products of a turn."""
+        return 1
+
+
+def fixed_unit_step(unit, watchful):
+    """A turn of `Fixed`."""
+
+    def step(tile, row, state):
+        y = tile.a(row) * tile.b()
+        n = whole(y, unit.cut)
+        total = state[VALUE] + n
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | (n.bits() ^ y.bits())
+        half = tile.parameter("half_span")
+        if unit.saturate:
+            over, under = total >= half, total < -half
+            state[OVERFLOW] = over.choose(1, under.choose(1, state[OVERFLOW].bits()))
+            total = over.choose(half - 1.0, under.choose(-half, total))
+        else:
+            turns = ((total + half) * tile.parameter("per_span")).floored()
+            state[OVERFLOW] = turns.nonzero().choose(1, state[OVERFLOW].bits())
+            total = total - turns * tile.parameter("span")
+        state[VALUE] = total + 0.0
+        return state
+
+    return step
+
+
+# -- compensated sums ------------------------------------------------------------------------------------------------
+
+
+class Compensated(NamedTuple):
+    """A product to a sum whose errors are made up for; `last`: what remains to be added in the end."""
+
+    kind: str
+    method: str
+    manner: object
+    exact: bool
+    last: bool
+
+    @property
+    def group(self):
+        """Products of a turn."""
+        return 1
+
+
+def compensated_step(unit, watchful):
+    """A turn of `Compensated`: the operations that the method names, in its order."""
+    manner = unit.manner
+    single = manner.family == "float32"
+
+    def plus(tile, x, y, state):
+        if watchful and manner.family != "float32":
+            s, error = sum_and_error(x, y)
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+            return rounded(tile, s, state, manner, watchful, may_underflow=False)
+        if single and watchful:
+            s, error = sum_and_error(x, y)
+            state[INEXACT] = state[INEXACT].bits() | error.bits()
+            return s
+        return x + y if single else rounded(tile, x + y, state, manner, watchful, may_underflow=False)
+
+    def step(tile, row, state):
+        s, errors = state[VALUE], state[ERRORS]
+        if unit.last:
+            state[VALUE] = plus(tile, s, errors, state)
+            return state
+        a, b = tile.a(row), tile.b()
+        term = a * b
+        if not single:
+            term = rounded(tile, term, state, manner, watchful)
+        elif watchful and not unit.exact:
+            lost = (a.double() * b.double()).bits() ^ term.double().bits()
+            state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+        if unit.method == "kahan":
+            part = plus(tile, term, -errors, state)
+            total = plus(tile, s, part, state)
+            errors = plus(tile, plus(tile, total, -s, state), -part, state)
+        elif unit.method == "neumaier":
+            total = plus(tile, s, term, state)
+            first = s.magnitude() >= term.magnitude()
+            larger, smaller = first.choose(s, term), first.choose(term, s)
+            part = plus(tile, plus(tile, larger, -total, state), smaller, state)
+            errors = plus(tile, errors, part, state)
+        else:
+            sums = plus(tile, s, term, state)
+            part = plus(tile, sums, -s, state)
+            rest = plus(tile, term, -part, state)
+            part = plus(tile, s, -plus(tile, sums, -part, state), state)
+            part = plus(tile, plus(tile, part, rest, state), errors, state)
+            total = plus(tile, sums, part, state)
+            errors = plus(tile, part, -plus(tile, total, -sums, state), state)
+        state[VALUE], state[ERRORS] = total, errors
+        return state
+
+    return step
+
+
+# -- the loop --------------------------------------------------------------------------------------------------------
+
+MAKERS = {
+    "pairs": pairs_step,
+    "aligned": aligned_unit_step,
+    "exact": exact_unit_step,
+    "fixed": fixed_unit_step,
+    "compensated": compensated_step,
+}
+"""What writes the turns of a unit's kind."""
+
+
+def _slots(unit):
+    """What a unit's steps note beside the running sum and INEXACT."""
+    if unit.kind == "compensated":
+        return (*unit.manner.slots, ERRORS)
+    if unit.kind == "fixed":
+        return (OVERFLOW,)
+    if unit.kind == "pairs":
+        return () if unit.manner is None else unit.manner.slots
+    narrow = unit.result == "half" or unit.stored
+    return (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
+
+
+def unit_flags(compensated):
+    """Outputs' flags; of compensated sums, what is not finite is left to the plain loop."""
+
+    def flags(state, nan_flags):
+        found = flags_of(state, nan_flags)
+        if compensated:
+            fine = (state[VALUE].magnitude() < np.inf) & (state[ERRORS].magnitude() < np.inf)
+            found = fine.choose(found, (nan_flags & 0) | WRONG)
+        return found
+
+    return flags
+
+
+@jit.once
+def unit_loop(unit):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
+
+    As `tiles.deterministic`; k is a whole number of turns, a and b have planes of powers of two where terms are aligned.
+    """
+    single = unit.kind in ("pairs", "compensated")
+    carrier, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
+    planes, group, lanes = 1 + (unit.kind == "aligned"), unit.group, LANES[carrier]
+    compensated = unit.kind == "compensated"
+    parameters = Numbers._fields if single else UnitNumbers._fields
+    more = _slots(unit)
+    watchful, brief = (
+        tile(
+            (unit, watches), MAKERS[unit.kind](unit, watches), carrier, (VALUE, *((INEXACT,) if watches else ()), *more),
+            parameters, group, planes,
+        )
+        for watches in (True, False)
+    )  # fmt: skip
+    neumaier = compensated and unit.method == "neumaier"
+    final = watchful
+    if neumaier:
+        ending = unit._replace(last=True)
+        final = tile((ending, True), compensated_step(ending, True), carrier, (VALUE, INEXACT, *more), parameters)
+    seen = (VALUE, INEXACT, UNDERFLOW, OVERFLOW, *((ERRORS,) if compensated else ()))
+    begin, end = opening(carrier, SLOTS), closing(carrier, unit_flags(compensated), seen)
+    all_inexact = everywhere(carrier, INEXACT)
+    cells = ROWS * lanes
+    watched = max(WATCH // group, 1)
+
+    def units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
+        panels, turns = a.shape[1], a.shape[2] // group
+        a_plane, b_plane = a.size // planes, b.size // planes
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
+        happened = state.view(integer)
+        for unit_ in range(first, last):
+            i, j = tile_of(unit_, panels, b.shape[1], a_panel * a.itemsize)
+            a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
+            done, known = 0, False
+            while done < turns:
+                count = turns - done
+                known = known or all_inexact(state)
+                if known:
+                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                else:
+                    count = min(watched, count)
+                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                done += count
+                a_at += count * group * ROWS
+                b_at += count * group * lanes
+            if neumaier:
+                final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+
+    return jit.compiled(units_loop)

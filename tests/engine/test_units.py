@@ -1,0 +1,381 @@
+"""The loops of units against the plain one: the same codes and flags, whatever the operands; some against exact fractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softfloat import Environment, Format, bits, get_num_threads, set_num_threads
+from softfloat.accumulators import (
+    Accumulator,
+    Alignment,
+    Stage,
+    amd_mfma,
+    amp,
+    amx,
+    arm_bfdot,
+    arm_fdot,
+    arm_fmmla,
+    arm_fp8dot,
+    chunked,
+    compensated,
+    exact,
+    fixed_point,
+    fma,
+    pairwise,
+    rvbna,
+    systolic,
+    tensor_core,
+)
+from softfloat.engine import available, elementwise, units
+from softfloat.reference import dots as oracle_of
+
+E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
+E4M3, E5M2, E2M1, E4M3Z = "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float8_e4m3fnuz"
+HALF, BF16, SINGLE = "float16", "bfloat16", "float32"
+IPU = {"environment": Environment.ipu(nanoo=True)}
+DIRECTIONS = ("toward_zero", "toward_positive", "toward_negative")
+
+Case = tuple[Accumulator, Format | str, dict[str, Any]]
+CASES: list[Case] = [
+    (arm_bfdot(), BF16, {}),
+    (arm_bfdot(True), BF16, {}),
+    *((arm_bfdot(True, mode), BF16, {}) for mode in DIRECTIONS),
+    (arm_fdot(), HALF, {}),
+    (arm_fdot(), HALF, {"rounding": "to_odd"}),
+    (arm_fdot(True), HALF, {"rounding": "toward_negative"}),
+    (arm_fmmla(), HALF, {}),
+    (arm_fmmla(), HALF, {"rounding": "toward_positive", "ftz": True}),
+    (arm_fmmla(SINGLE), SINGLE, {"nan": "x86"}),
+    (amd_mfma("CDNA1", HALF), HALF, {}),
+    (amd_mfma("CDNA2", BF16), BF16, {}),
+    (amd_mfma("CDNA2", HALF).replace(block=6), HALF, {"out_format": HALF}),
+    (amx(BF16), BF16, {}),
+    (amx(HALF, 6), HALF, {}),
+    (amx(E4M3), E4M3, {}),
+    (amx(E5M2, 8), E5M2, {}),
+    (systolic(BF16, 12, flush=True), BF16, {}),
+    (tensor_core("H100", zero_exponent=-126), HALF, {}),
+    (tensor_core("A100", output=HALF, zero_exponent=-126), HALF, {}),
+    (tensor_core("H100", BF16, exponent_floor=-133), BF16, {}),
+    (tensor_core("H100", BF16, exponent_floor=-3), BF16, {}),
+    (tensor_core("H100", positive_zeros=True), HALF, {}),
+    (tensor_core("H100", E4M3, instruction="mma.sync", exponent_floor=-9), E4M3, {}),
+    (tensor_core("Ada", E5M2, HALF, zero_exponent=-20), E5M2, {}),
+    (tensor_core("B200", E2M1, instruction="mxf4nvf4"), E2M1, {}),
+    (chunked(32, tensor_core("A100", BF16, zero_exponent=-2), SINGLE), BF16, {}),
+    (amp("float", mode="aligned"), HALF, {}),
+    (amp("half", mode="aligned"), HALF, IPU),
+    (amp("half", mode="aligned", inputs=E4M3Z), E4M3Z, {"overflow": "saturate"}),
+    (amp("half", mode="aligned", rounding="toward_zero"), HALF, {}),
+    (amp("half", mode="chained"), HALF, {"overflow": "saturate"}),
+    (amp("half", mode="chained", rounding="toward_zero"), HALF, {"out_format": HALF}),
+    (amp("float", rounding="toward_zero"), HALF, {}),
+    (amp("half", rounding="toward_zero"), HALF, IPU),
+    (rvbna(2), BF16, {}),
+    (rvbna(7), BF16, {}),
+    (rvbna(8, E5M2), E5M2, {}),
+    *((amd_mfma("CDNA3", name), name, {}) for name in ("tfloat32", HALF, BF16, E4M3Z)),
+    (amd_mfma("CDNA3", HALF).replace(alignment=Alignment(20, "to_odd", sum=25, addend=22, includes_addend=False)), HALF, {}),
+    (arm_fp8dot(2, HALF), E4M3, {}),
+    (arm_fp8dot(4, HALF, 3, True), E5M2, {}),
+    (arm_fp8dot(4), E5M2, {}),
+    (arm_fp8dot(8, lscale=20), E4M3, {}),
+    (exact(SINGLE).replace(block=16), HALF, {"rounding": "toward_zero", "overflow": "infinity"}),
+    (exact(SINGLE).replace(block=7, keeps_zero_sign=True), BF16, {}),
+    (fixed_point(32, -16), HALF, {}),
+    (fixed_point(12, -4), HALF, {"rounding": "toward_positive"}),
+    (fixed_point(9, -3, HALF, "saturate", "toward_zero"), HALF, {}),
+    *((compensated(fmt, method), name, {}) for fmt, name, method in (
+        (HALF, HALF, "kahan"), (HALF, E5M2, "neumaier"), (E5M6, E5M6, "two_term"), (BF16, BF16, "neumaier"),
+        (SINGLE, HALF, "two_term"), (SINGLE, SINGLE, "kahan"), (E4M3, E4M3, "kahan"),
+    )),
+]  # fmt: skip
+
+
+def label(case: Case) -> str:
+    accumulator, fmt, options = case
+    shown = [name if name == "environment" else str(value) for name, value in options.items()]
+    return "-".join([repr(accumulator), str(getattr(fmt, "name", fmt)), *shown])
+
+
+def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
+    """Codes of zeros of both signs, ordinary numbers, and numbers a few binades around them; often of few bits."""
+    x = rng.standard_normal(shape) * scale
+    if rng.random() < 0.3:
+        x = np.round(4 * x) / 4
+    x = x * np.exp2(rng.integers(-3, 4, shape) * rng.integers(0, 3))
+    x = np.where(rng.random(shape) < 0.1, rng.choice([0.0, -0.0], shape), x)
+    codes: np.ndarray[Any, Any] = bits.encode(x, fmt, overflow="saturate")[0]
+    return codes
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Which calls of a unit's loop did what they were asked; however little work there is."""
+    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    found: list[bool] = []
+    run = units.run
+
+    def watched(*arguments: Any) -> Any:
+        done = run(*arguments)
+        found.append(done is not None)
+        return done
+
+    monkeypatch.setattr(units, "run", watched)
+    return found
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
+    """By a unit's loop, where there is one, and by the plain one."""
+    quick = function(*arguments, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(elementwise, "FAST", False)
+        patch.setattr(units, "run", lambda *_: None)
+        plain = function(*arguments, **options)
+    for one, other in zip(quick, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any]]:
+    accumulator, name, options = case
+    return accumulator, name if isinstance(name, Format) else Format.from_name(name), options
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(CASES.index(case))
+    for scale in (1.0, 2.0**-13, 1000.0):
+        for rows, length, columns in ((9, 65, 19), (17, 72, 33)):
+            a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
+            c = drawn(rng, accumulator.partials, (rows, columns), scale * scale) if length == 65 else None
+            both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+        if scale == 1.0 and all(available()):
+            assert any(served)
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(1)
+    for length in (0, 1, 7):
+        a, b = drawn(rng, fmt, (5, length), 1.0), drawn(rng, fmt, (length, 8), 1.0)
+        c = drawn(rng, accumulator.partials, (5, 8), 1.0)
+        for start in (None, c, np.full_like(c, accumulator.partials.sign_bit)):
+            both_ways(monkeypatch, a, b, fmt, accumulator, start, **options)
+    assert served is not None
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of few bits, whose sums tie, cancel and are zero of either sign all the time."""
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(2)
+    few = [0.0, -0.0, 1.0, -1.0, 1.5, 0.5, -0.5, 4.0, -4.0]
+    wide = [*few, fmt.max / 64, -fmt.max / 64, fmt.tiny * 4, fmt.smallest_subnormal, -fmt.smallest_subnormal]
+    for values in (few, wide):
+        known, _ = bits.encode(np.array(values), fmt, overflow="saturate")
+        a, b = rng.choice(known, (12, 70)), rng.choice(known, (70, 17))
+        c = bits.encode(rng.choice(values, (12, 17)), accumulator.partials, overflow="saturate")[0]
+        a[3], b[:, 4] = rng.choice(known[:2], 70), rng.choice(known[:2], 70)
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+    assert served is not None
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every term is -0; beside rows and columns of numbers that span much."""
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(12)
+    a, b = drawn(rng, fmt, (9, 33), 1.0), drawn(rng, fmt, (33, 18), 1.0)
+    a, b = (bits.encode(np.abs(bits.decode(x, fmt)), fmt)[0] for x in (a, b))
+    a[:, 0], b[5] = fmt.max_code, bits.encode(fmt.smallest_subnormal, fmt)[0]
+    a[2], a[5, :16] = fmt.sign_bit, fmt.sign_bit
+    c = np.full((9, 18), accumulator.partials.sign_bit, accumulator.partials.dtype)
+    both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+    assert served is not None
+
+
+@pytest.mark.parametrize("case", CASES[::4], ids=label)
+def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities, NaNs and the largest numbers, at corners and between."""
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(3)
+    values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
+    for code in bits.encode(np.array(values), fmt)[0].tolist():
+        a, b = drawn(rng, fmt, (20, 40), 1.0), drawn(rng, fmt, (40, 24), 1.0)
+        c = drawn(rng, accumulator.partials, (20, 24), 1.0)
+        a[0, 0], a[19, 39], b[7, 23] = code, code, code
+        c[5, 5] = bits.encode(np.nan, accumulator.partials)[0]
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+    largest = np.full((9, 40), fmt.max_code, fmt.dtype)
+    both_ways(monkeypatch, largest, largest.T, fmt, accumulator, **options)
+    assert served is not None
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=label)
+def test_threads(case: Case, served: list[bool]) -> None:
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(4)
+    a, b = drawn(rng, fmt, (90, 64), 1.0), drawn(rng, fmt, (64, 70), 1.0)
+    before, found = get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            set_num_threads(threads)
+            found.append(bits.matmul(a, b, fmt, accumulator, **options))
+    finally:
+        set_num_threads(before)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any(served) or not all(available())
+
+
+def test_tiny_and_huge_operands_are_left_to_the_plain_loop(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    hows = (arm_bfdot(), arm_bfdot(True), amx(BF16), rvbna(4), amd_mfma("CDNA3", BF16), compensated(BF16))
+    for scale in (2.0**-62, 2.0**-70, 2.0**62, 2.0**64):
+        a = bits.encode(rng.standard_normal((10, 40)) * scale, BF16, overflow="saturate")[0]
+        for how in hows:
+            both_ways(monkeypatch, a, a.T, BF16, how)
+    assert not all(served)
+
+
+TREES: list[tuple[str, str, dict[str, Any]]] = [
+    (HALF, HALF, {}),
+    (HALF, E5M2, {"tininess": "before"}),
+    (BF16, BF16, {}),
+    (SINGLE, BF16, {}),
+    (SINGLE, SINGLE, {"out_format": BF16}),
+    (E5M2, E5M2, {}),
+]
+
+
+@pytest.mark.parametrize(("fmt", "name", "options"), TREES, ids=str)
+def test_sums_in_pairs(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole subtrees, with an odd one or a part of one left over; overflows, zeros of either sign."""
+    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    rng, operand, found, how = np.random.default_rng(11), Format.from_name(name), [], pairwise(fmt)
+    subtrees = units.subtrees
+
+    def watched(*arguments: Any) -> Any:
+        done = subtrees(*arguments)
+        found.append(done is not None)
+        return done
+
+    for length, scale in ((32, 1.0), (64, 2.0**-9), (97, 1.0), (165, 30.0), (31, 1.0), (224, 1000.0)):
+        a, b = drawn(rng, operand, (9, length), scale), drawn(rng, operand, (length, 17), scale)
+        a[3], b[:, 4] = operand.sign_bit, 0
+        a[5, : length // 2] = operand.max_code if length == 224 else a[5, 0]
+        c = drawn(rng, how.partials, (9, 17), scale)
+        for start in (None, c, np.full_like(c, how.partials.sign_bit)):
+            with monkeypatch.context() as patch:
+                patch.setattr(units, "subtrees", watched)
+                quick = bits.matmul(a, b, operand, how, start, **options)
+                patch.setattr(elementwise, "FAST", False)
+                plain = bits.matmul(a, b, operand, how, start, **options)
+            for one, other in zip(quick, plain, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert any(found) or not all(available())
+
+
+ORACLES: list[tuple[Accumulator, Any, tuple[Any, ...], str]] = [
+    (arm_bfdot(), oracle_of.arm_bfdot, (), BF16),
+    (arm_bfdot(True), oracle_of.arm_bfdot, (True,), BF16),
+    (arm_fmmla(), oracle_of.arm_fmmla, (), HALF),
+    (amx(BF16), oracle_of.amx, (), BF16),
+    (amx(E5M2), oracle_of.amx, (), E5M2),
+    (rvbna(7), oracle_of.rvbna, (7,), BF16),
+    (amd_mfma("CDNA1", HALF), oracle_of.amd_mfma, ("CDNA1", 4), HALF),
+    (amd_mfma("CDNA3", HALF), oracle_of.amd_mfma, ("CDNA3", 8), HALF),
+    (amd_mfma("CDNA3", E4M3Z), oracle_of.amd_mfma, ("CDNA3", 16), E4M3Z),
+    (arm_fp8dot(4), oracle_of.arm_fp8dot, (4, Format.from_name(SINGLE), 0, False), E4M3),
+    (compensated(HALF), oracle_of.compensated, (Format.from_name(HALF), "kahan"), HALF),
+]
+
+
+@pytest.mark.parametrize(("how", "oracle", "parameters", "name"), ORACLES, ids=lambda x: repr(x)[:40])
+def test_oracle(how: Accumulator, oracle: Any, parameters: tuple[Any, ...], name: str, served: list[bool]) -> None:
+    fmt = Format.from_name(name)
+    a, b = (drawn(np.random.default_rng(seed), fmt, shape, 1.0) for seed, shape in ((6, (4, 40)), (7, (40, 18))))
+    codes, flags = bits.matmul(a, b, fmt, how)
+    expected = [[oracle(x.tolist(), y.tolist(), (fmt, fmt), *parameters) for y in b.T] for x in a]
+    assert codes.tolist() == [[x[0] for x in row] for row in expected]
+    assert flags.tolist() == [[x[1] for x in row] for row in expected]
+    assert any(served) or not all(available())
+
+
+# -- what no description takes in ----------------------------------------------------------------------------------------
+
+CHANGES: dict[str, tuple[Accumulator, dict[str, Any]]] = {
+    "zeros without signs": (arm_fdot(), {"keeps_zero_sign": False}),
+    "a scale": (arm_fdot(), {"scale_exponent": 3}),
+    "another sum of pairs": (arm_bfdot(True), {"block_sum": Stage(BF16, "nearest_even", "infinity")}),
+    "blocks of three": (arm_bfdot(True), {"block": 3}),
+    "a chain of its own": (amx(BF16), {"chains": 1, "segment": None, "reduction": (), "tree": True}),
+    "positive zeros": (tensor_core("H100", zero_exponent=-126), {"positive_zeros": True}),
+    "a limit within reach": (amd_mfma("CDNA3", HALF), {"alignment": Alignment(24, limit=3, includes_addend=False, sum=31, addend=24)}),
+    "a store": (tensor_core("H100", zero_exponent=-126), {"store": Stage(HALF, "toward_zero"), "store_every": 16}),
+    "another rounding of products": (amd_mfma("CDNA1", HALF), {"product": Stage(BF16, "nearest_even", "infinity")}),
+    "chains": (fixed_point(20, -10), {"chains": 2}),
+    "a tree": (amd_mfma("CDNA1", HALF), {"block": 1, "unsigned_zeros": False}),
+    "segments": (rvbna(4, BF16), {"segments": 3}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_fields_that_change(name: str, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Served or not, the results are the plain loop's."""
+    how, fields = CHANGES[name]
+    try:
+        changed = how.replace(**fields)
+    except (ValueError, TypeError):
+        return
+    rng = np.random.default_rng(8)
+    fmt = changed.inputs[0] if changed.inputs else Format.from_name(HALF)
+    a, b = drawn(rng, fmt, (9, 48), 1.0), drawn(rng, fmt, (48, 9), 1.0)
+    both_ways(monkeypatch, a, b, fmt, changed)
+    both_ways(monkeypatch, a, b, fmt, changed, drawn(rng, changed.partials, (9, 9), 1.0))
+    assert served is not None
+
+
+def test_stochastic_sums_are_left_to_the_plain_loop(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    a = drawn(np.random.default_rng(9), Format.from_name(HALF), (9, 48), 1.0)
+    for how in (arm_fdot(), amp("half", mode="aligned"), compensated(HALF), fma(HALF)):
+        both_ways(monkeypatch, a, a.T, HALF, how, rounding="stochastic", seed=3)
+    assert not any(served)
+
+
+# -- operands with scales ------------------------------------------------------------------------------------------------
+
+BLOCKS = {
+    "mxfp8_e4m3": tensor_core("B200", E4M3, instruction="mxf8f6f4"),
+    "mxfp8_e5m2": tensor_core("B200", E5M2, instruction="mxf8f6f4"),
+    "mxfp4": tensor_core("B200", E2M1, instruction="mxf4nvf4"),
+    "nvfp4": tensor_core("B200", E2M1, instruction="mxf4nvf4"),
+    "mxfp6_e2m3": exact(SINGLE).replace(block=32),
+    "mxfp8": exact(SINGLE).replace(block=32),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-60])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_block_formats(name: str, scale: float, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales of every size; zeros, whole blocks of them too."""
+    how = BLOCKS[name]
+    rng = np.random.default_rng(10)
+    block_format = {"mxfp8": "mxfp8_e4m3"}.get(name, name)
+    for length, spread in ((32, 0), (160, 3), (70, 12)):
+        x, y = (rng.standard_normal(shape) * scale for shape in ((9, length), (length, 17)))
+        x *= np.exp2(rng.integers(-spread, spread + 1, (9, -(-length // 16))).repeat(16, axis=1)[:, :length])
+        x[rng.random(x.shape) < 0.1] = 0.0
+        x[4, : length // 2] = 0.0
+        a, b = (bits.quantize(v.astype(np.float32), block_format, axis=axis)[0] for v, axis in ((x, 1), (y, 0)))
+        both_ways(monkeypatch, a, b, how, function=bits.matmul_blocks)
+        c = rng.standard_normal((9, 17)).astype(np.float32).view(np.uint32)
+        both_ways(monkeypatch, a, b, how, c, function=bits.matmul_blocks)
+    assert any(served) or scale != 1.0
