@@ -298,7 +298,7 @@ ORACLES: list[tuple[Accumulator, Any, tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("how", "oracle", "parameters", "name"), ORACLES, ids=lambda x: repr(x)[:40])
+@pytest.mark.parametrize(("how", "oracle", "parameters", "name"), ORACLES, ids=[repr(row[0]) for row in ORACLES])
 def test_oracle(how: Accumulator, oracle: Any, parameters: tuple[Any, ...], name: str, served: list[bool]) -> None:
     fmt = Format.from_name(name)
     a, b = (drawn(np.random.default_rng(seed), fmt, shape, 1.0) for seed, shape in ((6, (4, 40)), (7, (40, 18))))
