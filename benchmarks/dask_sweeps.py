@@ -146,7 +146,7 @@ def row(name: str, prepare: Callable[[], Work], unit: str, goal: float | None = 
     return Row(name, prepare, unit, goal=goal)
 
 
-ONE, TWO = "2³⁰ half products, one worker", "2²⁸ half products, two workers"
+ONE, TWO = "2³⁰ half products, one worker", "2³⁰ half products, two workers"
 
 BENCHMARK = Benchmark(
     "dask_sweeps",

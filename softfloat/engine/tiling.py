@@ -22,6 +22,7 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
 SMALLEST = -149  # exponent of float32's smallest number: what operands may be multiples of
+FEW = 1 << 10  # numbers that are laid out wherever memory is
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
 
 
@@ -56,8 +57,10 @@ def _leading(values: Codes, fmt: Format) -> Codes:
 
 
 def on_lines(shape: tuple[int, ...], carrier: type) -> Codes:
-    """Zeros from a cache line's start on: vectors that cross lines are read at half the speed."""
+    """Zeros from a cache line's start on: vectors that cross lines are read at half the speed. A few are not worth the search."""
     size, item = math.prod(shape), np.dtype(carrier).itemsize
+    if size < FEW:
+        return np.zeros(shape, carrier)
     whole = np.zeros(size * item + tiles().LINE, np.uint8)
     skipped = -whole.ctypes.data % tiles().LINE
     return whole[skipped : skipped + size * item].view(carrier).reshape(shape)
