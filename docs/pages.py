@@ -168,6 +168,8 @@ def accumulators_pages() -> None:
             table(["property", "value"], [*facts, ["source", row.source], ["standing", standing]]),
             "## What the example does",
             f"```text\n{how.describe()}\n```",
+            f"```{{raw}} html\n{display.summation_order(how).svg}\n```",
+            f"`display.summation_order({row.example})` draws it: products from left to right; a mark is a rounding.",
             "## Reference",
             f"```{{eval-rst}}\n.. autofunction:: softfloat.accumulators.{make.__name__}\n   :no-index:\n```",
         ]

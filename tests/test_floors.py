@@ -52,7 +52,8 @@ INSIDE = {
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange views | softarray | functions | sums | ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
-    "display": "drawing measures numbers summation | figures graphs inspection | blocks tables | block_exploration | exploration | pages | widgets",
+    "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
+    "exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "

@@ -29,6 +29,7 @@ from softfloat.display.measures import (
     values_between,
 )
 from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
+from softfloat.display.orders import SummationOrder, summation_order
 from softfloat.display.tables import ValueRow, ValueTable, value_table
 from softfloat.display.widgets import explorer
 
@@ -40,6 +41,7 @@ __all__ = [
     "Inspection",
     "Neighbour",
     "Step",
+    "SummationOrder",
     "ValueRow",
     "ValueTable",
     "check_plot_folder",
@@ -64,6 +66,7 @@ __all__ = [
     "spacing_steps",
     "staircase",
     "steps",
+    "summation_order",
     "value_table",
     "values_between",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -248,6 +248,23 @@ def _sections(accumulator: Accumulator, terms: Sequence[_Term]) -> Iterator[Sequ
         yield terms[first : first + length]
 
 
+KNOWN = {
+    "name", "running", "inputs", "product", "block", "fraction_bits", "store", "store_every", "order", "tree", "segment",
+    "reduction", "channel_group", "daz", "unpacked", "result", "nan", "note", "source",
+}  # fmt: skip
+"""Fields of accumulators that the steps take in."""
+
+
+def _is_known(how: Accumulator) -> bool:
+    """Whether all that the accumulator says is shown."""
+    others = (field for field in fields(how) if field.name not in KNOWN)
+    levels = len(how.reduction) > 1 or any(level.sections is not None for level in how.reduction)
+    both = how.fraction_bits is not None and how.product is not None
+    return not (levels or both or (how.tree and how.block != 1)) and all(
+        getattr(how, field.name) == field.default for field in others
+    )
+
+
 def sum_in_steps(
     a: Sequence[int], b: Sequence[int], fmt: Format | str, accumulator: Accumulator, **options: Any
 ) -> SteppedSum:
@@ -259,7 +276,7 @@ def sum_in_steps(
         Codes in `fmt`, at least one, as many in both.
     fmt : Format
     accumulator : Accumulator
-        Without chains, `segments` given by number or length, `fraction_bits` beside a product stage, or several levels of reduction.
+        One running sum or a tree of products; blocks that are exact or have `fraction_bits`; stores, segments of a length, one reduction.
     **options
         `rounding`, `overflow` and `tininess` as in `reference.Options`, for what the accumulator leaves open.
 
@@ -280,10 +297,10 @@ def sum_in_steps(
     if accumulator.inputs and fmt not in accumulator.inputs:
         names = ", ".join(repr(x.name) for x in accumulator.inputs)
         raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
-    several = len(accumulator.reduction) > 1 or accumulator.segments is not None
-    if accumulator.chains > 1 or several or (accumulator.fraction_bits is not None and accumulator.product):
+    if not _is_known(accumulator):
         raise ValueError(
-            f"{accumulator!r} is not shown step by step; accepted: one running sum, or segments of a length"
+            f"{accumulator!r} is not shown step by step; accepted: one running sum or a tree of products, blocks exact or with "
+            "fraction_bits, stores, and segments of a length"
         )
     if as_rounding(options.get("rounding", Rounding.NEAREST_EVEN)) is Rounding.STOCHASTIC:
         raise ValueError(
