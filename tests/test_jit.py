@@ -162,6 +162,12 @@ def check_against_the_oracle(case: dict[str, Any], stream: int, by_address: bool
         same([call(*row, *tail)], *([x] for x in oracle(operation, row, fmt, case["more"], known | extra)))
 
 
+@pytest.mark.parametrize("name", ["minimum", "maximum_number"])
+def test_what_draws_nothing_needs_no_bits(name: str) -> None:
+    call = plain(jit.function(name, Format.p3109("binary8p3se"), rounding="stochastic", sr_method="half", sr_bits=3))
+    assert call(0x40, 0x41) in (0x40, 0x41)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_comparisons_and_conversions_know_every_nan_policy(policy: str) -> None:
     for signalling in (False, True):

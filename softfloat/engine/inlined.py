@@ -132,7 +132,7 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
         numbers = spec.source(source, CARRIER64, settings.daz), spec.target(source, rounding, CARRIER64)
         limits = integer_limits(wanted.integer, settings, wanted.exact)
         return kernels.integer(*numbers, limits, width)
-    rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 52, True)
+    rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 1, True)  # none: nothing is drawn
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
     if name.startswith(("minimum", "maximum")):
         return kernels.extreme(name.startswith("maximum"), name.endswith("number"), *numbers)
