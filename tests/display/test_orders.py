@@ -57,11 +57,12 @@ def test_roundings_are_those_of_the_steps(name: str) -> None:
     fmt = how.inputs[0] if how.inputs else Format.from_name("float16")
     rng = np.random.default_rng(3)
     a, b = (bits.encode(rng.uniform(1, 2, 24), fmt)[0].tolist() for _ in range(2))
-    try:
-        steps = sum_in_steps(a, b, fmt, how).steps
-    except ValueError as error:
-        assert "is not shown step by step" in str(error)  # noqa: PT017
+    others = how.keeps_zero_sign or how.unsigned_zeros or (how.tree and how.block > 1)
+    if others or how.block_sum or how.compensation or how.fixed or how.alignment or how.chains > 1:
+        with pytest.raises(ValueError, match="is not shown step by step"):
+            sum_in_steps(a, b, fmt, how)
         return
+    steps = sum_in_steps(a, b, fmt, how).steps
     assert len(steps) == len(list(roundings(display.summation_order(how, len(a)).meeting)))
 
 
