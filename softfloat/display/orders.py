@@ -3,7 +3,7 @@
 >>> from softfloat.accumulators import chunked
 >>> found = summation_order(chunked(4, "float16", "float32"), 8)
 >>> found.meeting.kind, [part.kind for part in found.meeting.parts]
-('reduction', ['running', 'running'])
+('reduction', ['reduction', 'running'])
 """
 
 from __future__ import annotations
