@@ -42,18 +42,13 @@ def odd_bits(tile, s):
     return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
 
 
-def away_bits(tile, s):
-    """Normal numbers to nearest, ties away from zero."""
-    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
-
-
 QUICK_ROUNDERS = {
-    "nearest_away": away_bits,
     "toward_zero": cut_bits,
     "toward_positive": moved_bits(True),
     "toward_negative": moved_bits(False),
     "to_odd": odd_bits,
 }
+"""In the other modes; to nearest, half a unit is added and bits are cut (`quickly`)."""
 
 
 DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}

@@ -70,19 +70,14 @@ class Sweep(NamedTuple):
     examples: tuple[Mismatch, ...]
 
 
-def operands_of(formats: Sequence[Format], start: int, stop: int) -> list[Codes]:
-    """The operands of numbers start to stop - 1.
-
-    >>> from softfloat import float8_e5m2
-    >>> [x.tolist() for x in operands_of([float8_e5m2] * 2, 254, 258)]
-    [[0, 0, 1, 1], [254, 255, 0, 1]]
-    """
-    return next(pieces(formats, start, stop, stop - start))[1]
-
-
 def pieces(formats: Sequence[Format], first: int, last: int, size: int) -> Iterator[tuple[int, list[Codes]]]:
     """(number of the first, operands) of so many numbers at a time, from first to last - 1, in arrays that are used again:
-    where memory goes back to the system at once, as on workers of a cluster, new ones cost more than most functions."""
+    where memory goes back to the system at once, as on workers of a cluster, new ones cost more than most functions.
+
+    >>> from softfloat import float8_e5m2
+    >>> [(start, [x.tolist() for x in some]) for start, some in pieces([float8_e5m2] * 2, 254, 258, 3)]
+    [(254, [[0, 0, 1], [254, 255, 0]]), (257, [[1], [1]])]
+    """
     size = min(size, last - first)
     offsets, rest = np.arange(size, dtype=np.uint64), np.empty(size, np.uint64)
     operands = [np.empty(size, fmt.dtype) for fmt in formats]

@@ -61,10 +61,12 @@ def operand(fmt: Any, scale: Any, block: int, shape: tuple[int, int], axis: int,
     return BlockCodes(drawn(fmt, shape, random, kinds[0]), drawn(scale, blocks, random, kinds[1]), described, axis=axis)
 
 
-def both(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
-    """(whether a faster way served the call, what it gave, what the loop gives)."""
+def both(
+    call: Any, monkeypatch: pytest.MonkeyPatch, module: Any = scaled_sums, name: str = "_faster"
+) -> tuple[bool, Any, Any]:
+    """(whether a faster way, a module's function, served the call, what it gave, what the loop gives)."""
     served = []
-    faster = scaled_sums._faster
+    faster = getattr(module, name)
 
     def watched(*arguments: Any) -> Any:
         found = faster(*arguments)
@@ -72,30 +74,18 @@ def both(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(scaled_sums, "_faster", watched)
+        patch.setattr(module, name, watched)
         quick = call()
-        patch.setattr(scaled_sums, "_faster", lambda *_: None)
+        patch.setattr(module, name, lambda *_: None)
         plain = call()
     return served == [True], quick, plain
 
 
 def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
     """The same, of a loop that is written for the accumulator."""
-    served = []
-    run = units.run
-
-    def watched(*arguments: Any) -> Any:
-        found = run(*arguments)
-        served.append(found is not None)
-        return found
-
     with monkeypatch.context() as patch:
         patch.setattr(units, "LEAST_WORK", 0)
-        patch.setattr(units, "run", watched)
-        quick = call()
-        patch.setattr(units, "run", lambda *_: None)
-        plain = call()
-    return served == [True], quick, plain
+        return both(call, monkeypatch, units, "run")
 
 
 def same(quick: Any, plain: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,7 @@ def test_other_roundings(monkeypatch: pytest.MonkeyPatch, name: str, options: di
     )
     for x in (ordinary.astype(np.float32), np.where(np.isnan(numbers(64, 8)), np.float32(1), numbers(64, 8))):
         for axis in (0, 1):
-            call = lambda x=x, axis=axis: bits.quantize(x, name, axis=axis, count=True, **options)  # noqa: E731
-            assert_same(both(monkeypatch, call))
+            assert_same(both(monkeypatch, partial(bits.quantize, x, name, axis=axis, count=True, **options)))
     if not softfloat.kernels.jit.DISABLED:
         assert left[0] == 0
         assert (left[1] > 0) == (name == "nvfp4")  # whose scales are 0 where the tensor has far larger numbers
@@ -158,7 +158,7 @@ def test_four_over_six(monkeypatch: pytest.MonkeyPatch, kind: str, block: Any) -
     for x in (ordinary, np.where(np.isfinite(numbers(64, 4)), numbers(64, 4), np.float32(2))):
         for given in ({}, {"tensor_amax": 3.0}, {"zero_block": "one"}):
             options = {"block": block, "four_over_six": kind, "count": True, **given}
-            assert_same(both(monkeypatch, lambda x=x, options=options: bits.quantize(x, "nvfp4", **options)))
+            assert_same(both(monkeypatch, partial(bits.quantize, x, "nvfp4", **options)))
 
 
 def test_rows_of_tiles_are_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_rows_of_tiles_are_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(2).normal(0, 1, (3, 64, 96)).astype(np.float32)
     x[1, 40, 3] = np.nan
     for block in ((16, 16), (4, 32), (64, 32), (2, 3, 16), (48, 16)):
-        call = lambda block=block: bits.quantize(x, "nvfp4", block=block, count=True, tensor_amax=4.0)  # noqa: E731
+        call = partial(bits.quantize, x, "nvfp4", block=block, count=True, tensor_amax=4.0)
         assert_same(both(monkeypatch, call))
 
 
