@@ -395,6 +395,24 @@ def put_payloads(payload, values, codes):
 
 
 @row
+def is_settled(z, a, b, i, n, start, paired):
+    """Whether running sums are infinite or NaN, and operands from product n on are finite: then further products change nothing."""
+    stand_alone()
+    finite = False
+    for j in range(z.size):
+        finite |= abs(z[j]) < np.inf
+    if finite:
+        return False
+    special = False
+    for k in range(n, b.shape[0]):
+        for j in range(z.size):
+            special |= not (abs(b[k, start + j]) < np.inf)
+            special |= paired and not (abs(a[k, start + j]) < np.inf)
+        special |= not (paired or abs(a[i, k]) < np.inf)
+    return not special
+
+
+@row
 def load_row(target, source, i, k, start, paired):
     """Operands of a product: one for all outputs of a row, or one each."""
     if paired:

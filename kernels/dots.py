@@ -51,6 +51,7 @@ from .dot_steps import (
     finish,
     fixed_step,
     grown,
+    is_settled,
     joined,
     load_codes,
     load_row,
@@ -87,6 +88,7 @@ __all__ = [
 ]
 
 LANES = 64
+LOOK = 32  # products between two looks whether more of them can change anything
 DEEPEST = 64  # levels of a tree over all that memory holds
 
 
@@ -177,7 +179,11 @@ def contraction():
             operand_codes = np.zeros((3, width), np.int64)
             held = how.entered
             top, place, segment = -1, 0, 0
+            may_end = kind == FUSED and not (how.payloads or how.counting or how.cumulative or levels or draws[RUNNING])
+            may_end = may_end and chains == 1 and not stores.any()
             for n in range(stores.size):
+                # a NaN raises what an operand does in the product after
+                last = may_end and n % LOOK == LOOK - 1 and is_settled(running[0], a, b, i, n, start, how.paired)
                 z = running[place % chains]
                 top = top if whole_tree else 0
                 if how.payloads:
@@ -277,6 +283,8 @@ def contraction():
                     held = RUNNING
                     top, place = -1, 0
                     segment += 1
+                if last:
+                    break
                 if how.cumulative:
                     so_far, branches, sums_shown, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
                     if ends and not closes[n]:

@@ -314,10 +314,13 @@ class _Apart(NamedTuple):
 
     def without(self, a: Codes, b: Codes, c: Codes) -> tuple[Codes, Codes, Codes]:
         """The operands with zeros there."""
-        a, b, c = a.copy(), b.copy(), c.copy()
-        a[self.rows] = 0.0
-        b[:, self.columns] = 0.0
-        if c.size:
+        if self.rows.size:
+            a, c = a.copy(), c.copy()
+            a[self.rows] = 0.0
+        if self.columns.size:
+            b = b.copy()
+            b[:, self.columns] = 0.0
+        if self.rows.size and c.size:
             c[self.rows] = 0.0
         return a, b, c
 
@@ -341,10 +344,11 @@ class _Apart(NamedTuple):
 
 def _apart(a: Codes, b: Codes, c: Codes) -> _Apart | None:
     """What to do apart, if it is a small part."""
-    rows = ~np.isfinite(a).all(axis=1)
-    if c.size:
-        rows |= ~np.isfinite(c).all(axis=1)
-    columns = ~np.isfinite(b).all(axis=0)
+    with np.errstate(invalid="ignore", over="ignore"):  # a sum tells of all its terms, at a quarter of the time
+        rows = ~np.isfinite(a.sum(axis=1))
+        if c.size:
+            rows |= ~np.isfinite(c.sum(axis=1))
+        columns = ~np.isfinite(b.sum(axis=0))
     if not 0 < rows.mean() + columns.mean() <= MOST_APART:
         return None
     return _Apart(np.flatnonzero(rows), np.flatnonzero(columns), rows.size)

@@ -406,6 +406,31 @@ def test_an_infinite_sum_is_no_overflow(how: Accumulator) -> None:
     assert one([infinity, ONE], [ONE, ONE], how, infinite_input="saturate") == (infinity, 0)
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"overflow": "saturate"}, {"nan": "arm"}, {"nan": "ipu"}, {"rounding": "to_odd"}], ids=str
+)
+@pytest.mark.parametrize("name", ["float16", "float8_e4m3fn", "float8_e5m2"])
+def test_sums_that_have_become_infinite_or_nan(name: str, settings: dict[str, Any]) -> None:
+    """Products that can change nothing are left out; those after them can, and a NaN is an operand once more."""
+    fmt = softfloat.Format.from_name(name)
+    random = np.random.default_rng(5)
+    for k, places in itertools.product((32, 33, 70, 97), ((0,), (31,), (32,), (3, 69), (30, 32, 95))):
+        a, b = (bits.encode(random.standard_normal(shape), fmt)[0] for shape in ((3, k), (k, 5)))
+        for place in (p for p in places if p < k):
+            a[1:, place] = random.choice([fmt.inf_code, fmt.nan_code], 2) if fmt.infinities else fmt.nan_code
+            b[place, 0] = 0
+        signalling = fmt.nan_code ^ (1 << (fmt.mantissa_bits - 1)) | 1 if name == "float16" else fmt.nan_code
+        b[min(places[0], k - 1), 4] = signalling
+        codes, flags = bits.matmul(a, b, fmt, fma(fmt), flags="each", **settings)
+        total, raised = np.zeros((3, 5), a.dtype), np.zeros((3, 5), np.uint8)
+        for n in range(k):
+            x, y = np.repeat(a[:, n : n + 1], 5, axis=1), np.repeat(b[n : n + 1], 3, axis=0)
+            total, new = bits.fma(x, y, total, fmt, flags="each", **settings)
+            raised |= new
+        np.testing.assert_array_equal(codes, total)
+        np.testing.assert_array_equal(flags, raised)
+
+
 def test_counts_of_stores_begin_anew_with_each_segment() -> None:
     """The second segment stores 2049 as 2048: on top of +0, not of the first one's 2048."""
     how = sums_of(
