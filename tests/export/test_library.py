@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -91,17 +92,36 @@ LENGTHS = (1, 2, 3, 5, 8, 16, 17, 33)
 # -- bits ------------------------------------------------------------------------------------------------------------------
 
 
-def differences(library: Library, prototype: Prototype, environment: Environment, size: int, seed: int) -> Any:
-    """Rows whose result or flags are not those of softfloat.bits."""
+def differences(
+    library: Library,
+    prototype: Prototype,
+    environment: Environment,
+    size: int,
+    seed: int,
+    loops: Sequence[ctypes.CDLL] = (),
+) -> Any:
+    """Rows whose result or flags are not those of softfloat.bits; functions of single codes, by `loops`, give what arrays have."""
     assert prototype.format is not None
     columns, output = exported.drawn_operands(prototype, size, seed), exported.output_of(prototype)
     address = (environment.seed, seed, 0) if prototype.form == "array_at" else ()
     more: dict[str, Any] = {"stream": seed} if address else {}
-    found, flags, seen = exported.called(library.functions, prototype, columns, exported.rule(environment), address)
+    rule = exported.rule(environment)
+    found, flags, seen = exported.called(library.functions, prototype, columns, rule, address)
     if prototype.function == "to_integer":
         more["integer"] = next(x.kind for x in prototype.arguments if x.name == "results").removesuffix("_t")
     codes, raised = exported.wanted(prototype.function, columns, prototype.format, output, environment, **more)
     assert seen == np.bitwise_or.reduce(raised)
+    name = prototype.name.removesuffix("_at").removesuffix("_array")
+    for these in loops:
+        if address:
+            width = environment.sr_bits or 52
+            handed = bits.random_bits(flags.size, seed=environment.seed, stream=seed, sr_bits=width)
+            assert not exported.scalar_differences(these, f"{name}_random", columns, found, flags, rule, handed), name
+            assert not exported.scalar_differences(
+                these, f"{name}_at", columns, found, flags, rule, None, address[:2]
+            ), name
+        else:
+            assert not exported.scalar_differences(these, name, columns, found, flags, rule), name
     return np.flatnonzero((found != codes) | (flags != raised))
 
 
@@ -506,9 +526,34 @@ def test_systemverilog_calls_through_dpi(whole: Library, tmp_path: Path) -> None
 MANY = 10**7
 
 
+@pytest.fixture(scope="module")
+def loops(whole: Library, tmp_path_factory: pytest.TempPathFactory) -> list[ctypes.CDLL]:
+    """Every function of single codes in a loop, compiled as C99 and as C++17."""
+    needs("g++")
+    folder, found = tmp_path_factory.mktemp("loops"), []
+    for name, command in (("loops.c", ["gcc", "-std=c99"]), ("loops.cpp", ["g++", "-std=c++17"])):
+        (folder / name).write_text(exported.scalar_loops(whole.prototypes))
+        library = folder / f"{name}.so"
+        arguments = [
+            "-I",
+            whole.folder,
+            folder / name,
+            whole.folder / "libsf.o",
+            "-lm",
+            "-shared",
+            "-fPIC",
+            "-o",
+            library,
+        ]
+        subprocess.run([*command, *STRICT, *arguments], check=True)
+        found.append(ctypes.CDLL(str(library)))
+    return found
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("function", [name for name in FUNCTIONS if name not in ("decode", *TABLED)])
-def test_every_function_over_ten_million_rows(whole: Library, function: str) -> None:
+def test_every_function_over_ten_million_rows(whole: Library, loops: list[ctypes.CDLL], function: str) -> None:
+    """Each function, format and type: arrays against softfloat.bits, and the same rows one at a time, in C; in C++ every twentieth part."""
     for prototype in whole.prototypes:
         if prototype.function != function or not prototype.form.startswith("array"):
             continue
@@ -516,10 +561,28 @@ def test_every_function_over_ten_million_rows(whole: Library, function: str) -> 
             chosen = list(exported.environments(exported.output_of(prototype), 14))
         else:
             chosen = [Environment(rounding="stochastic", seed=7, sr_bits=w) for w in (None, 2, 16, 17, 30, 52)]
-        rows = MANY if prototype.form == "array" and "float16" in prototype.name else MANY // 20
         for seed, environment in enumerate(chosen):
-            found = differences(whole, prototype, environment, rows // len(chosen), seed)
+            rows = -(-MANY // len(chosen))
+            found = differences(whole, prototype, environment, rows, seed, loops[:1])
             assert not found.size, (prototype.name, environment)
+            assert not differences(whole, prototype, environment, rows // 20, seed + 100, loops[1:]).size
+
+
+@pytest.mark.exhaustive
+def test_every_value_in_c(whole: Library, loops: list[ctypes.CDLL]) -> None:
+    tried = 0
+    for prototype in whole.prototypes:
+        if prototype.function != "decode":
+            continue
+        assert prototype.format is not None
+        every = 2**prototype.format.bits
+        codes = np.arange(every) if every < MANY else np.random.default_rng(1).integers(0, every, MANY)
+        codes = codes.astype(prototype.format.dtype)
+        values, flags = np.asarray(bits.decode(codes, prototype.format)), np.zeros(codes.size, np.uint8)
+        for these in loops:
+            assert not exported.scalar_differences(these, prototype.name, [codes], values, flags), prototype.name
+        tried += 1
+    assert tried == 8
 
 
 @pytest.mark.exhaustive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import itertools
 from collections.abc import Iterator, Sequence
@@ -148,6 +149,60 @@ def called(
     pointers = [x.ctypes.data_as(kind) for x, kind in zip((*columns, results, flags), call.argtypes[1:], strict=False)]
     seen = call(size, *pointers, rule, *address)
     return results, flags, seen
+
+
+def scalar_loops(prototypes: Sequence[Prototype]) -> str:
+    """C, and C++: for each function of single codes a loop that counts the rows on which it differs from results and flags."""
+    lines = ['#include "sf.h"', "#include <string.h>", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
+    for prototype in prototypes:
+        if prototype.form.startswith("array") or prototype.function in ("dot", "random_bits"):
+            continue
+        operands = FUNCTIONS[prototype.function].operands
+        kinds = {x.name: x.kind for x in prototype.arguments}
+        columns = "".join(f"const {kinds[x]} *{x}, " for x in operands)
+        each = [f"{x}[i]" for x in operands]
+        more = {"": [], "random": ["bits[i]"], "at": ["seed", "stream", "i"]}[prototype.form]
+        call = each if prototype.function == "decode" else [*each, "rule", *more, "&raised"]
+        differs = "memcmp(&found, &results[i], sizeof found)"
+        if prototype.gives == "double":
+            differs = f"({differs} && (found == found || results[i] == results[i]))"
+        head = (
+            f"size_t loop_{prototype.name}(size_t n, {columns}const {prototype.gives} *results, const uint8_t *flags, "
+        )
+        head += "sf_rule rule, const uint64_t *bits, uint64_t seed, uint64_t stream)"
+        lines += [
+            f"{head};",
+            f"{head} {{",
+            "    size_t wrong = 0;",
+            "    (void)rule, (void)bits, (void)seed, (void)stream;",
+            "    for (size_t i = 0; i < n; i++) {",
+            "        uint8_t raised = 0;",
+            f"        {prototype.gives} found = {prototype.name}({', '.join(call)});",
+            f"        wrong += {differs} || raised != flags[i];",
+            "    }",
+            "    return wrong;",
+            "}",
+        ]
+    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", ""])
+
+
+def scalar_differences(
+    loops: ctypes.CDLL,
+    name: str,
+    columns: Sequence[Codes],
+    results: Codes,
+    flags: Codes,
+    rule: int = 0,
+    handed: Codes | None = None,
+    address: tuple[int, int] = (0, 0),
+) -> int:
+    """How many rows a function of single codes gets wrong, by its loop."""
+    loop = getattr(loops, f"loop_{name}")
+    loop.restype = ctypes.c_size_t
+    arrays = [ctypes.c_void_p(x.ctypes.data) for x in (*columns, results, flags)]
+    bits_at = ctypes.c_void_p(None if handed is None else handed.ctypes.data)
+    found = loop(ctypes.c_size_t(flags.size), *arrays, ctypes.c_uint32(rule), bits_at, *map(ctypes.c_uint64, address))
+    return int(found)
 
 
 def environments(fmt: Format, extra: int, seed: int = 0) -> Iterator[Environment]:
