@@ -22,6 +22,7 @@ from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.export import FUNCTIONS, TARGETS, Prototype
 from softfloat.export.library import FILES, request
 from softfloat.testing import check_vectors, resolve
+from softfloat.testing.vectors.operations import Case
 
 LIBM = {"floor", "ceil", "trunc", "rint", "fmod", "sqrt"}
 FUNCTIONS_HERE = ("fma", "convert", "encode", "decode", "lt")
@@ -429,6 +430,34 @@ def test_c_rows_pass_softfloat_check(small: Library, tmp_path: Path) -> None:
     assert check_vectors(io.BytesIO(rows), wrong).mismatches
 
 
+def case_of(prototype: Prototype, environment: Environment) -> Case:
+    """What `softfloat check` calls a function."""
+    assert prototype.format is not None
+    name, fmt, kinds = prototype.function, prototype.format, {x.name: x.kind for x in prototype.arguments}
+    words: dict[str, tuple[Any, ...]] = {
+        "encode": ("convert", "float64", fmt),
+        "convert": ("convert", fmt, exported.output_of(prototype)),
+        "to_integer": ("convert", fmt, prototype.gives.removesuffix("_t")),
+        "from_integer": ("convert", kinds.get("x", "").removesuffix("_t"), fmt),
+    }
+    return resolve(*words.get(name, (name, fmt)), environment=environment)
+
+
+@pytest.mark.exhaustive
+def test_rows_of_every_function_pass_softfloat_check(whole: Library, tmp_path: Path) -> None:
+    """Each function of single codes, without random bits, in C."""
+    environment = Environment(rounding="toward_negative", tininess="before", ftz=True)
+    chosen = [x for x in exported.benched(whole.prototypes) if not x.form and x.function != "decode"]
+    cases = [case_of(x, environment) for x in chosen]
+    (tmp_path / "rows.c").write_text(exported.row_program(chosen, cases, exported.rule(environment)))
+    arguments = ["-I", whole.folder, tmp_path / "rows.c", whole.folder / "libsf.o", "-lm", "-o", tmp_path / "rows"]
+    subprocess.run(["gcc", "-std=c99", *STRICT, *arguments], check=True)
+    for number, (prototype, case) in enumerate(zip(chosen, cases, strict=True)):
+        rows = subprocess.run([tmp_path / "rows", str(number)], capture_output=True, check=True).stdout
+        report = check_vectors(io.BytesIO(rows), case)
+        assert (report.rows, report.mismatches, report.passed) == (200, 0, True), (prototype.name, report)
+
+
 NUMBERS = """
 #include "sf.hpp"
 #include <cstdio>
@@ -492,22 +521,7 @@ endmodule
 
 @pytest.mark.exhaustive
 def test_systemverilog_calls_through_dpi(whole: Library, tmp_path: Path) -> None:
-    needs("verilator", "g++", "make")
-    (tmp_path / "bench.sv").write_text(BENCH)
-    sources = [whole.folder / "sf_pkg.sv", tmp_path / "bench.sv", whole.folder / "libsf.o"]
-    build = [
-        "verilator",
-        "--binary",
-        "-Wno-fatal",
-        "-Wno-WIDTH",
-        "--top-module",
-        "bench",
-        "--Mdir",
-        tmp_path / "obj",
-        *sources,
-    ]
-    subprocess.run([*build, "-LDFLAGS", "-lm"], check=True, capture_output=True, cwd=tmp_path)
-    out = subprocess.run([tmp_path / "obj" / "Vbench"], capture_output=True, text=True, check=True).stdout
+    out = verilated(tmp_path, whole, BENCH)
     rows = np.array([[int(x, 16) for x in line.split()] for line in out.splitlines() if len(line.split()) == 13])
     assert len(rows) == 300
     columns = [rows[:, i].astype(np.uint16) for i in range(3)]
@@ -519,6 +533,28 @@ def test_systemverilog_calls_through_dpi(whole: Library, tmp_path: Path) -> None
     sums, raised = bits.vecdot(rows[:, 5:8], rows[:, 8:11], "float16", tensor_core("H100"))
     np.testing.assert_array_equal(rows[:, 11], sums)
     np.testing.assert_array_equal(rows[:, 12], raised)
+
+
+def verilated(folder: Path, library: Library, bench: str) -> str:
+    """What a bench prints."""
+    needs("verilator", "g++", "make")
+    (folder / "bench.sv").write_text(bench)
+    sources = [library.folder / "sf_pkg.sv", folder / "bench.sv", library.folder / "libsf.o"]
+    build = ["verilator", "--binary", "-Wno-fatal", "-Wno-WIDTH", "--top-module", "bench", "--Mdir", folder / "obj"]
+    subprocess.run([*build, *sources, "-LDFLAGS", "-lm"], check=True, capture_output=True, cwd=folder)
+    return subprocess.run([folder / "obj" / "Vbench"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(4))
+def test_every_function_through_dpi(whole: Library, tmp_path: Path, part: int) -> None:
+    """Hashes of results and flags, in a bench of Verilator's: every function of single codes, format and type."""
+    chosen = exported.benched(whole.prototypes)[part::4]
+    found = dict(
+        line.split() for line in verilated(tmp_path, whole, exported.dpi_bench(chosen)).splitlines() if "sf_" in line
+    )
+    words = exported.drawn_words(10 * exported.BENCH_ROWS * 4)
+    assert found == {x.name: exported.bench_hash(x, words) for x in chosen}
 
 
 # -- everything ------------------------------------------------------------------------------------------------------------
