@@ -229,10 +229,10 @@ def decode(code: int, fmt: FormatOrName) -> Value:
     ValueError
         If the code has more bits than the format.
     """
-    return _decoded(operator.index(code), fmt)
+    read = _kept if fmt.bits <= 16 else _decoded
+    return read(operator.index(code), fmt)
 
 
-@lru_cache(maxsize=1 << 14)
 def _decoded(code: int, fmt: Format) -> Value:
     if not 0 <= code < 2**fmt.bits:
         raise ValueError(f"code must be 0 to 2^{fmt.bits} - 1 in {fmt.name}, got {code}")
@@ -253,6 +253,10 @@ def _decoded(code: int, fmt: Format) -> Value:
         least = emin_of(fmt) - m
         return Value(Kind.FINITE, negative, times_two_to(fraction, least) if fmt.subnormals else Fraction(0))
     return Value(Kind.FINITE, negative, times_two_to(fraction + (1 << m), field - fmt.bias - m))
+
+
+_kept = lru_cache(maxsize=1 << 17)(_decoded)
+"""Codes of wider formats hardly come again."""
 
 
 def code_of(negative: bool, magnitude: Fraction, fmt: Format) -> int:
