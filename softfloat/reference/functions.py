@@ -213,27 +213,24 @@ def _hyperbolic(function: Computed) -> Callable[[Fraction], Fraction]:
     return value
 
 
-CUBES = frozenset(x**3 % 819 for x in range(819))
-"""What cubes leave over from 7 * 9 * 13: 45 of 819 numbers."""
-
-
-def _cube_root(x: int) -> int | None:
-    """The integer whose cube is x, by Newton's method from above; None if there is none."""
-    if x % 819 not in CUBES:
-        return None
+def _cube_root(x: int) -> int:
+    """The integer part of the cube root, by Newton's method from above."""
     root, after = x, 1 << -(-x.bit_length() // 3)
     while after < root:
         root = after
         after = (2 * root + x // (root * root)) // 3
-    return root if root**3 == x else None
+    return root
 
 
 def _cbrt(x: Fraction) -> Fraction:
     if x.numerator < 0:
         return -_cbrt(-x)
-    above = _cube_root(x.numerator)
-    below = None if above is None else _cube_root(x.denominator)
-    return _settled(libmp.mpf_cbrt, x) if above is None or below is None else Fraction(above, below)
+    numerator, denominator = x.as_integer_ratio()
+    size = numerator.bit_length() - denominator.bit_length()
+    last = ROOT_BITS + max(-size, 0)  # the root is cut at 2^-last, and has as many bits as any needs
+    cube = (numerator << 3 * last) // denominator  # exact: the denominator is a smaller power of two
+    root = _cube_root(cube)
+    return times_two_to(2 * root + (root**3 != cube), -last - 1)
 
 
 Special = Callable[[Value], Exact]
