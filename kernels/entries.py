@@ -64,6 +64,8 @@ STOCHASTIC, NAN_RESULT = int(Rounding.STOCHASTIC), int(Overflow.NAN)
 ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
     knob.shift for knob in KNOBS.values()
 )  # fmt: skip
+POLICIES = KNOBS["nan"].values
+NAN_BITS = (1 << (POLICIES - 1).bit_length()) - 1
 
 
 @cache
@@ -149,7 +151,7 @@ def refused(rule, has_nan):
     """Whether a rule means nothing, or asks for a NaN that the format lacks."""
     unknown = (rule & ~ALL_BITS) != 0
     unknown |= overlarge(rule, ROUNDING_SHIFT, 7, 7) | overlarge(rule, OVERFLOW_SHIFT, 3, 3)
-    unknown |= overlarge(rule, NAN_SHIFT, 7, 7) | overlarge(rule, WIDTH_SHIFT, 63, 53)
+    unknown |= overlarge(rule, NAN_SHIFT, NAN_BITS, POLICIES) | overlarge(rule, WIDTH_SHIFT, 63, 53)
     return unknown | ((((rule >> OVERFLOW_SHIFT) & 3) == NAN_RESULT) & (has_nan == 0))
 
 
@@ -314,7 +316,7 @@ def integer_entry(width, signed, drawn):
             if (bits >> random_bits) != 0:
                 return np.int64(REFUSAL)
             random = unit_fraction(bits, random_bits)
-        policy = INTEGER_NAN[(rule >> NAN_SHIFT) & 7]
+        policy = INTEGER_NAN[(rule >> NAN_SHIFT) & NAN_BITS]
         replaced = policy == INTEGER_INDEFINITE
         low, high = indefinite if replaced else least, indefinite if replaced else most
         nan = 0 if policy == INTEGER_ZERO else high
@@ -570,7 +572,7 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
             draws[site] = random_width(own)
     arithmetic = stage_rule(rule, stages[plan[ARITHMETIC]])
     reading = (arithmetic & DAZ_BIT) if plan[DAZ] < 0 else plan[DAZ] * DAZ_BIT
-    carries = length[CARRIES] != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & 7] != 0
+    carries = length[CARRIES] != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & NAN_BITS] != 0
     index = numba.carray(_moved(integers, max(length[INDEX], 0)), (filled if length[INDEX] >= 0 else 0,))
     x, y = np.zeros((1, filled)), np.zeros((filled, 1))
     codes_x, codes_y = np.zeros((1, filled), np.uint32), np.zeros((filled, 1), np.uint32)

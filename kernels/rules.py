@@ -1,6 +1,6 @@
 """Rules as one integer, and formats under every rule as tables, for functions that others call: standard library only.
 
-    bits 0-2 rounding, 3-4 overflow, 5 tininess, 6-7 infinite_input, 8 daz, 9 ftz, 10-12 NaN policy, 13 integers rounded
+    bits 0-2 rounding, 3-4 overflow, 5 tininess, 6-7 infinite_input, 8 daz, 9 ftz, 10-13 NaN policy, 14 integers rounded
     without INEXACT, 16-21 random bits of a rounding (0: 52)
 
 Each number of a `Source` or `Target` hangs on few of these knobs, so a table has a short row for each combination of them alone.
@@ -29,7 +29,7 @@ KNOBS = {
     "daz": Knob(8, 2),
     "ftz": Knob(9, 2),
     "nan": Knob(10, len(NAN_POLICIES)),
-    "quiet_integers": Knob(13, 2),
+    "quiet_integers": Knob(14, 2),
     "random_width": Knob(16, 53),
 }
 """Name -> where it lies in a rule, and how many values it has."""

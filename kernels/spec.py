@@ -133,6 +133,22 @@ NAN_POLICIES = {
             "ipu", "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV", any_nan_signals=True
         ),
         NanPolicy("nvidia", "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF", all_ones=True),
+        NanPolicy("arm_dn", "Arm ARM, FPProcessNaN with FPCR.DN = 1; FCVT as in arm", integer_nan=INTEGER_ZERO),
+        NanPolicy(
+            "arm_ah",
+            "Arm ARM, FPDefaultNaN, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.AH = 1, DN = 0; FCVT as in arm",
+            negative_default=True,
+            propagate=PROPAGATE_FIRST,
+            product_invalid=False,
+            integer_nan=INTEGER_ZERO,
+        ),
+        NanPolicy(
+            "arm_ah_dn",
+            "the same with FPCR.AH = 1, DN = 1",
+            negative_default=True,
+            product_invalid=False,
+            integer_nan=INTEGER_ZERO,
+        ),
     )
 }
 

@@ -255,7 +255,7 @@ class Environment:
     daz, ftz : bool
         Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
     nan : str
-        NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "ipu" or "nvidia".
+        NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "arm_dn", "arm_ah", "arm_ah_dn", "ipu" or "nvidia".
     sr_bits : int, optional
         Random bits w per stochastic rounding, 1 to 52; default 52. A magnitude whose exact distance from the candidate
         below is f, of the distance between candidates, goes up with probability floor(f * 2^w) / 2^w.
@@ -438,9 +438,10 @@ class Environment:
         fz16 : bool
             The same as `fz` for halves.
         ah : bool
-            Alternate handling (FEAT_AFP): tininess after rounding, the first NaN operand wins, the default NaN is negative.
+            Alternate handling (FEAT_AFP): tininess after rounding, the first NaN operand wins, of a fused multiply-add's too, whose
+            inf * 0 + NaN raises nothing; the default NaN is negative.
         dn : bool
-            Every NaN result is the default one; not with `ah`.
+            Every NaN result is the default one.
 
         Raises
         ------
@@ -450,8 +451,7 @@ class Environment:
         Notes
         -----
         Pseudo-code of the Arm Architecture Reference Manual, not measured. Where it differs here: a flushed result raises INEXACT
-        beside UNDERFLOW; `to_integer` of a NaN gives 0 only where NaNs propagate without `ah`; a conversion into half reads its
-        operand by `fz16`.
+        beside UNDERFLOW; a conversion into half reads its operand by `fz16`; `minimum` and `maximum` are those without `ah`.
 
         >>> env = Environment.arm("RZ", fz=True)
         >>> env.rounding.name, env.daz, env.ftz, env.tininess.name, env.nan, env.for_format("float16").ftz

@@ -98,15 +98,13 @@ def arm(rounding: Any, fz: bool, fiz: bool, fz16: bool, ah: bool, dn: bool) -> t
     """(settings, those that differ for float16)."""
     for name, value in (("fz", fz), ("fiz", fiz), ("fz16", fz16), ("ah", ah), ("dn", dn)):
         check_switch(name, value)
-    if ah and dn:
-        raise ValueError("dn must be False with ah=True: no NaN policy has a negative default NaN alone")
     settings = {
         "rounding": named_mode(rounding, RMODE),
         "overflow": Overflow.INFINITY,
         "tininess": Tininess.AFTER if ah else Tininess.BEFORE,
         "daz": fiz or (fz and not ah),
         "ftz": fz,
-        "nan": "x86" if ah else "canonical" if dn else "arm",
+        "nan": "arm" + "_ah" * ah + "_dn" * dn,
     }
     return settings, {"daz": fz16, "ftz": fz16}
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from softfloat.kernels.spec import NAN_POLICIES
 
 from softfloat import ROSTER, Format, bits, jit, reference
 from softfloat.environments import Settings
@@ -21,7 +22,7 @@ from softfloat.formats import check_format
 FORMATS = (*ROSTER.values(), Format("e5m7fnuz", exponent_bits=5, mantissa_bits=7, nan="fnuz", subnormals=False))
 DTYPES = ("int8", "uint16", "int32", "int64", "uint64")
 MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
-POLICIES = ("canonical", "riscv", "x86", "x86_fma3", "arm", "ipu", "nvidia")
+POLICIES = tuple(NAN_POLICIES)
 
 
 def plain(function: Any) -> Any:

@@ -185,7 +185,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     integers : array of `dtype`
     flags : array of uint8, or int
         INVALID for NaN and for what does not fit: the result is then the nearest integer the dtype has, and for NaN
-        the largest. Other NaN policies differ: "arm" makes 0 of NaN, "x86" gives -2^(n-1) (unsigned: 2^n - 1) for
+        the largest. Other NaN policies differ: Arm's make 0 of NaN, x86's give -2^(n-1) (unsigned: 2^n - 1) for
         everything invalid.
 
     Source

@@ -30,6 +30,7 @@ from softfloat.reference.values import (
     exactly,
     exponent_of,
     operand_of,
+    signed,
     two_to,
 )
 
@@ -49,6 +50,8 @@ def evaluate(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, opt
 
 def _formats(count: int, fmt: Format, options: dict[str, Any]) -> tuple[list[Format], Format]:
     """(formats of operands, format of the result): `b_format`, `c_format` and `out_format` are taken out of the options."""
+    if not options:
+        return [fmt] * count, fmt
     others = [options.pop(f"{name}_format", None) for name in ("b", "c")[: count - 1]]
     output = options.pop("out_format", None)
     return [fmt, *(check_format(x or fmt) for x in others)], check_format(output or fmt)
@@ -56,7 +59,7 @@ def _formats(count: int, fmt: Format, options: dict[str, Any]) -> tuple[list[For
 
 def settled(exact: Callable[..., Exact], values: Sequence[Value], fmt: Format, rules: Options) -> Result:
     """Settle NaNs, work exactly, round."""
-    if any(x.is_nan for x in values):
+    if Kind.NAN in [x.kind for x in values]:
         return propagated(values, fmt, rules)
     result, flags = exact(*values, rules)
     code, raised = invalid_result(fmt, rules) if result is None else round_once(result, fmt, rules)
@@ -68,15 +71,15 @@ def _negated(x: Value) -> Value:
 
 
 def exact_sum(x: Value, y: Value, rules: Options) -> Exact:
-    if x.is_infinite and y.is_infinite and x.negative != y.negative:
-        return None, 0
-    if x.is_infinite or y.is_infinite:
-        return (x if x.is_infinite else y), 0
-    total: Any = x.real + y.real
+    if x.is_infinite:
+        return (None if y.is_infinite and x.negative != y.negative else x), 0
+    if y.is_infinite:
+        return y, 0
+    total = x.number + y.number
     if not total:  # IEEE 754-2019 6.3: operands of one sign keep it; else +0, or -0 when rounding toward negative
         negative = x.negative if x.negative == y.negative else rules.rounding is Rounding.TOWARD_NEGATIVE
         return Value(Kind.FINITE, negative), 0
-    return Value(Kind.FINITE, total.numerator < 0, abs(total)), 0
+    return signed(total), 0
 
 
 def _difference(x: Value, y: Value, rules: Options) -> Exact:
@@ -223,7 +226,7 @@ def _floor_of_quotient(x: Value, y: Value, rules: Options) -> Exact:
         return UNDEFINED
     if y.is_infinite:
         return exactly(-1) if negative and not x.is_zero else (Value(Kind.FINITE, negative), 0)
-    whole = math.floor(Fraction(x.real) / Fraction(y.real))
+    whole = math.floor(x.number / y.number)
     return (Value(Kind.FINITE, negative), 0) if whole == 0 else exactly(whole)
 
 
@@ -254,7 +257,7 @@ def _modulus(x: Value, y: Value, rules: Options) -> Exact:
         if x.is_zero or x.negative == y.negative:
             return x._replace(negative=y.negative), 0
         return y, 0
-    rest = Fraction(x.real) % Fraction(y.real)  # Python's own, with the sign of the divisor
+    rest = x.number % y.number  # Python's own, with the sign of the divisor
     return Value(Kind.FINITE, y.negative, abs(rest)), 0
 
 

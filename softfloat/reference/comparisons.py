@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from softfloat.formats import Format
-from softfloat.reference.rounding import infinity_code, propagated, signalled
-from softfloat.reference.values import INVALID, FormatOrName, Options, Result, code_of, emin_of, operand_of, two_to
+from softfloat.reference.rounding import infinity_code, options_of, propagated, signalled
+from softfloat.reference.values import INVALID, FormatOrName, Result, code_of, emin_of, operand_of, two_to
 
 __all__ = [
     "classify",
@@ -31,7 +31,7 @@ __all__ = [
 def _compare(
     relation: Callable[[Any, Any], bool], signalling: bool, a: int, b: int, fmt: Format, options: dict[str, Any]
 ) -> tuple[bool, int]:
-    rules = Options(**options)
+    rules = options_of(options)
     x, y = operand_of(a, fmt, rules), operand_of(b, fmt, rules)
     if x.is_nan or y.is_nan:
         return False, INVALID if signalling else signalled((x, y), rules)
@@ -69,7 +69,7 @@ def le_signalling(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bo
 
 
 def _extreme(largest: bool, number: bool, a: int, b: int, fmt: Format, options: dict[str, Any]) -> Result:
-    rules = Options(**options)
+    rules = options_of(options)
     values = [operand_of(a, fmt, rules), operand_of(b, fmt, rules)]
     numbers = [x for x in values if not x.is_nan]
     if not numbers or (len(numbers) < 2 and not number):
@@ -108,7 +108,7 @@ def classify(code: int, fmt: FormatOrName, **options: Any) -> str:
     The names: "signalling_nan", "quiet_nan", and ``negative_`` or ``positive_`` before "infinity", "normal", "subnormal",
     "zero".
     """
-    value = operand_of(code, fmt, Options(**options))
+    value = operand_of(code, fmt, options_of(options))
     if value.is_nan:
         return "signalling_nan" if value.signalling else "quiet_nan"
     if value.is_infinite:

@@ -16,11 +16,23 @@ from softfloat.reference.rounding import (
     invalid_result,
     largest_code,
     nearby_integer,
+    options_of,
     propagated,
     round_once,
     rules_for,
 )
-from softfloat.reference.values import INEXACT, INVALID, FormatOrName, Kind, Options, Result, Value, operand_of, two_to
+from softfloat.reference.values import (
+    INEXACT,
+    INVALID,
+    FormatOrName,
+    Kind,
+    Options,
+    Result,
+    Value,
+    operand_of,
+    signed,
+    two_to,
+)
 
 __all__ = ["convert", "encode", "round_to_integral", "to_integer"]
 
@@ -73,7 +85,7 @@ def encode(x: int | float | Fraction, fmt: FormatOrName, **options: Any) -> Resu
             x = Fraction(operator.index(x))
         except TypeError:
             raise TypeError(f"x must be an int, float or Fraction, got {type(x).__name__}") from None
-    return converted(Value(Kind.FINITE, x < 0, abs(x)), fmt, rules)
+    return converted(signed(x), fmt, rules)
 
 
 def convert(code: int, src: FormatOrName, dst: FormatOrName, **options: Any) -> Result:
@@ -125,7 +137,7 @@ def to_integer(code: int, fmt: FormatOrName, bits: int, signed: bool, exact: boo
     ValueError
         As `decode`; `random_bits` missing.
     """
-    rules = Options(**options)
+    rules = options_of(options)
     check_random_bits(rules)
     value = operand_of(code, fmt, rules)
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)

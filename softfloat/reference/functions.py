@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
-import mpmath
+from mpmath import libmp
 
 from softfloat.formats import Format
 from softfloat.reference.arithmetic import evaluate, settled
@@ -26,6 +26,7 @@ from softfloat.reference.values import (
     exactly,
     exponent_of,
     operand_of,
+    times_two_to,
     two_to,
 )
 
@@ -70,32 +71,35 @@ BEYOND = 2000  # 2^2000 overflows every format, 2^-2000 is on the same side of e
 LOST_BITS = (
     60  # of mpmath's working precision, by cancellation and by its own errors: more than any function here loses
 )
-ROOM = 40
-Reals = tuple[Fraction, ...]
+STARTING_BITS = SETTLED_BITS + LOST_BITS + 20  # one value in a million takes more
+
+Raw: TypeAlias = Any
+"""A number as mpmath's inner functions take it: sign, significand, exponent, bits of the significand."""
+Computed = Callable[..., Raw]
+"""compute(*operands, precision, rounding): as mpmath's inner functions are called."""
 
 
-def _mpf(x: Fraction) -> Any:
+def _raw(x: Fraction) -> Raw:
     """An operand, exactly: its denominator is a power of two."""
-    return mpmath.ldexp(x.numerator, 1 - x.denominator.bit_length())
+    return libmp.from_man_exp(x.numerator, 1 - x.denominator.bit_length())
+
+
+def _settled(compute: Computed, *operands: Fraction) -> Fraction:
+    """A number between the same neighbours of 128 bits as a value that has no 128 bits itself; mpmath computes it ever more precisely."""
+    return _settled_raw(compute, *map(_raw, operands))
 
 
 @lru_cache(maxsize=1 << 18)
-def _settled(compute: Callable[..., Any], *operands: Fraction) -> Fraction:
-    """A number between the same neighbours of 128 bits as a value that has no 128 bits itself; mpmath computes it ever more precisely."""
-    precision = 256
+def _settled_raw(compute: Computed, *operands: Raw) -> Fraction:
+    precision = STARTING_BITS
     while True:
-        with mpmath.workprec(precision):
-            value = compute(*map(_mpf, operands))
-            significand, exponent = mpmath.mpf(value).man_exp
-        size, exponent, sign = abs(int(significand)), int(exponent), -1 if value < 0 else 1
-        length = size.bit_length()
-        top, beyond = exponent + length, length - SETTLED_BITS
+        negative, significand, exponent, length = compute(*operands, precision, "n")
+        size, top, beyond, sign = int(significand), exponent + length, length - SETTLED_BITS, -1 if negative else 1
         if abs(top) > BEYOND:
             return sign * two_to(BEYOND if top > 0 else -BEYOND)
         slack = 1 << max(beyond + SETTLED_BITS + LOST_BITS - precision, 0)
         if beyond > 0 and slack < size & ((1 << beyond) - 1) < (1 << beyond) - slack:
-            middle, place = sign * ((size >> beyond) * 2 + 1), top - SETTLED_BITS - 1
-            return Fraction(middle << place) if place >= 0 else Fraction(middle, 1 << -place)
+            return times_two_to(sign * ((size >> beyond) * 2 + 1), int(top) - SETTLED_BITS - 1)
         precision *= 2
 
 
@@ -104,42 +108,77 @@ def _near(limit: int, side: int) -> Fraction:
     return limit + side * two_to(-BEYOND)
 
 
+def _is_beyond(x: Fraction) -> bool:
+    """Whether a function that grows as 2^x is at its end."""
+    return abs(x.numerator) > BEYOND * x.denominator
+
+
 def _is_power_of_two(x: Fraction) -> bool:
     return x > 0 and x.numerator.bit_count() == 1 and x.denominator.bit_count() == 1
 
 
-def _power_of_two(x: Any) -> Any:
-    return mpmath.power(2, x)
+def _scaled_exponential(scale: Callable[[int], Raw]) -> Computed:
+    """e^(scale * x)."""
+
+    def compute(x: Raw, precision: int, rounding: str) -> Raw:
+        return libmp.mpf_exp(libmp.mpf_mul(x, scale(precision)), precision, rounding)
+
+    return compute
 
 
-def _power_of_ten(x: Any) -> Any:
-    return mpmath.power(10, x)
+def _scaled_logarithm(scale: Callable[[int], Raw]) -> Computed:
+    """log(x) / scale."""
+
+    def compute(x: Raw, precision: int, rounding: str) -> Raw:
+        return libmp.mpf_div(libmp.mpf_log(x, precision, rounding), scale(precision), precision, rounding)
+
+    return compute
 
 
-def _binary_logarithm(x: Any) -> Any:
-    return mpmath.log(x, 2)
+_power_of_two, _binary_logarithm = _scaled_exponential(libmp.mpf_ln2), _scaled_logarithm(libmp.mpf_ln2)
+_power_of_ten, _decimal_logarithm = _scaled_exponential(libmp.mpf_ln10), _scaled_logarithm(libmp.mpf_ln10)
+
+
+def _exponential_less_one(x: Raw, precision: int, rounding: str) -> Raw:
+    _, _, exponent, length = x
+    lost = max(-(exponent + length), 0) + 2  # as many bits as e^x has zeros or ones behind its first
+    return libmp.mpf_sub(libmp.mpf_exp(x, precision + lost, rounding), libmp.fone, precision, rounding)
+
+
+def _logarithm_of_one_and(x: Raw, precision: int, rounding: str) -> Raw:
+    return libmp.mpf_log(libmp.mpf_add(libmp.fone, x), precision, rounding)  # the sum is exact
+
+
+def _in_degrees(x: Raw, precision: int, rounding: str) -> Raw:
+    return libmp.mpf_div(x, libmp.mpf_degree(precision), precision, rounding)
+
+
+def _in_radians(x: Raw, precision: int, rounding: str) -> Raw:
+    return libmp.mpf_mul(x, libmp.mpf_degree(precision), precision, rounding)
 
 
 def _exp(x: Fraction) -> Fraction:
-    if abs(x) > BEYOND:
+    if _is_beyond(x):
         return two_to(BEYOND if x > 0 else -BEYOND)
-    return Fraction(1) if x == 0 else _settled(mpmath.exp, x)
+    return _settled(libmp.mpf_exp, x) if x else Fraction(1)
 
 
 def _exp2(x: Fraction) -> Fraction:
-    x = max(min(x, Fraction(BEYOND)), Fraction(-BEYOND))
+    if _is_beyond(x):
+        return two_to(BEYOND if x > 0 else -BEYOND)
     return two_to(int(x)) if x.denominator == 1 else _settled(_power_of_two, x)
 
 
 def _exp10(x: Fraction) -> Fraction:
-    x = max(min(x, Fraction(BEYOND)), Fraction(-BEYOND))
+    if _is_beyond(x):
+        return two_to(BEYOND if x > 0 else -BEYOND)
     return Fraction(10) ** int(x) if x.denominator == 1 else _settled(_power_of_ten, x)
 
 
 def _expm1(x: Fraction) -> Fraction:
-    if abs(x) > BEYOND:
+    if _is_beyond(x):
         return two_to(BEYOND) if x > 0 else _near(-1, 1)
-    return _settled(mpmath.expm1, x) if x else x
+    return _settled(_exponential_less_one, x) if x else x
 
 
 def _log2(x: Fraction) -> Fraction:
@@ -147,51 +186,51 @@ def _log2(x: Fraction) -> Fraction:
 
 
 def _log10(x: Fraction) -> Fraction:
-    decimal = str(x.numerator)
-    if x.denominator == 1 and decimal.rstrip("0") == "1":
-        return Fraction(len(decimal) - 1)
-    return _settled(mpmath.log10, x)
+    if x.denominator == 1:
+        decimal = str(x.numerator)
+        if decimal.rstrip("0") == "1":
+            return Fraction(len(decimal) - 1)
+    return _settled(_decimal_logarithm, x)
 
 
-def _irrational(function: Callable[..., Any], exact: Fraction | None = Fraction(0)) -> Callable[[Fraction], Fraction]:
+def _irrational(function: Computed, exact: int = 0) -> Callable[[Fraction], Fraction]:
     """A function whose value at `exact` is 0 and which is irrational elsewhere."""
-    return lambda x: Fraction(0) if x == exact else _settled(function, x)
+    return lambda x: Fraction(0) if x.numerator == exact and x.denominator == 1 else _settled(function, x)
 
 
-def _hyperbolic(function: Callable[..., Any]) -> Callable[[Fraction], Fraction]:
+def _hyperbolic(function: Computed) -> Callable[[Fraction], Fraction]:
     """sinh, cosh and tanh, far from 0 by their limits."""
     limits = {"tanh": _near(1, -1)}
 
     def value(x: Fraction) -> Fraction:
-        if x == 0:
-            return Fraction(function is mpmath.cosh)
-        if abs(x) > BEYOND:
-            limit = limits["tanh"] if function is mpmath.tanh else two_to(BEYOND)
-            return -limit if x < 0 and function is not mpmath.cosh else limit
+        if not x:
+            return Fraction(function is libmp.mpf_cosh)
+        if _is_beyond(x):
+            limit = limits["tanh"] if function is libmp.mpf_tanh else two_to(BEYOND)
+            return -limit if x < 0 and function is not libmp.mpf_cosh else limit
         return _settled(function, x)
 
     return value
 
 
-CUBES = frozenset(x**3 % 819 for x in range(819))
-"""What cubes leave over from 7 * 9 * 13: 45 of 819 numbers."""
-
-
-def _cube_root(x: int) -> int | None:
-    """The integer whose cube is x, by Newton's method from above; None if there is none."""
-    if x % 819 not in CUBES:
-        return None
+def _cube_root(x: int) -> int:
+    """The integer part of the cube root, by Newton's method from above."""
     root, after = x, 1 << -(-x.bit_length() // 3)
     while after < root:
         root = after
         after = (2 * root + x // (root * root)) // 3
-    return root if root**3 == x else None
+    return root
 
 
 def _cbrt(x: Fraction) -> Fraction:
-    above, below = (_cube_root(part) for part in abs(x).as_integer_ratio())
-    exact = _settled(mpmath.cbrt, abs(x)) if above is None or below is None else Fraction(above, below)
-    return -exact if x < 0 else exact
+    if x.numerator < 0:
+        return -_cbrt(-x)
+    numerator, denominator = x.as_integer_ratio()
+    size = numerator.bit_length() - denominator.bit_length()
+    last = ROOT_BITS + max(-size, 0)  # the root is cut at 2^-last, and has as many bits as any needs
+    cube = (numerator << 3 * last) // denominator  # exact: the denominator is a smaller power of two
+    root = _cube_root(cube)
+    return times_two_to(2 * root + (root**3 != cube), -last - 1)
 
 
 Special = Callable[[Value], Exact]
@@ -207,7 +246,7 @@ UP: Exact = (Value(Kind.INFINITE, False), 0)
 DOWN: Exact = (Value(Kind.INFINITE, True), 0)
 POLE_UP: Exact = (Value(Kind.INFINITE, False), DIVBYZERO)
 POLE_DOWN: Exact = (Value(Kind.INFINITE, True), DIVBYZERO)
-HALF_TURN = _settled(lambda: +mpmath.pi)
+HALF_TURN = _settled(libmp.mpf_pi)
 
 
 NO_POLES: dict[int, Exact] = {}
@@ -223,8 +262,8 @@ def _analytic(
     summary: str,
     value: Callable[[Fraction], Fraction],
     infinite: Special,
-    low: float = -math.inf,
-    high: float = math.inf,
+    low: int | None = None,
+    high: int | None = None,
     poles: dict[int, Exact] = NO_POLES,
     odd_zero: bool = False,
 ) -> Callable[..., Result]:
@@ -233,13 +272,14 @@ def _analytic(
     def exact(x: Value, rules: Options) -> Exact:
         if x.is_infinite:
             return infinite(x)
-        real = Fraction(x.real)
-        if not low <= real <= high:
-            return UNDEFINED
-        if real in poles:
-            return poles[int(real)]
-        if x.is_zero and odd_zero:
+        if odd_zero and x.is_zero:
             return x, 0
+        real = x.number
+        numerator, denominator = real.as_integer_ratio()
+        if (low is not None and numerator < low * denominator) or (high is not None and numerator > high * denominator):
+            return UNDEFINED
+        if denominator == 1 and numerator in poles:
+            return poles[numerator]
         return exactly(value(real))
 
     def function(a: int, fmt: Format, **options: Any) -> Result:
@@ -257,37 +297,37 @@ exp = _analytic("exp", "e^a", _exp, EXPONENTIAL)
 exp2 = _analytic("exp2", "2^a", _exp2, EXPONENTIAL)
 exp10 = _analytic("exp10", "10^a", _exp10, EXPONENTIAL)
 expm1 = _analytic("expm1", "e^a - 1", _expm1, _at_infinity(exactly(-1), UP), odd_zero=True)
-log = _analytic(
-    "log", "The natural logarithm", _irrational(mpmath.log, Fraction(1)), LOGARITHM, 0, poles={0: POLE_DOWN}
-)
+log = _analytic("log", "The natural logarithm", _irrational(libmp.mpf_log, 1), LOGARITHM, 0, poles={0: POLE_DOWN})
 log2 = _analytic("log2", "The binary logarithm", _log2, LOGARITHM, 0, poles={0: POLE_DOWN})
 log10 = _analytic("log10", "The decimal logarithm", _log10, LOGARITHM, 0, poles={0: POLE_DOWN})
-log1p = _analytic("log1p", "log(1 + a)", _irrational(mpmath.log1p), LOGARITHM, -1, poles={-1: POLE_DOWN}, odd_zero=True)
-sin = _analytic("sin", "The sine", _irrational(mpmath.sin), NOWHERE, odd_zero=True)
-cos = _analytic("cos", "The cosine", lambda x: _settled(mpmath.cos, x) if x else Fraction(1), NOWHERE)
-tan = _analytic("tan", "The tangent", _irrational(mpmath.tan), NOWHERE, odd_zero=True)
-asin = _analytic("asin", "The arcsine", _irrational(mpmath.asin), NOWHERE, -1, 1, odd_zero=True)
-acos = _analytic("acos", "The arccosine", _irrational(mpmath.acos, Fraction(1)), NOWHERE, -1, 1)
+log1p = _analytic(
+    "log1p", "log(1 + a)", _irrational(_logarithm_of_one_and), LOGARITHM, -1, poles={-1: POLE_DOWN}, odd_zero=True
+)
+sin = _analytic("sin", "The sine", _irrational(libmp.mpf_sin), NOWHERE, odd_zero=True)
+cos = _analytic("cos", "The cosine", lambda x: _settled(libmp.mpf_cos, x) if x else Fraction(1), NOWHERE)
+tan = _analytic("tan", "The tangent", _irrational(libmp.mpf_tan), NOWHERE, odd_zero=True)
+asin = _analytic("asin", "The arcsine", _irrational(libmp.mpf_asin), NOWHERE, -1, 1, odd_zero=True)
+acos = _analytic("acos", "The arccosine", _irrational(libmp.mpf_acos, 1), NOWHERE, -1, 1)
 atan = _analytic(
     "atan",
     "The arctangent",
-    _irrational(mpmath.atan),
+    _irrational(libmp.mpf_atan),
     _at_infinity(exactly(-HALF_TURN / 2), exactly(HALF_TURN / 2)),
     odd_zero=True,
 )
-sinh = _analytic("sinh", "The hyperbolic sine", _hyperbolic(mpmath.sinh), WHOLE, odd_zero=True)
-cosh = _analytic("cosh", "The hyperbolic cosine", _hyperbolic(mpmath.cosh), _at_infinity(UP, UP))
+sinh = _analytic("sinh", "The hyperbolic sine", _hyperbolic(libmp.mpf_sinh), WHOLE, odd_zero=True)
+cosh = _analytic("cosh", "The hyperbolic cosine", _hyperbolic(libmp.mpf_cosh), _at_infinity(UP, UP))
 tanh = _analytic(
-    "tanh", "The hyperbolic tangent", _hyperbolic(mpmath.tanh), _at_infinity(exactly(-1), ONE), odd_zero=True
+    "tanh", "The hyperbolic tangent", _hyperbolic(libmp.mpf_tanh), _at_infinity(exactly(-1), ONE), odd_zero=True
 )
-asinh = _analytic("asinh", "The inverse hyperbolic sine", _irrational(mpmath.asinh), WHOLE, odd_zero=True)
-acosh = _analytic("acosh", "The inverse hyperbolic cosine", _irrational(mpmath.acosh, Fraction(1)), LOGARITHM, 1)
+asinh = _analytic("asinh", "The inverse hyperbolic sine", _irrational(libmp.mpf_asinh), WHOLE, odd_zero=True)
+acosh = _analytic("acosh", "The inverse hyperbolic cosine", _irrational(libmp.mpf_acosh, 1), LOGARITHM, 1)
 atanh = _analytic(
-    "atanh", "The inverse hyperbolic tangent", _irrational(mpmath.atanh), NOWHERE, -1, 1, ODD_POLES, odd_zero=True
+    "atanh", "The inverse hyperbolic tangent", _irrational(libmp.mpf_atanh), NOWHERE, -1, 1, ODD_POLES, odd_zero=True
 )
 cbrt = _analytic("cbrt", "The cube root", _cbrt, WHOLE, odd_zero=True)
-degrees = _analytic("degrees", "a * 180 / pi", _irrational(mpmath.degrees), WHOLE, odd_zero=True)
-radians = _analytic("radians", "a * pi / 180", _irrational(mpmath.radians), WHOLE, odd_zero=True)
+degrees = _analytic("degrees", "a * 180 / pi", _irrational(_in_degrees), WHOLE, odd_zero=True)
+radians = _analytic("radians", "a * pi / 180", _irrational(_in_radians), WHOLE, odd_zero=True)
 
 
 def _exact_power(x: Fraction, y: Fraction) -> Fraction:
@@ -295,21 +335,21 @@ def _exact_power(x: Fraction, y: Fraction) -> Fraction:
     power = y
     base = x
     while power.denominator > 1:  # x^(k / 2^j) is rational only if x is a 2^j-th power of a rational number
-        roots = [math.isqrt(part) for part in base.as_integer_ratio()]
-        if Fraction(roots[0] ** 2, roots[1] ** 2) != base:
+        above, below = (math.isqrt(part) for part in base.as_integer_ratio())
+        if above**2 != base.numerator or below**2 != base.denominator:
             break
-        base, power = Fraction(*roots), power * 2
+        base, power = Fraction(above, below), power * 2
     if power.denominator == 1 and abs(power) <= BEYOND:
         return base ** int(power)
     if power.denominator == 1 and _is_power_of_two(base):
         return two_to(BEYOND if (base > 1) == (power > 0) else -BEYOND)
-    return _settled(mpmath.power, x, y)
+    return _settled(libmp.mpf_pow, x, y)
 
 
 def _power_of(x: Value, y: Value, rules: Options) -> Exact:
     """IEEE 754-2019 9.2.1, pow, line by line."""
     integer = y.is_infinite or y.magnitude.denominator == 1
-    odd = not y.is_infinite and integer and y.magnitude % 2 == 1
+    odd = not y.is_infinite and integer and y.magnitude.numerator % 2 == 1
     negative = x.negative and odd
     if x.is_zero:
         if not y.negative:
@@ -322,7 +362,7 @@ def _power_of(x: Value, y: Value, rules: Options) -> Exact:
         return Value(Kind.INFINITE if large != y.negative else Kind.FINITE, negative), 0
     if x.negative and not integer:
         return UNDEFINED
-    size = Fraction(1) if x.magnitude == 1 else _exact_power(x.magnitude, Fraction(y.real))
+    size = Fraction(1) if x.magnitude == 1 else _exact_power(x.magnitude, y.number)
     return Value(Kind.FINITE, negative, size), 0
 
 
@@ -339,16 +379,16 @@ def pow(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     if (y.is_zero or unit) and not signals:
         code, raised = round_once(Value(Kind.FINITE, False, Fraction(1)), fmt, rules)
         return code, raised | signalled((x, y), rules)
-    return evaluate(_power_of, (a, b), fmt, options)
+    return settled(_power_of, (x, y), fmt, rules)
 
 
 def _root_of_squares(x: Value, y: Value, rules: Options) -> Exact:
-    square = x.magnitude**2 + y.magnitude**2
-    numerator, denominator = square.as_integer_ratio()
-    scale = 4**ROOT_BITS * denominator  # numerator * scale / denominator^2: the denominator comes out of the root whole
-    root = math.isqrt(numerator * scale)
-    exact = Fraction(root, 2**ROOT_BITS * denominator)
-    return exactly(exact if exact**2 == square else Fraction(2 * root + 1, 2 ** (ROOT_BITS + 1) * denominator))
+    (a, below_a), (b, below_b) = x.magnitude.as_integer_ratio(), y.magnitude.as_integer_ratio()
+    below = max(below_a, below_b)  # powers of two: x = a / below, y = b / below
+    square = (a * (below // below_a)) ** 2 + (b * (below // below_b)) ** 2 << 2 * ROOT_BITS
+    root = math.isqrt(square)
+    exact = root * root == square
+    return exactly(Fraction(2 * root + (not exact), below << ROOT_BITS + 1))
 
 
 def hypot(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
@@ -374,7 +414,7 @@ def _angle(y: Value, x: Value, rules: Options) -> Exact:
     elif x.is_zero:
         size = turn / 2
     else:
-        size = _settled(mpmath.atan2, y.magnitude, Fraction(x.real))
+        size = _settled(libmp.mpf_atan2, y.magnitude, x.number)
     return Value(Kind.FINITE, y.negative, size), 0
 
 
@@ -386,33 +426,31 @@ def atan2(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     return evaluate(_angle, (a, b), fmt, options)
 
 
-def _log_of_one_and(x: Any) -> Any:
-    """log(1 + x): with bits to spare where these hold 1 and x, which mpmath's log1p takes ten times as long for."""
-    if x < 2.0**-ROOM:
-        return mpmath.log1p(x)
-    with mpmath.extraprec(2 * ROOM):
-        return mpmath.log(1 + x)
+def _natural_sum(a: Raw, b: Raw, precision: int, rounding: str) -> Raw:
+    rest = _logarithm_of_one_and(libmp.mpf_exp(libmp.mpf_sub(b, a), precision, rounding), precision, rounding)
+    return libmp.mpf_add(a, rest, precision, rounding)
 
 
-def _natural_sum(a: Any, b: Any) -> Any:
-    return a + _log_of_one_and(mpmath.exp(b - a))
+def _binary_sum(a: Raw, b: Raw, precision: int, rounding: str) -> Raw:
+    rest = _logarithm_of_one_and(_power_of_two(libmp.mpf_sub(b, a), precision, rounding), precision, rounding)
+    rest = libmp.mpf_div(rest, libmp.mpf_ln2(precision), precision, rounding)
+    return libmp.mpf_add(a, rest, precision, rounding)
 
 
-def _binary_sum(a: Any, b: Any) -> Any:
-    return a + _log_of_one_and(mpmath.power(2, b - a)) / mpmath.ln2
-
-
-def _log_of_sum(x: Value, y: Value, compute: Callable[..., Any]) -> Exact:
-    high, low = max(x.real, y.real), min(x.real, y.real)
-    if math.isinf(high):
-        return UP if high > 0 else DOWN
-    if math.isinf(low):
-        return exactly(Fraction(high))
-    if high == low and compute is _binary_sum:
-        return exactly(Fraction(high) + 1)
-    if high - low > 2 * BEYOND:
-        return exactly(Fraction(high) + two_to(-BEYOND))
-    return exactly(_settled(compute, Fraction(high), Fraction(low)))
+def _log_of_sum(x: Value, y: Value, compute: Computed) -> Exact:
+    if x.is_infinite or y.is_infinite:
+        if not all(value.negative for value in (x, y) if value.is_infinite):
+            return UP
+        return DOWN if x.is_infinite and y.is_infinite else exactly(y.number if x.is_infinite else x.number)
+    high, low = x.number, y.number
+    distance = high - low
+    if distance.numerator < 0:
+        high, low, distance = low, high, -distance
+    if not distance and compute is _binary_sum:
+        return exactly(high + 1)
+    if distance.numerator > 2 * BEYOND * distance.denominator:
+        return exactly(high + two_to(-BEYOND))
+    return exactly(_settled(compute, high, low))
 
 
 def logaddexp(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:

@@ -15,7 +15,15 @@ from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import Rounding
 from softfloat.reference.arithmetic import exact_fused, exact_product, exact_sum
 from softfloat.reference.conversions import converted
-from softfloat.reference.rounding import default_nan, infinity_code, invalid_result, propagated, round_once, rules_for
+from softfloat.reference.rounding import (
+    default_nan,
+    infinity_code,
+    invalid_result,
+    options_of,
+    propagated,
+    round_once,
+    rules_for,
+)
 from softfloat.reference.values import (
     INEXACT,
     INVALID,
@@ -97,7 +105,7 @@ class Number(NamedTuple):
     @property
     def value(self) -> Value:
         """What it means to an operation."""
-        return operand_of(self.code, self.fmt, Options(daz=self.daz))
+        return operand_of(self.code, self.fmt, options_of({"daz": self.daz}))
 
 
 class Term(NamedTuple):
@@ -154,7 +162,7 @@ class Output:
         settings = self.settings(site)
         step = self.steps[site.number]
         self.steps[site.number] += 1
-        rules = Options(**settings)
+        rules = options_of(settings)
         if rules.rounding is Rounding.STOCHASTIC:
             width = rules.random_width
             settings["random_bits"] = random_bits_of(self.seed, self.stream, self.index, site.number, step, width)

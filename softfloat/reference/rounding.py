@@ -292,23 +292,33 @@ def _projected_infinity(negative: bool, fmt: Format, rules: Options) -> Result:
     return code, 0
 
 
-def rules_for(fmt: Format, options: dict[str, Any]) -> Options:
-    """The settings of an operation that rounds to `fmt`."""
+def options_of(options: dict[str, Any]) -> Options:
+    """The settings of an operation."""
     random_bits = options.get("random_bits")
     if type(random_bits) is int and random_bits > 0:  # each call has its own; all else is settled once
-        rules = rules_for(fmt, {**options, "random_bits": 0})
+        rules = options_of({**options, "random_bits": 0})
         if random_bits < 2**rules.random_width:
             return rules.drawing(random_bits)
     try:
-        return _rules_for(fmt, tuple([(name, value, type(value)) for name, value in options.items()]))
+        return _options_of(tuple([(name, value, type(value)) for name, value in options.items()]))
     except TypeError:  # of no kind that is kept, or refused: then again, saying why
-        return _rules_for.__wrapped__(fmt, tuple([(name, value, type(value)) for name, value in options.items()]))
+        return Options(**options)
 
 
 @lru_cache(maxsize=1024)
-def _rules_for(fmt: Format, options: tuple[tuple[str, Any, type], ...]) -> Options:
+def _options_of(options: tuple[tuple[str, Any, type], ...]) -> Options:
     """Their types are part of the key: True, 1 and 1.0 are equal."""
-    rules = Options(**{name: value for name, value, _ in options})
+    return Options(**{name: value for name, value, _ in options})
+
+
+BY_DEFAULT = Options()
+
+
+def rules_for(fmt: Format, options: dict[str, Any]) -> Options:
+    """The settings of an operation that rounds to `fmt`."""
+    if not options:
+        return BY_DEFAULT
+    rules = options_of(options)
     check_random_bits(rules)
     if rules.overflow is Overflow.NAN and not fmt.has_nan:
         raise ValueError(f"overflow='nan' needs a NaN, {fmt.name} has none; accepted: 'infinity', 'saturate'")

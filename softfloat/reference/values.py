@@ -140,8 +140,14 @@ class Value(NamedTuple):
     @property
     def real(self) -> Fraction | float:
         """The extended real number: a fraction, or an infinite float."""
-        magnitude = math.inf if self.kind is Kind.INFINITE else self.magnitude
-        return -magnitude if self.negative else magnitude
+        if self.kind is not Kind.INFINITE:
+            return self.number
+        return -math.inf if self.negative else math.inf
+
+    @property
+    def number(self) -> Fraction:
+        """The real number of a finite value."""
+        return -self.magnitude if self.negative else self.magnitude
 
     @property
     def is_nan(self) -> bool:
@@ -197,6 +203,11 @@ def two_to(exponent: int) -> Fraction:
     return Fraction(2) ** exponent
 
 
+def times_two_to(significand: int, exponent: int) -> Fraction:
+    """significand * 2^exponent."""
+    return Fraction(significand << exponent) if exponent >= 0 else Fraction(significand, 1 << -exponent)
+
+
 def in_units(magnitude: Fraction, exponent: int) -> tuple[int, int]:
     """magnitude / 2^exponent as a numerator and a denominator, which may have factors in common."""
     numerator, denominator = magnitude.as_integer_ratio()
@@ -218,30 +229,34 @@ def decode(code: int, fmt: FormatOrName) -> Value:
     ValueError
         If the code has more bits than the format.
     """
-    return _decoded(operator.index(code), fmt)
+    read = _kept if fmt.bits <= 16 else _decoded
+    return read(operator.index(code), fmt)
 
 
-@lru_cache(maxsize=1 << 14)
 def _decoded(code: int, fmt: Format) -> Value:
     if not 0 <= code < 2**fmt.bits:
         raise ValueError(f"code must be 0 to 2^{fmt.bits} - 1 in {fmt.name}, got {code}")
     layout = layout_of(fmt)
     if fmt.nan == "fnuz" and code == layout.nan:
         return Value(Kind.NAN, negative=True)  # by its sign bit; ml_dtypes converts it so
-    negative = bool(code & fmt.sign_bit)
-    magnitude = code & ~fmt.sign_bit
+    sign, m = fmt.sign_bit, fmt.mantissa_bits
+    negative, magnitude = bool(code & sign), code & ~sign
     if magnitude == layout.infinity:
         return Value(Kind.INFINITE, negative)
     if magnitude > layout.largest:
         if fmt.nan == "fn":
             return Value(Kind.NAN, negative)
-        quiet = 2 ** (fmt.mantissa_bits - 1)
+        quiet = 2 ** (m - 1)
         return Value(Kind.NAN, negative, signalling=not magnitude & quiet, payload=Fraction(magnitude % quiet, quiet))
-    field, fraction = divmod(magnitude, 2**fmt.mantissa_bits)
-    spacing = two_to(max(field, int(fmt.zero)) - fmt.bias - fmt.mantissa_bits)
+    field, fraction = magnitude >> m, magnitude & (1 << m) - 1
     if fmt.zero and field == 0:
-        return Value(Kind.FINITE, negative, fraction * spacing if fmt.subnormals else Fraction(0))
-    return Value(Kind.FINITE, negative, (2**fmt.mantissa_bits + fraction) * spacing)
+        least = emin_of(fmt) - m
+        return Value(Kind.FINITE, negative, times_two_to(fraction, least) if fmt.subnormals else Fraction(0))
+    return Value(Kind.FINITE, negative, times_two_to(fraction + (1 << m), field - fmt.bias - m))
+
+
+_kept = lru_cache(maxsize=1 << 17)(_decoded)
+"""Codes of wider formats hardly come again."""
 
 
 def code_of(negative: bool, magnitude: Fraction, fmt: Format) -> int:
@@ -273,12 +288,20 @@ def code_of_units(negative: bool, count: int, unit: int, fmt: Format) -> int:
 def operand_of(code: int, fmt: Format, rules: Options) -> Value:
     """A code's meaning to an operation: under `daz`, a subnormal is a zero of its sign."""
     value = decode(code, fmt)
-    subnormal = rules.daz and value.kind is Kind.FINITE and value.magnitude < two_to(emin_of(fmt))
-    return value._replace(magnitude=Fraction(0)) if subnormal else value
+    if rules.daz and value.kind is Kind.FINITE and value.magnitude < two_to(emin_of(fmt)):
+        return value._replace(magnitude=Fraction(0))
+    return value
 
 
 def exactly(x: Fraction | int) -> Exact:
-    return Value(Kind.FINITE, x < 0, abs(Fraction(x))), 0
+    return signed(x), 0
+
+
+def signed(x: Fraction | int) -> Value:
+    """The value of a number; that of zero is +0."""
+    exact = x if type(x) is Fraction else Fraction(x)
+    negative = exact.numerator < 0
+    return Value(Kind.FINITE, negative, -exact if negative else exact)
 
 
 UNDEFINED: Exact = (None, 0)
@@ -291,9 +314,12 @@ def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with names of formats turned into the formats, and anything else refused."""
     parameters = inspect.signature(function).parameters
     places = {i: name for i, name in enumerate(parameters) if name in ("fmt", "src", "dst")}
+    least, indices = max(places, default=-1) + 1, tuple(places)
 
     @wraps(function)
     def named(*arguments: Any, **options: Any) -> Any:
+        if len(arguments) >= least and {type(arguments[i]) for i in indices} == {Format}:
+            return function(*arguments, **options)
         given = list(arguments)
         for i, name in places.items():
             if i < len(given):

@@ -100,4 +100,4 @@ def test_environments_become_rules() -> None:
     )  # fmt: skip
     wanted = 6 | 2 << 3 | 1 << 5 | 3 << 6 | 1 << 8 | 1 << 9 | 6 << 10 | 52 << 16
     assert rule_bits(whole.settings) == wanted
-    assert rule_bits(whole.settings, exact=False) == wanted | 1 << 13
+    assert rule_bits(whole.settings, exact=False) == wanted | 1 << 14
