@@ -14,7 +14,7 @@ from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step
 from .jit import bits_float, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
-from .noise import fill_noise
+from .noise import fill_fractions, fill_noise
 from .prng import DOT_PLANE, dot_low, unit_fraction
 from .quick_steps import (
     LIFT,
@@ -27,6 +27,7 @@ from .quick_steps import (
 from .rounding import round_drawn_unusual, target_of
 from .steps import (
     COUNTING_SLOTS,
+    DRAWN_SLOTS,
     DRAWN_STEPS,
     EXPONENT64,
     GREATEST,
@@ -44,6 +45,7 @@ from .steps import (
     STEPS,
     TIE,
     UNDERFLOW,
+    UNSETTLED,
     VALUE,
     Numbers,
     aligned_step,
@@ -317,14 +319,16 @@ def exact_blocks(block, blocks, stored, saturate):
     loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
     index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b): where outputs lie among
     random addresses, if `stored` is "drawn"; the lowest bit of c, and spans of both operands' panels. A chunk of k is
-    summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
+    summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care; alike with
+    16 random bits for a store, and if they leave one open, again with all. No bit is
     lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of
     its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
     of 2^-23 of its power of two.
     """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
-    slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate)
     draws, nearest = stored == "drawn", stored == "nearest"
+    slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate) + (UNSETTLED,) * draws
+    more = DRAWN_SLOTS if draws else SLOTS
     quick, brief, careful, careful_brief = (
         _compiled_tile(
             ("exact", block, blocks, stored, saturate, careful),
@@ -346,15 +350,18 @@ def exact_blocks(block, blocks, stored, saturate):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
+        state = on_lines(np.empty(more * cells + LINE, carrier), more * cells)
         happened = state.view(np.int64)
         largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
+        unsettled = happened[(more - 1) * cells :]
         saved = np.empty_like(state)
-        noise = on_lines(np.empty(watched * cells + LINE), watched * cells if draws else 0)
+        room = noise_room(watched) * cells
+        noise = on_lines(np.empty(room + LINE), room if draws else 0)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
             place = i * ROWS * wide + j * lanes
+            corner = index + i * ROWS * row_stride + j * lanes * column_stride
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
@@ -362,45 +369,56 @@ def exact_blocks(block, blocks, stored, saturate):
             for part in range(low_a.shape[1]):
                 count = min(watched, turns - part * watched)
                 known = known or all_inexact(state)
-                if draws:
-                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
-                    draw_stores(
-                        noise, corner, row_stride, column_stride, part * watched, count, lanes, key, stream, width
-                    )
                 lowest = low_a[i, part] * low_b[j, part]
                 so_far = min(so_far, lowest)
                 reach = block * (high_a[i, part] * high_b[j, part])
                 limit, limit_so_far = lowest * 4503599627370496.0 - reach, so_far * 4503599627370496.0 - reach
-                done = False
-                if limit > 0.0:
-                    saved[:] = state
-                    largest[:] = 0
-                    smallest[:] = EXPONENT64
-                    if known:
-                        brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                    else:
-                        quick(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                    top, bottom = np.int64(0), np.int64(EXPONENT64)
-                    for cell in range(cells):
-                        top = max(top, largest[cell])
-                        bottom = min(bottom, smallest[cell])
-                    if nearest:
+                begun, few = part * watched, draws
+                drawn = noise
+                if draws:
+                    unsettled[:] = 0
+                saved[:] = state
+                while True:
+                    if few:
+                        drawn = draw_few(
+                            noise, corner, row_stride, column_stride, begun, count, lanes, key, stream, width
+                        )
+                    elif draws:
+                        draw_stores(noise, corner, row_stride, column_stride, begun, count, lanes, key, stream, width)
+                        drawn = noise
+                    done = False
+                    if limit > 0.0:
+                        largest[:] = 0
+                        smallest[:] = EXPONENT64
+                        if known:
+                            brief(flat_a, a_at, 0, flat_b, b_at, 0, drawn, state, numbers, count)
+                        else:
+                            quick(flat_a, a_at, 0, flat_b, b_at, 0, drawn, state, numbers, count)
+                        top, bottom = np.int64(0), np.int64(EXPONENT64)
                         for cell in range(cells):
-                            magnitude_bits = happened[cell] & np.int64(0x7FFFFFFFFFFFFFFF)
-                            top = max(top, magnitude_bits)
-                            bottom = min(bottom, magnitude_bits - 1 if magnitude_bits else bottom)
-                    bits_are_high = bits_float(bottom + 1, 1.0) * 1.1920928955078125e-07 >= lowest
-                    magnitude = bits_float(top, 1.0)
-                    done = (magnitude < limit_so_far) | ((magnitude < limit) & bits_are_high)
-                    if nearest:
-                        done = done & (magnitude <= HALF_LARGEST) & (bits_float(bottom + 1, 1.0) >= HALF_NORMAL)
+                            top = max(top, largest[cell])
+                            bottom = min(bottom, smallest[cell])
+                        if nearest:
+                            for cell in range(cells):
+                                magnitude_bits = happened[cell] & np.int64(0x7FFFFFFFFFFFFFFF)
+                                top = max(top, magnitude_bits)
+                                bottom = min(bottom, magnitude_bits - 1 if magnitude_bits else bottom)
+                        bits_are_high = bits_float(bottom + 1, 1.0) * 1.1920928955078125e-07 >= lowest
+                        magnitude = bits_float(top, 1.0)
+                        done = (magnitude < limit_so_far) | ((magnitude < limit) & bits_are_high)
+                        if nearest:
+                            done = done & (magnitude <= HALF_LARGEST) & (bits_float(bottom + 1, 1.0) >= HALF_NORMAL)
+                        if not done:
+                            state[:] = saved
                     if not done:
-                        state[:] = saved
-                if not done:
-                    if known:
-                        careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                    else:
-                        careful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                        if known:
+                            careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, drawn, state, numbers, count)
+                        else:
+                            careful(flat_a, a_at, 0, flat_b, b_at, 0, drawn, state, numbers, count)
+                    if not few or not np.any(unsettled):
+                        break
+                    few = False
+                    state[:] = saved
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
@@ -456,6 +474,26 @@ def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, ke
             at = (turn * ROWS + row_) * lanes
             start = corner + row_ * row_stride
             draw_row(noise[at : at + lanes], start, column_stride, STORE, done + turn, key, stream, width)
+
+
+@row
+def noise_room(turns):
+    """Turns that `draw_few` may fill for so many."""
+    return turns + 2 * STEPS_OF_A_BLOCK
+
+
+@row
+def draw_few(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width):
+    """The top 16 bits of the same, for which there is more room than for these turns: from where on they are."""
+    before = done % STEPS_OF_A_BLOCK
+    words = noise.view(np.uint64)
+    size = STEPS_OF_A_BLOCK * ROWS * lanes
+    mask = np.uint64(0xFFFF000000000 & ~((1 << (52 - min(width, 16))) - 1))
+    for number in range((before + count + STEPS_OF_A_BLOCK - 1) // STEPS_OF_A_BLOCK):
+        where = np.uint64(DOT_PLANE) | np.uint64(STORE << 26) | np.uint64(done // STEPS_OF_A_BLOCK + number)
+        part = words[number * size : (number + 1) * size]
+        fill_fractions(part, corner, row_stride, column_stride, where, mask, key, stream)
+    return noise[before * ROWS * lanes :]
 
 
 settled_fma, settled_add, settled_mul = settling("fma"), settling("add"), settling("mul")

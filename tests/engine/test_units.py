@@ -69,6 +69,11 @@ CASES: list[Case] = [
     (amp("float", mode="aligned"), HALF, {}),
     (amp("half", mode="aligned"), HALF, IPU),
     (amp("half", mode="aligned", inputs=E4M3Z), E4M3Z, {"overflow": "saturate"}),
+    *((amp("half", mode=mode, **more), fmt, {"rounding": "stochastic", "seed": 5, **options}) for mode, fmt, more, options in (
+        ("aligned", HALF, {}, {}), ("aligned", E4M3Z, {"inputs": E4M3Z}, {"overflow": "saturate"}),
+        ("aligned", HALF, {"rounding": "toward_zero"}, {"sr_bits": 9}), ("chained", HALF, {}, {"overflow": "saturate"}),
+        ("chained", HALF, {}, {"overflow": "nan", "sr_bits": 16}), ("exact", HALF, {"rounding": "toward_zero"}, {}),
+    )),
     (amp("half", mode="aligned", rounding="toward_zero"), HALF, {}),
     (amp("half", mode="chained"), HALF, {"overflow": "saturate"}),
     (amp("half", mode="chained", rounding="toward_zero"), HALF, {"out_format": HALF}),
@@ -77,6 +82,8 @@ CASES: list[Case] = [
     (rvbna(2), BF16, {}),
     (rvbna(7), BF16, {}),
     (rvbna(8, E5M2), E5M2, {}),
+    (rvbna(23), BF16, {}),
+    (rvbna(256, E4M3), E4M3, {}),
     *((amd_mfma("CDNA3", name), name, {}) for name in ("tfloat32", HALF, BF16, E4M3Z)),
     (amd_mfma("CDNA3", HALF).replace(alignment=Alignment(20, "to_odd", sum=25, addend=22, includes_addend=False)), HALF, {}),
     (arm_fp8dot(2, HALF), E4M3, {}),
@@ -345,7 +352,7 @@ def test_fields_that_change(name: str, served: list[bool], monkeypatch: pytest.M
 
 def test_stochastic_sums_are_left_to_the_plain_loop(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     a = drawn(np.random.default_rng(9), Format.from_name(HALF), (9, 48), 1.0)
-    for how in (arm_fdot(), amp("half", mode="aligned"), compensated(HALF), fma(HALF)):
+    for how in (arm_fdot(), compensated(HALF), fma(HALF)):
         both_ways(monkeypatch, a, a.T, HALF, how, rounding="stochastic", seed=3)
     assert not any(served)
 
