@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .lanes import Vector
+from .quick_steps import LIFT, round_lifted
 from .steps import (
     AT_ONCE,
     EXPONENT64,
@@ -574,22 +575,39 @@ class Compensated(NamedTuple):
         """Products of a turn."""
         return 1
 
+    @property
+    def lift(self):
+        """What sums are multiplied by on their way: of halves, so that an overflow is float32's, and whole words round them."""
+        return LIFT if self.manner.family == "half" else 1.0
+
 
 def compensated_step(unit, watchful):
-    """A turn of `Compensated`: the operations that the method names, in its order."""
+    """A turn of `Compensated`: the operations that the method names, in its order.
+
+    What these lose in an addition is a number of the format, and so is what is left of a difference whose terms are close
+    (Knuth's and Dekker's sums): such steps are not rounded. Near the largest number one of them may overflow, unless sums
+    are lifted.
+    """
     manner = unit.manner
-    single = manner.family == "float32"
+    single, lifted = manner.family == "float32", unit.lift != 1.0
 
     def plus(tile, x, y, state):
-        if watchful and manner.family != "float32":
+        if not watchful:
+            s = x + y
+        else:
             s, error = sum_and_error(x, y)
             state[INEXACT] = state[INEXACT].bits() | error.bits()
-            return rounded(tile, s, state, manner, watchful, may_underflow=False)
-        if single and watchful:
-            s, error = sum_and_error(x, y)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        if single:
             return s
-        return x + y if single else rounded(tile, x + y, state, manner, watchful, may_underflow=False)
+        if not lifted:
+            return rounded(tile, s, state, manner, watchful, may_underflow=False)
+        y = round_lifted(s)
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
+        return y
+
+    def close(tile, x, y, state):
+        return x + y if single or lifted else plus(tile, x, y, state)
 
     def step(tile, row, state):
         s, errors = state[VALUE], state[ERRORS]
@@ -600,6 +618,7 @@ def compensated_step(unit, watchful):
         term = a * b
         if not single:
             term = rounded(tile, term, state, manner, watchful)
+            term = term * unit.lift if lifted else term
         elif watchful and not unit.exact:
             lost = (a.double() * b.double()).bits() ^ term.double().bits()
             state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
@@ -611,14 +630,13 @@ def compensated_step(unit, watchful):
             total = plus(tile, s, term, state)
             first = s.magnitude() >= term.magnitude()
             larger, smaller = first.choose(s, term), first.choose(term, s)
-            part = plus(tile, plus(tile, larger, -total, state), smaller, state)
+            part = (larger - total) + smaller
             errors = plus(tile, errors, part, state)
         else:
             sums = plus(tile, s, term, state)
             part = plus(tile, sums, -s, state)
-            rest = plus(tile, term, -part, state)
-            part = plus(tile, s, -plus(tile, sums, -part, state), state)
-            part = plus(tile, plus(tile, part, rest, state), errors, state)
+            lost = (s - close(tile, sums, -part, state)) + (term - part)
+            part = plus(tile, lost, errors, state)
             total = plus(tile, sums, part, state)
             errors = plus(tile, part, -plus(tile, total, -sums, state), state)
         state[VALUE], state[ERRORS] = total, errors

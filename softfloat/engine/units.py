@@ -488,6 +488,8 @@ def run(
             return None
         a = a * 2.0**-register.last
         c, flags_of_c = _registered(c, way, register.last)
+    lift = unit.lift if unit.kind == "compensated" else 1.0
+    c = c if c is None or lift == 1.0 else c * lift
     loop = _loop_of(way, unit, place, random)
     values, flags = _looped(way, unit, loop, planned, tiling.Operands(a, b, c), scaled)
     if np.any(flags & loops().WRONG):
@@ -502,6 +504,8 @@ def run(
             "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
         )  # fmt: skip
         return codes, flags | raised
+    if lift != 1.0:
+        values *= 1.0 / lift
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= tiling.nan_flags_of(way)
     return tiling.codes_of(values, planned.partials, way.site), flags

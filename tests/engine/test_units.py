@@ -98,6 +98,7 @@ CASES: list[Case] = [
     *((compensated(fmt, method), name, {}) for fmt, name, method in (
         (HALF, HALF, "kahan"), (HALF, E5M2, "neumaier"), (E5M6, E5M6, "two_term"), (BF16, BF16, "neumaier"),
         (SINGLE, HALF, "two_term"), (SINGLE, SINGLE, "kahan"), (E4M3, E4M3, "kahan"),
+        (HALF, HALF, "two_term"), (HALF, HALF, "neumaier"), (BF16, BF16, "two_term"), (E5M2, E5M2, "two_term"),
     )),
 ]  # fmt: skip
 
@@ -240,6 +241,35 @@ def test_threads(case: Case, served: list[bool]) -> None:
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(served) or not all(available())
+
+
+@pytest.mark.parametrize("fmt", [HALF, E5M2, E5M6, BF16], ids=str)
+@pytest.mark.parametrize("method", ["kahan", "neumaier", "two_term"])
+def test_sums_near_the_largest_number(
+    fmt: Any, method: str, served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compensated sums that come close to it, reach it, or overflow in a step of their own."""
+    how = compensated(fmt, method)
+    rng, kind = np.random.default_rng(13), how.partials
+    for number in range(6):
+        a = bits.encode(rng.choice([1.0, -1.0, 0.5], (12, 24)), kind)[0]
+        few = kind.max_code - rng.integers(0, 3 << kind.mantissa_bits, (24, 17))
+        b = np.where(rng.random(few.shape) < 0.4, few, rng.integers(0, kind.max_code, few.shape)).astype(kind.dtype)
+        b[number + 1 :] = 0
+        c = (kind.max_code - rng.integers(0, 4, (12, 17))).astype(kind.dtype) | rng.choice([0, kind.sign_bit], (12, 17))
+        for start in (None, c.astype(kind.dtype)):
+            for row in range(12):  # an overflow leaves all of a call to the plain loop
+                both_ways(monkeypatch, a[row : row + 1], b, kind, how, None if start is None else start[row : row + 1])
+    assert served is not None
+
+
+@pytest.mark.parametrize("mode", ["exact", "aligned", "chained"])
+def test_stores_that_16_random_bits_leave_open(mode: str, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums among small subnormal halves, which have bits below those."""
+    rng, fmt = np.random.default_rng(14), Format.from_name(HALF)
+    a, b = (bits.encode(rng.standard_normal(shape) * 2.0**-12, fmt)[0] for shape in ((64, 320), (320, 250)))
+    both_ways(monkeypatch, a, b, fmt, amp("half", mode=mode), rounding="stochastic", seed=6)
+    assert any(served) or mode == "exact" or not all(available())
 
 
 def test_tiny_and_huge_operands_are_left_to_the_plain_loop(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
