@@ -3,8 +3,9 @@
 import numpy as np
 
 from . import jit
+from .jit import bits_float, float_bits
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
-from .steps import DRAWN_SLOTS, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
+from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
 from .tiles import (
     LINE,
     WATCH,
@@ -102,7 +103,8 @@ class _Kind:
 def unit_loop(unit):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
 
-    As `tiles.deterministic`; k is a whole number of turns, a and b have planes of powers of two where terms are aligned.
+    As `tiles.deterministic`, with products one after the other; k is a whole number of turns, a and b have planes of powers of
+    two where terms are aligned.
     c and values may be one array.
     """
     kind, group = _Kind(unit), unit.group
@@ -116,17 +118,18 @@ def unit_loop(unit):
     watched = max(WATCH // group, 1)
 
     def units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
-        panels, turns = a.shape[1], a.shape[2] // group
-        a_plane, b_plane = a.size // planes, b.size // planes
+        products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(integer)
         for unit_ in range(first, last):
-            i, j = tile_of(unit_, panels, b.shape[1], a_panel * a.itemsize)
-            a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
-            place = i * ROWS * wide + j * lanes
+            product = unit_ // (panels * across)
+            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+            a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
@@ -153,6 +156,7 @@ def unit_loop(unit):
 def drawn_unit_loop(unit):
     """loop(first, ..., columns, index, row_stride, column_stride, width, key, stream): as `unit_loop`, for sums that are
     stored stochastically at the end of each turn, by 16 random bits, and where these leave a store open, again by all.
+    Outputs of products follow each other.
     """
     kind, group = _Kind(unit), unit.group
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
@@ -164,11 +168,11 @@ def drawn_unit_loop(unit):
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
         index, row_stride, column_stride, width, key, stream,
     ):  # fmt: skip
-        panels, turns = a.shape[1], a.shape[2] // group
-        a_plane, b_plane = a.size // planes, b.size // planes
+        products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(DRAWN_SLOTS * cells + LINE, carrier), DRAWN_SLOTS * cells)
         happened = state.view(integer)
         unsettled = happened[UNSETTLED * cells :]
@@ -176,10 +180,11 @@ def drawn_unit_loop(unit):
         room = noise_room(STEPS_OF_A_BLOCK) * cells
         noise = on_lines(np.empty(room + LINE), room)
         for unit_ in range(first, last):
-            i, j = tile_of(unit_, panels, b.shape[1], a_panel * a.itemsize)
-            a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
-            place = i * ROWS * wide + j * lanes
-            corner = index + i * ROWS * row_stride + j * lanes * column_stride
+            product = unit_ // (panels * across)
+            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+            a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
+            corner = index + product * rows * columns + i * ROWS * row_stride + j * lanes * column_stride
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
@@ -236,17 +241,18 @@ def long_unit_loop(unit):
     )
 
     def long_units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
-        panels, turns = a.shape[1], a.shape[2] // block
-        a_plane, b_plane = a.size // planes, b.size // planes
+        products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // block
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(LONG_SLOTS * cells + LINE, carrier), LONG_SLOTS * cells)
         happened = state.view(integer)
         for unit_ in range(first, last):
-            i, j = tile_of(unit_, panels, b.shape[1], a_panel * a.itemsize)
-            a_at, b_at = i * turns * block * ROWS, j * turns * block * lanes
-            place = i * ROWS * wide + j * lanes
+            product = unit_ // (panels * across)
+            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+            a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
@@ -267,3 +273,33 @@ def long_unit_loop(unit):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
 
     return jit.compiled(long_units_loop)
+
+
+@jit.once
+def laid_out():
+    """loop(first, last, values, tiny, of_zeros, target): panels first ... last - 1 of all products of an aligned unit's operand.
+
+    values is (products, k, n), target (products, 2, panels, k, size), filled up with zeros: numbers, and their powers of two, a
+    subnormal's `tiny`, a zero's `of_zeros`, none for what is not finite.
+    """
+
+    def laid_out_loop(first, last, values, tiny, of_zeros, target):
+        panels, length, size = target.shape[2], target.shape[3], target.shape[4]
+        for number in range(first, last):
+            product = number // panels
+            panel = number - product * panels
+            numbers, powers = target[product, 0, panel], target[product, 1, panel]
+            start = panel * size
+            count = min(size, values.shape[2] - start)
+            for k in range(length):
+                for n in range(count):
+                    x = values[product, k, start + n]
+                    power = bits_float(float_bits(x) & np.int64(EXPONENT64), 1.0)
+                    power = 0.0 if power == np.inf else max(power, tiny)
+                    numbers[k, n] = x
+                    powers[k, n] = of_zeros if x == 0.0 else power
+                for n in range(count, size):
+                    numbers[k, n] = 0.0
+                    powers[k, n] = 0.0
+
+    return jit.compiled(laid_out_loop)

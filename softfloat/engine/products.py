@@ -196,14 +196,21 @@ def _by_line(
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
     """Grids one by one, if they do not go together."""
-    way = None if counting or planned.goes_on else ways.choose(planned)
+    way, by_unit = None, False
+    if not (counting or planned.goes_on):
+        way = ways.choose(planned)
+        by_unit = (way is None or _rows_together(way)) and units.takes_stacks(planned)
     a, b, c = problem.a, problem.b, problem.c
-    if way is not None:
+    if way is not None or by_unit:
         first, second = planned.formats
         read, key = Rule(daz=planned.daz), key_of(call)
         start = None if c is None else decoded(c, planned.partials, planned.entry)
         x, y = _arranged(decoded(a, first, read), 2, planned), _arranged(decoded(b, second, read), 1, planned)
-        done = stacks.run(way, planned, x, y, start, problem.index, ways.Random(key, call.stream))
+        random, done = ways.Random(key, call.stream), None
+        if by_unit:
+            done = units.run_stack(planned, x, y, start, problem.index, random)
+        if done is None and way is not None:
+            done = stacks.run(way, planned, x, y, start, problem.index, random)
         if done is not None:
             shape = results.codes.shape
             results.flags[...] = 0
@@ -497,8 +504,7 @@ def _quick(
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = None if planned.goes_on else ways.choose(planned)
-    rows_together = isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
-    if tally is None and (way is None or rows_together):
+    if tally is None and (way is None or _rows_together(way)):
         done = _by_unit(planned, a, b, start, place, random)
         if done is not None:
             return done
@@ -506,6 +512,11 @@ def _quick(
         return None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _rows_together(way: ways.Way) -> bool:
+    """Whether the loops of units are quicker."""
+    return isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
 
 
 def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done | None:

@@ -491,7 +491,8 @@ def run(
     lift = unit.lift if unit.kind == "compensated" else 1.0
     c = c if c is None or lift == 1.0 else c * lift
     loop = _loop_of(way, unit, place, random)
-    values, flags = _looped(way, unit, loop, planned, tiling.Operands(a, b, c), scaled)
+    panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
+    values, flags = (x[0] for x in _looped(way, loop, panels, c, a.shape[0], b.shape[1]))
     if np.any(flags & loops().WRONG):
         return None
     if unit.kind == "fixed":
@@ -506,9 +507,7 @@ def run(
         return codes, flags | raised
     if lift != 1.0:
         values *= 1.0 / lift
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
-    return tiling.codes_of(values, planned.partials, way.site), flags
+    return _coded(way, planned, values, flags)
 
 
 def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None:
@@ -530,7 +529,8 @@ def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None
     for number in range(count):
         part = slice(number * SUBTREE, (number + 1) * SUBTREE)
         operands = tiling.Operands(a[:, part], b[part], nothing)
-        values, flags[number] = _looped(way, way.unit, loop, planned, operands, None)
+        panels = _panels(way, way.unit, planned, operands, None)
+        values, flags[number] = (x[0] for x in _looped(way, loop, panels, nothing, *shape))
         codes[number] = tiling.codes_of(values, planned.partials, way.site)
     return codes, flags
 
@@ -590,32 +590,91 @@ def _loop_of(way: UnitWay, unit: Any, place: Place, random: Random) -> Loop:
     return loops().unit_loop(unit), ()
 
 
-def _looped(
-    way: UnitWay, unit: Any, loop: Loop, planned: Program, operands: tiling.Operands, scaled: Scaled | None
-) -> tuple[Codes, Codes]:
-    """(values, flags) of a grid of outputs."""
-    floor = tiles()
-    lanes, group = floor.LANES[way.carrier], unit.group
+def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:
+    """Both operands as tiles take them, of one product: (1, planes, panels, k, size)."""
+    lanes, group = tiles().LANES[way.carrier], unit.group
     a, b = _filled_up(operands.a, 1, group), _filled_up(operands.b, 0, group)
+    if scaled is None and unit.kind == "aligned" and unit.term == 1:
+        return _aligned_panels(planned, a[np.newaxis], b[np.newaxis])
     planes = [a], [b]
-    if unit.kind == "aligned":
-        how, unpacked = planned.accumulator, planned.accumulator.unpacked
-        first, second = planned.formats
-        if scaled is None:
-            planes = [a, leads(a, unpacked or first, how, None)], [b, leads(b, unpacked or second, how, None)]
-        else:
-            planes = [a, scaled.a], [b, scaled.b]
-    panels_a = tiling.panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
-    panels_b = tiling.panels(planes[1], lanes, way.carrier)
-    rows, columns = a.shape[0], b.shape[1]
-    shape = panels_a.shape[1] * floor.ROWS, panels_b.shape[1] * lanes
-    values, flags = tiling.filled(operands.c, *shape, way.carrier), np.empty(shape, np.uint8)
+    if scaled is not None:
+        planes = [a, scaled.a], [b, scaled.b]
+    elif unit.kind == "aligned":
+        planes = [a, np.ones(a.shape)], [b, np.ones(b.shape)]
+    panels_a = tiling.panels([x.T for x in planes[0]], tiles().ROWS, way.carrier)
+    return [panels_a[np.newaxis], tiling.panels(planes[1], lanes, way.carrier)[np.newaxis]]
+
+
+def _aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
+    """The same of many products whose terms are aligned, (products, rows, k) and (products, k, columns), without scales."""
+    floor, unpacked, aligned = tiles(), planned.accumulator.unpacked, planned.accumulator.aligned
+    assert aligned is not None
+    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+    found = []
+    sizes = floor.ROWS, floor.LANES[np.float64]
+    for values, size, fmt in zip((a.transpose(0, 2, 1), b), sizes, planned.formats, strict=True):
+        products, length, count = values.shape
+        shape = products, 2, -(-count // size), length, size
+        target = tiling.on_lines(shape, np.float64, np.empty)
+        tiny = (unpacked or fmt).tiny
+
+        def work(first: int, last: int, values: Codes = values, tiny: float = tiny, target: Codes = target) -> int:
+            loops().laid_out()(first, last, values, tiny, of_zeros, target)
+            return 0
+
+        threads.share_units(products * shape[2], work, 2 * length * size)
+        found.append(target)
+    return found
+
+
+def _looped(
+    way: UnitWay, loop: Loop, panels: list[Codes], c: Codes | None, rows: int, columns: int
+) -> tuple[Codes, Codes]:
+    """(values, flags) of the outputs of products whose operands are laid out so: (products, rows, columns)."""
+    floor = tiles()
+    a, b = panels
+    shape = a.shape[0], a.shape[2] * floor.ROWS, b.shape[2] * floor.LANES[way.carrier]
+    values, flags = np.zeros(shape, way.carrier), np.empty(shape, np.uint8)
+    if c is not None:
+        values[:, :rows, :columns] = c
     numbers, of_nan = parameters.steps().packed(way.known, way.carrier), tiling.nan_flags_of(way)
     run_tiles, more = loop
 
     def work(first: int, last: int) -> int:
-        run_tiles(first, last, panels_a, panels_b, values, values, flags, numbers, of_nan, rows, columns, *more)
+        run_tiles(first, last, a, b, values, values, flags, numbers, of_nan, rows, columns, *more)
         return 0
 
-    threads.share_units(panels_a.shape[1] * panels_b.shape[1], work, a.shape[1] * floor.ROWS * lanes)
-    return values[:rows, :columns], flags[:rows, :columns]
+    tile = a.shape[3] * floor.ROWS * floor.LANES[way.carrier]
+    threads.share_units(a.shape[0] * a.shape[2] * b.shape[2], work, tile)
+    return values[:, :rows, :columns], flags[:, :rows, :columns]
+
+
+def _coded(way: UnitWay, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
+    """(codes in the partials format, flags)."""
+    if way.site.rule.overflow is Overflow.NAN:
+        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
+    return tiling.codes_of(values, planned.partials, way.site), flags
+
+
+def takes_stacks(planned: Program) -> bool:
+    """Whether many products of this program go together, if there is something to do."""
+    way = choose(planned)
+    return way is not None and way.unit.kind == "aligned" and way.unit.term == 1
+
+
+def run_stack(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
+) -> tuple[Codes, Codes] | None:
+    """As `run`, of many products whose terms are aligned: (products, rows, k), (products, k, columns), (products, rows, columns).
+
+    The outputs are numbers `index` and following of their call.
+    """
+    way = choose(planned)
+    if way is None or a.shape[1] * b.size < LEAST_WORK:
+        return None
+    spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
+    if not tiling.fits(way, planned.length, spans, None if c is None else tiling.extent(c, planned.partials)):
+        return None
+    rows, columns = a.shape[1], b.shape[2]
+    loop = _loop_of(way, way.unit, Place(index, columns, 1), random)
+    return _coded(way, planned, *_looped(way, loop, _aligned_panels(planned, a, b), c, rows, columns))

@@ -226,6 +226,36 @@ def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatc
     assert served is not None
 
 
+STACKS = [case for case in CASES if case[0].aligned is not None]
+
+
+@pytest.mark.parametrize("case", STACKS, ids=label)
+def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together, and as the plain loop has them, one by one."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    rng, served = np.random.default_rng(15), []
+    run_stack = units.run_stack
+
+    def watched(*arguments: Any) -> Any:
+        done = run_stack(*arguments)
+        served.append(done is not None)
+        return done
+
+    a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
+    c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
+    for start in (None, c):
+        with monkeypatch.context() as patch:
+            patch.setattr(units, "run_stack", watched)
+            quick = bits.matmul(a, b, fmt, accumulator, start, **options)
+            patch.setattr(elementwise, "FAST", False)
+            plain = bits.matmul(a, b, fmt, accumulator, start, **options)
+        for one, other in zip(quick, plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+    grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
+    assert any(served) or grouped or accumulator.reduction or not all(available())
+
+
 @pytest.mark.parametrize("case", CASES[::5], ids=label)
 def test_threads(case: Case, served: list[bool]) -> None:
     accumulator, fmt, options = resolved(case)
