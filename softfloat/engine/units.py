@@ -32,6 +32,8 @@ TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
+STACKED = 1 << 18
+"""Numbers of small products that are laid out at a time: so few stay in the cache, and in the same place."""
 SUBTREE = 32
 """Products that a tile adds in pairs at once."""
 EXACT_BITS = 53
@@ -675,6 +677,14 @@ def run_stack(
     spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
     if not tiling.fits(way, planned.length, spans, None if c is None else tiling.extent(c, planned.partials)):
         return None
-    rows, columns = a.shape[1], b.shape[2]
-    loop = _loop_of(way, way.unit, Place(index, columns, 1), random)
-    return _coded(way, planned, *_looped(way, loop, _aligned_panels(planned, a, b), c, rows, columns))
+    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
+    codes = np.empty((products, rows, columns), planned.partials.dtype)
+    flags = np.empty(codes.shape, np.uint8)
+    count = max(1, STACKED // (2 * planned.length * (rows + columns) + rows * columns))
+    for first in range(0, products, count):
+        part = slice(first, first + count)
+        loop = _loop_of(way, way.unit, Place(index + first * rows * columns, columns, 1), random)
+        panels = _aligned_panels(planned, a[part], b[part])
+        found = _looped(way, loop, panels, None if c is None else c[part], rows, columns)
+        codes[part], flags[part] = _coded(way, planned, *found)
+    return codes, flags
