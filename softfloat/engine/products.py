@@ -283,6 +283,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
+        a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     if not (problem.paired or cumulative or problem.scales):
         done = _quick(problem, planned, a, b, values, call, key, tally)
         if done is not None:
@@ -543,7 +544,7 @@ def _by_unit(
     random: ways.Random,
     scales: Scales | None = None,
 ) -> Done | None:
-    """By the loops of units, if they serve this program and these values."""
+    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves."""
     how = planned.accumulator
     if planned.goes_on or a.shape[0] * b.size < units.LEAST_WORK:
         return None
@@ -558,8 +559,8 @@ def _by_unit(
             scales.bits,
         )
         with np.errstate(invalid="ignore"):
-            x = x * _arranged(scales.a, 1, planned, fill=1.0)
-            y = y * _arranged(scales.b, 0, planned, fill=1.0)
+            x *= _arranged(scales.a, 1, planned, fill=1.0)
+            y *= _arranged(scales.b, 0, planned, fill=1.0)
     return units.run(planned, tiling.Operands(x, y, start), place, random, scaled)
 
 
