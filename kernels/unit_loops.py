@@ -3,16 +3,16 @@
 import numpy as np
 
 from . import jit
+from .accumulate import STORE
 from .jit import bits_float, float_bits
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
 from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
+from .noise import filling
 from .tiles import (
     LINE,
     WATCH,
-    draw_few,
     draw_stores,
     flags_of,
-    noise_room,
     on_lines,
     pass_over,
     tile_of,
@@ -32,6 +32,7 @@ from .units import (
     pairs_step,
 )
 
+FRACTION = 2.0**-16  # what the last of 16 random bits is worth
 WRONG = 128
 """The flag of an output that the plain loop has to do."""
 
@@ -163,6 +164,7 @@ def drawn_unit_loop(unit):
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
     watched = max(WATCH // group, 1)
+    fill_noise, room = filling(carrier), STEPS_OF_A_BLOCK * cells
 
     def drawn_units_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
@@ -177,8 +179,8 @@ def drawn_unit_loop(unit):
         happened = state.view(integer)
         unsettled = happened[UNSETTLED * cells :]
         saved = np.empty_like(state)
-        room = noise_room(STEPS_OF_A_BLOCK) * cells
         noise = on_lines(np.empty(room + LINE), room)
+        random_bits = on_lines(np.empty(room + LINE, np.uint64), room)
         for unit_ in range(first, last):
             product = unit_ // (panels * across)
             i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
@@ -192,9 +194,10 @@ def drawn_unit_loop(unit):
             while done < turns:
                 block_end = min(done - done % STEPS_OF_A_BLOCK + STEPS_OF_A_BLOCK, turns)
                 if done % STEPS_OF_A_BLOCK == 0:
-                    draw_few(
-                        noise, corner, row_stride, column_stride, done, block_end - done, lanes, key, stream, width
-                    )
+                    block = done // STEPS_OF_A_BLOCK
+                    fill_noise(random_bits, 0, STORE, block, corner, row_stride, column_stride, width, key, stream)
+                    for n in range(room):
+                        noise[n] = np.float64(random_bits[n]) * FRACTION
                 drawn = noise[done % STEPS_OF_A_BLOCK * cells :]
                 known = known or all_inexact(state)
                 count = block_end - done if known else min(watched, block_end - done)
