@@ -6,8 +6,8 @@ from . import jit
 from .accumulate import STORE
 from .jit import bits_float, float_bits
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
-from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
 from .noise import filling
+from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
 from .tiles import (
     LINE,
     WATCH,

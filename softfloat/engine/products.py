@@ -23,6 +23,7 @@ from softfloat.engine import (
     threads,
     tiling,
     trees,
+    unit_stacks,
     units,
     ways,
 )
@@ -199,7 +200,7 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     way, by_unit = None, False
     if not (counting or planned.goes_on):
         way = ways.choose(planned)
-        by_unit = (way is None or _rows_together(way)) and units.takes_stacks(planned)
+        by_unit = (way is None or _rows_together(way)) and unit_stacks.takes_stacks(planned)
     a, b, c = problem.a, problem.b, problem.c
     if way is not None or by_unit:
         first, second = planned.formats
@@ -208,7 +209,7 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
         x, y = _arranged(decoded(a, first, read), 2, planned), _arranged(decoded(b, second, read), 1, planned)
         random, done = ways.Random(key, call.stream), None
         if by_unit:
-            done = units.run_stack(planned, x, y, start, problem.index, random)
+            done = unit_stacks.run_stack(planned, x, y, start, problem.index, random)
         if done is None and way is not None:
             done = stacks.run(way, planned, x, y, start, problem.index, random)
         if done is not None:
@@ -301,6 +302,13 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     part, planned, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False
                 )
                 results.codes[where], results.flags[where] = codes[0], flags[0]
+            return
+    if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
+        x, y = _arranged(a, 0, planned), _arranged(b, 0, planned)
+        done = unit_stacks.run_paired(planned, x, y, values[0] if problem.c is not None else None)
+        if done is not None:
+            paired = done[0].reshape(results.codes.shape), done[1].reshape(results.codes.shape)
+            _finish(paired, problem, planned, call, key, results)
             return
     _plain(problem, planned, _Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 

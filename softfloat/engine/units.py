@@ -32,8 +32,6 @@ TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
-STACKED = 1 << 18
-"""Numbers of small products that are laid out at a time: so few stay in the cache, and in the same place."""
 SUBTREE = 32
 """Products that a tile adds in pairs at once."""
 EXACT_BITS = 53
@@ -492,9 +490,9 @@ def run(
         c, flags_of_c = _registered(c, way, register.last)
     lift = unit.lift if unit.kind == "compensated" else 1.0
     c = c if c is None or lift == 1.0 else c * lift
-    loop = _loop_of(way, unit, place, random)
+    loop = loop_of(way, unit, place, random)
     panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
-    values, flags = (x[0] for x in _looped(way, loop, panels, c, a.shape[0], b.shape[1]))
+    values, flags = (x[0] for x in looped(way, loop, panels, c, a.shape[0], b.shape[1]))
     if np.any(flags & loops().WRONG):
         return None
     if unit.kind == "fixed":
@@ -509,7 +507,7 @@ def run(
         return codes, flags | raised
     if lift != 1.0:
         values *= 1.0 / lift
-    return _coded(way, planned, values, flags)
+    return coded(way, planned, values, flags)
 
 
 def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None:
@@ -532,7 +530,7 @@ def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None
         part = slice(number * SUBTREE, (number + 1) * SUBTREE)
         operands = tiling.Operands(a[:, part], b[part], nothing)
         panels = _panels(way, way.unit, planned, operands, None)
-        values, flags[number] = (x[0] for x in _looped(way, loop, panels, nothing, *shape))
+        values, flags[number] = (x[0] for x in looped(way, loop, panels, nothing, *shape))
         codes[number] = tiling.codes_of(values, planned.partials, way.site)
     return codes, flags
 
@@ -583,7 +581,7 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
 
 
-def _loop_of(way: UnitWay, unit: Any, place: Place, random: Random) -> Loop:
+def loop_of(way: UnitWay, unit: Any, place: Place, random: Random) -> Loop:
     """The loop of a unit, and what it takes beyond what all take."""
     if unit.kind == "aligned" and _phased(unit):
         return loops().long_unit_loop(unit), ()
@@ -597,7 +595,7 @@ def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands
     lanes, group = tiles().LANES[way.carrier], unit.group
     a, b = _filled_up(operands.a, 1, group), _filled_up(operands.b, 0, group)
     if scaled is None and unit.kind == "aligned" and unit.term == 1:
-        return _aligned_panels(planned, a[np.newaxis], b[np.newaxis])
+        return aligned_panels(planned, a[np.newaxis], b[np.newaxis])
     planes = [a], [b]
     if scaled is not None:
         planes = [a, scaled.a], [b, scaled.b]
@@ -607,7 +605,7 @@ def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands
     return [panels_a[np.newaxis], tiling.panels(planes[1], lanes, way.carrier)[np.newaxis]]
 
 
-def _aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
+def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
     """The same of many products whose terms are aligned, (products, rows, k) and (products, k, columns), without scales."""
     floor, unpacked, aligned = tiles(), planned.accumulator.unpacked, planned.accumulator.aligned
     assert aligned is not None
@@ -629,7 +627,7 @@ def _aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
     return found
 
 
-def _looped(
+def looped(
     way: UnitWay, loop: Loop, panels: list[Codes], c: Codes | None, rows: int, columns: int
 ) -> tuple[Codes, Codes]:
     """(values, flags) of the outputs of products whose operands are laid out so: (products, rows, columns)."""
@@ -651,40 +649,8 @@ def _looped(
     return values[:, :rows, :columns], flags[:, :rows, :columns]
 
 
-def _coded(way: UnitWay, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
+def coded(way: UnitWay, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
     """(codes in the partials format, flags)."""
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= tiling.nan_flags_of(way)
     return tiling.codes_of(values, planned.partials, way.site), flags
-
-
-def takes_stacks(planned: Program) -> bool:
-    """Whether many products of this program go together, if there is something to do."""
-    way = choose(planned)
-    return way is not None and way.unit.kind == "aligned" and way.unit.term == 1
-
-
-def run_stack(
-    planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
-) -> tuple[Codes, Codes] | None:
-    """As `run`, of many products whose terms are aligned: (products, rows, k), (products, k, columns), (products, rows, columns).
-
-    The outputs are numbers `index` and following of their call.
-    """
-    way = choose(planned)
-    if way is None or a.shape[1] * b.size < LEAST_WORK:
-        return None
-    spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
-    if not tiling.fits(way, planned.length, spans, None if c is None else tiling.extent(c, planned.partials)):
-        return None
-    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    codes = np.empty((products, rows, columns), planned.partials.dtype)
-    flags = np.empty(codes.shape, np.uint8)
-    count = max(1, STACKED // (2 * planned.length * (rows + columns) + rows * columns))
-    for first in range(0, products, count):
-        part = slice(first, first + count)
-        loop = _loop_of(way, way.unit, Place(index + first * rows * columns, columns, 1), random)
-        panels = _aligned_panels(planned, a[part], b[part])
-        found = _looped(way, loop, panels, None if c is None else c[part], rows, columns)
-        codes[part], flags[part] = _coded(way, planned, *found)
-    return codes, flags

@@ -29,7 +29,7 @@ from softfloat.accumulators import (
     systolic,
     tensor_core,
 )
-from softfloat.engine import available, elementwise, units
+from softfloat.engine import available, elementwise, unit_stacks, units
 from softfloat.reference import dots as oracle_of
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -235,7 +235,7 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
     accumulator, fmt, options = resolved(case)
     monkeypatch.setattr(units, "LEAST_WORK", 0)
     rng, served = np.random.default_rng(15), []
-    run_stack = units.run_stack
+    run_stack = unit_stacks.run_stack
 
     def watched(*arguments: Any) -> Any:
         done = run_stack(*arguments)
@@ -246,7 +246,7 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
     c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
     for start in (None, c):
         with monkeypatch.context() as patch:
-            patch.setattr(units, "run_stack", watched)
+            patch.setattr(unit_stacks, "run_stack", watched)
             quick = bits.matmul(a, b, fmt, accumulator, start, **options)
             patch.setattr(elementwise, "FAST", False)
             plain = bits.matmul(a, b, fmt, accumulator, start, **options)
@@ -254,6 +254,34 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
             np.testing.assert_array_equal(one, other)
     grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
     assert any(served) or grouped or accumulator.reduction or not all(available())
+
+
+@pytest.mark.parametrize("case", STACKS[::2], ids=label)
+def test_operands_of_their_own(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dot products side by side: diagonals of tiles."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    rng, served = np.random.default_rng(16), []
+    run_paired = unit_stacks.run_paired
+
+    def watched(*arguments: Any) -> Any:
+        done = run_paired(*arguments)
+        served.append(done is not None)
+        return done
+
+    for outputs in (3, 16, 45):
+        a, b = drawn(rng, fmt, (outputs, 33), 1.0), drawn(rng, fmt, (outputs, 33), 1.0)
+        c = drawn(rng, accumulator.partials, (outputs,), 1.0)
+        for start in (None, c):
+            with monkeypatch.context() as patch:
+                patch.setattr(unit_stacks, "run_paired", watched)
+                quick = bits.vecdot(a, b, fmt, accumulator, start, **options)
+                patch.setattr(elementwise, "FAST", False)
+                plain = bits.vecdot(a, b, fmt, accumulator, start, **options)
+            for one, other in zip(quick, plain, strict=True):
+                np.testing.assert_array_equal(one, other)
+    grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
+    assert any(served) or grouped or accumulator.reduction or "seed" in options or not all(available())
 
 
 @pytest.mark.parametrize("case", CASES[::5] + [case for case in CASES[1::5] if "seed" in case[2]], ids=label)
