@@ -395,11 +395,11 @@ class _Cells:
     def turn(self, step, turn, during):
         """The state after a step for each row; or after one that takes the states of all rows together, and changes them."""
         if getattr(step, "together", False):
-            states = [
-                {slot: Vector(self.builder, during[slot, row]) for slot in self.slots} for row in range(self.rows)
-            ]
+            states = [{} for _ in range(self.rows)]
+            for slot, row in self.all:
+                states[row][slot] = Vector(self.builder, during[slot, row])
             step(turn, states)
-            return {(slot, row): state[slot].floats().value for row, state in enumerate(states) for slot in self.slots}
+            return {(slot, row): states[row][slot].floats().value for slot, row in self.all}
         after = {}
         for row in range(self.rows):
             turn.row = row

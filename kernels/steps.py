@@ -480,15 +480,19 @@ def block_sum(tile, row, products):
     return first + block_sum(tile, row, rest)
 
 
-def in_phases(*phases):
+def in_phases(*phases, shared=()):
     """A step for all rows together: of several functions of one row each is taken for every row before the next one. The CPU
-    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots."""
+    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots; slots in `shared`
+    go from row to row, and end with the first one."""
 
     def step(tile, states):
+        common = {slot: states[0][slot] for slot in shared}
         for phase in phases:
             for row, state in enumerate(states):
                 tile.row = row
-                states[row] = phase(tile, row, state)
+                states[row] = phase(tile, row, state | common)
+                common = {slot: states[row].pop(slot) for slot in shared}
+        states[0] |= common
 
     step.together = True
     return step
@@ -565,7 +569,9 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
         state[VALUE] = running
         return state
 
-    return careful_step if careful else in_phases(begun, *(summed(number) for number in range(blocks)), kept)
+    if careful:
+        return careful_step
+    return in_phases(begun, *(summed(number) for number in range(blocks)), kept, shared=(LARGEST_SO_FAR, SMALLEST))
 
 
 def gathered(values, join):

@@ -58,7 +58,8 @@ DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
-SOON, WATCH = 2, 8  # turns before the first look whether all outputs are inexact, and between two others
+SOON, SOON_EXACT = 2, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
+WATCH = 8  # and between two others
 QUICK = 128  # turns of quick steps between two looks whether they pay
 QUICK_ROWS = 8  # rows after which quick steps are looked at
 VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
@@ -102,10 +103,10 @@ def tile_of(unit, panels, across, size):
     return block * together + rest % count, rest // count
 
 
-def _compiled_tile(name, step, carrier, block, planes, watchful, *more):
-    """The loop of a step of this name; `more` are the slots it uses beside the running sum and, if watchful, INEXACT."""
-    slots = (VALUE, *((INEXACT,) if watchful else ()), *more)
-    return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes)
+def _compiled_tile(name, step, carrier, block, planes, watchful, *more, shared=()):
+    """The loop of a step of this name; `more` and `shared` are the slots it uses beside the running sum and, if watchful, INEXACT."""
+    slots = (VALUE, *((INEXACT,) if watchful else ()), *more, *shared)
+    return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes, shared)
 
 
 def quick_tile(operation, manner):
@@ -332,7 +333,7 @@ def exact_blocks(block, blocks, stored, saturate):
         _compiled_tile(
             ("exact", block, blocks, stored, saturate, careful),
             exact_step(block, blocks, stored, saturate, careful, watchful),
-            carrier, group, 1, watchful, *slots, *(() if careful else (LARGEST_SO_FAR, SMALLEST)),
+            carrier, group, 1, watchful, *slots, shared=() if careful else (LARGEST_SO_FAR, SMALLEST),
         )
         for careful in (False, True)
         for watchful in (True, False)
@@ -341,7 +342,7 @@ def exact_blocks(block, blocks, stored, saturate):
     fill_noise = filling(carrier)
     cells = ROWS * lanes
     watched = chunk_of(group) // group
-    stores = bool(stored)
+    stores, soon = bool(stored), max(SOON_EXACT // group, 1)
     room = (-(-watched // STEPS_OF_A_BLOCK) + 1) * STEPS_OF_A_BLOCK * cells if draws else 0
 
     def exact_blocks_loop(
@@ -354,7 +355,7 @@ def exact_blocks(block, blocks, stored, saturate):
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(np.int64)
-        largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
+        largest, smallest = happened[LARGEST_SO_FAR * cells :][:lanes], happened[SMALLEST * cells :][:lanes]
         saved = np.empty_like(state)
         noise = on_lines(np.empty(room + LINE), room)
         random_bits = noise.view(np.uint64)
@@ -397,14 +398,21 @@ def exact_blocks(block, blocks, stored, saturate):
                                 stream,
                             )
                         beside = noise[begun % STEPS_OF_A_BLOCK * cells :]
-                    if known:
-                        brief(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, count)
+                    watching, settled = 0, known
+                    if not known:
+                        watching = min(count, soon)
+                        quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, watching)
+                        beside = beside[watching * cells :] if draws else beside
+                        settled = all_inexact(state)
+                    a_on, b_on = a_at + watching * group * ROWS, b_at + watching * group * lanes
+                    if settled:
+                        brief(flat_a, a_on, 0, flat_b, b_on, 0, beside, state, numbers, count - watching)
                     else:
-                        quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, count)
+                        quick(flat_a, a_on, 0, flat_b, b_on, 0, beside, state, numbers, count - watching)
                     top, bottom = np.int64(0), np.int64(EXPONENT64)
-                    for cell in range(cells):
-                        top = max(top, largest[cell])
-                        bottom = min(bottom, smallest[cell])
+                    for lane in range(lanes):
+                        top = max(top, largest[lane])
+                        bottom = min(bottom, smallest[lane])
                     if stores:
                         for cell in range(cells):
                             magnitude_bits = happened[cell] & np.int64(0x7FFFFFFFFFFFFFFF)
