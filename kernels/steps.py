@@ -58,19 +58,22 @@ LARGEST_SO_FAR, TIE, NEAR_ZERO = LEFT_OPEN, LEFT_OPEN, SMALLEST
 SLOTS = 6
 OVERFLOWED, ROUNDED, SWAMPED, LEAST, GREATEST = range(SLOTS, SLOTS + 5)
 COUNTING_SLOTS = SLOTS + 5
+UNSETTLED = COUNTING_SLOTS
+DRAWN_SLOTS = UNSETTLED + 1
 """What the state of a tile holds for each output: the running sum, and whether something happened.
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
 and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those
 after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
-though they should; and two are the least and the greatest running sum."""
+though they should; and two are the least and the greatest running sum. UNSETTLED: a store needs more random bits than 16."""
 
 SIGN, MAGNITUDE, EXPONENT = -0x80000000, 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000
 HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
 HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
+UNDECIDED_BITS = (1023 - 16) << 52
 ONE = 0x3F800000  # float32's code of 1
 RUNNING = "running"  # beside the slots: a sum between phases
 BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
@@ -414,13 +417,21 @@ DRAWN_STEPS = {"fma": drawn_fma_step, "mul_add": drawn_mul_add_step}
 
 
 def drawn_half(tile, row, x, state, saturate, watchful):
-    """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself."""
+    """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself.
+
+    Where there is a slot for it, the noise has 16 bits so far, and what more could round up is noted. Only small subnormal
+    halves have bits of a fraction below those: tininess never hangs on more.
+    """
     magnitude = x.magnitude()
     exponent = exponent_bits(tile, magnitude)
     y = magnitude * (tile.integer("per_quantum") - exponent).floats()
     threshold = tile.noise(row) * -1.0 + 1.0
     n = y.floored()
-    z = ((y - n) >= threshold).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
+    fraction = y - n
+    z = (fraction >= threshold).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
+    if UNSETTLED in state:
+        near = ((threshold - fraction).bits() - 1).below(UNDECIDED_BITS - 1)
+        state[UNSETTLED] = near.choose(1, state[UNSETTLED].bits())
     unbounded = magnitude * HALF_SLIVER_SCALE
     stays = (unbounded - unbounded.floored()) < threshold
     tiny = (magnitude < HALF_SLIVER) | ((magnitude < HALF_NORMAL) & stays)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import jit
-from .lanes import LANES, ROWS, Vector, closing, everywhere, opening, tile
+from .lanes import Vector
+from .quick_steps import LIFT, round_lifted
 from .steps import (
     AT_ONCE,
     EXPONENT64,
@@ -22,8 +22,8 @@ from .steps import (
     SLOTS,
     UNDERFLOW,
     VALUE,
-    Numbers,
     between,
+    drawn_half,
     gathered,
     round_narrow,
     rounded,
@@ -32,12 +32,12 @@ from .steps import (
     to_odd,
     whole_block,
 )
-from .tiles import LINE, WATCH, flags_of, on_lines, pass_over, tile_of
 
 ERRORS = LEFT_OPEN
 """The slot in which a compensated sum keeps what it has lost."""
-WRONG = 128
-"""The flag of an output that the plain loop has to do."""
+LEAD, TOTAL, PER_GRID = range(SLOTS, SLOTS + 3)
+LONG_SLOTS = SLOTS + 3
+"""Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, and the reciprocal grid."""
 
 
 class UnitNumbers(NamedTuple):
@@ -60,6 +60,8 @@ class UnitNumbers(NamedTuple):
     beyond_positive: float = 0.0
     lowest: int = 0
     magic: int = 0
+    spacing: int = 0  # of stores that are drawn
+    per_quantum: int = 0
     tiny: float = 0.0  # a magnitude below it is tiny
     span: float = 0.0  # of a register's whole numbers
     half_span: float = 0.0
@@ -235,10 +237,13 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
     return y
 
 
-def stored(running, before, state, watchful, saturate):
-    """A float32 number to memory as the nearest half; what was infinite `before` stays."""
-    half = stored_half(running.single(), state, saturate, watchful)
-    return half if saturate else (before.magnitude() < np.inf).choose(half, before)
+def stored(tile, row, running, before, state, watchful, unit):
+    """A float32 number to memory as a half, as the unit does; what was infinite `before` stays."""
+    if unit.stored == "drawn":
+        half = drawn_half(tile, row, running, state, unit.saturate, watchful)
+    else:
+        half = stored_half(running.single(), state, unit.saturate, watchful)
+    return half if unit.saturate else (before.magnitude() < np.inf).choose(half, before)
 
 
 # -- aligned blocks --------------------------------------------------------------------------------------------------
@@ -249,7 +254,7 @@ class Aligned(NamedTuple):
 
     `cut` and `sum_cut`: "zero", "floor", "odd". `inside`: the running sum is a term; else it meets the terms' sum on a grid of
     its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
-    of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out.
+    of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `stored`: "nearest", "drawn" or empty.
     """
 
     kind: str
@@ -263,7 +268,7 @@ class Aligned(NamedTuple):
     sum_cut: str
     drop: bool
     result: str
-    stored: bool
+    stored: str
     saturate: bool
 
     @property
@@ -279,37 +284,46 @@ def whole(x, cut):
     return x.floored() if cut == "floor" else x.truncated()
 
 
-def aligned_unit_step(unit, watchful):
-    """A turn of `Aligned`, of all rows together: their sums do not wait for one another, and numbers of b are read once."""
+class _Turn:
+    """What turns of `Aligned` do, for one row, or for all rows together: their sums do not wait for one another, and numbers of b are read once."""
 
-    def lost(state, cut, exact):
-        if watchful:
+    def __init__(self, unit, watchful):
+        self.unit, self.watchful = unit, watchful
+
+    def lost(self, state, cut, exact):
+        """Bits that were cut off are noted."""
+        if self.watchful:
             state[INEXACT] = state[INEXACT].bits() | (cut.bits() ^ exact.bits())
 
-    def grids(scale, name, tile):
+    def grids(self, tile, scale, name):
+        """The grid below a scale."""
         return (scale.bits() - tile.integer(f"{name}_grid")).floats()
 
-    def cut_to(tile, x, scale, name, cut, state):
+    def whole(self, y, state):
+        """A term, in grids, cut to them."""
+        n = whole(y, self.unit.cut)
+        self.lost(state, n * 0.5 if self.unit.cut == "odd" else n, y)
+        return n
+
+    def cut_to(self, tile, x, scale, name, state):
         """x, cut to so many bits below the scale."""
+        cut = self.unit.sum_cut
         y = x * (tile.integer(f"{name}_per") - scale.bits()).floats()
         n = whole(y, cut)
-        lost(state, n * 0.5 if cut == "odd" else n, y)
-        return n * grids(scale, name, tile)
+        self.lost(state, n * 0.5 if cut == "odd" else n, y)
+        return n * self.grids(tile, scale, name)
 
-    def scale_of(lead):
-        return (lead > 0.0).choose(lead, 1.0)
-
-    def product_sum(tile, row, k, per_grid):
+    def product_sum(self, tile, row, k, per_grid):
         """A term, in grids."""
-        if unit.term == 1:
+        if self.unit.term == 1:
             return (tile.a(row, k) * per_grid) * tile.b(k)
         s = tile.a(row, k) * tile.b(k)
-        for other in range(k + 1, k + unit.term):
+        for other in range(k + 1, k + self.unit.term):
             x, z = tile.a(row, other), tile.b(other)
             s = x.fused(z, s) if tile.fuses else s + x * z
         return s * per_grid
 
-    def terms(tile, products, leads, states):
+    def terms(self, tile, products, leads, states):
         """Of each row the sum of terms, in grids, the power of two that set them, 0 without any, the scale, and its reciprocal grid.
 
         `products` are the first of each term, `leads` what the powers are at least.
@@ -322,52 +336,54 @@ def aligned_unit_step(unit, watchful):
         per_grids = [(tile.integer("terms_per") - scale.bits()).floats() for scale in scales]
         for k in products:
             for row in rows:
-                y = product_sum(tile, row, k, per_grids[row])
-                n = whole(y, unit.cut)
+                n = self.whole(self.product_sum(tile, row, k, per_grids[row]), states[row])
                 totals[row] = n if totals[row] is None else totals[row] + n
-                lost(states[row], n * 0.5 if unit.cut == "odd" else n, y)
         return totals, leads, scales, per_grids
 
-    def own_power(tile, running):
-        power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
-        return running.nonzero().choose(power, tile.parameter("zero"))
-
-    def sums_of_halves(tile, products, least, states):
+    def sums_of_halves(self, tile, products, least, states):
         """Even and odd terms, each on a grid of its own, then on the larger one's: sums and powers of two."""
-        both = [terms(tile, products[half::2], least, states) for half in (0, 1)]
+        both = [self.terms(tile, products[half::2], least, states) for half in (0, 1)]
         leads = [one.at_least(other) for one, other in zip(both[0][1], both[1][1], strict=True)]
         sums = []
         for row, lead in enumerate(leads):
             parts = [
-                cut_to(tile, total[row] * grids(scale[row], "terms", tile), scale_of(lead), "halves", unit.sum_cut, states[row])
+                self.cut_to(tile, total[row] * self.grids(tile, scale[row], "terms"), scale_of(lead), "halves", states[row])
                 for total, _, scale, _ in both
             ]  # fmt: skip
             sums.append(parts[0] + parts[1])
         return sums, leads
 
-    def block_of(tile, sums_so_far, first, states):
-        least = [tile.parameter("least")] * tile.rows
-        own = [own_power(tile, running) for running in sums_so_far]
-        products = range(first, first + unit.block, unit.term)
-        if unit.halves:
-            sums, leads = sums_of_halves(tile, products, least, states)
-        else:
-            start = [a.at_least(b) for a, b in zip(own, least, strict=True)] if unit.inside else least
-            totals, leads, scales, per_grids = terms(tile, products, start, states)
-            if unit.inside:
-                for row, running in enumerate(sums_so_far):
-                    y = running * per_grids[row]
-                    n = whole(y, unit.cut)
-                    lost(states[row], n * 0.5 if unit.cut == "odd" else n, y)
-                    totals[row] = totals[row] + n
-            sums = [total * grids(scale, "terms", tile) for total, scale in zip(totals, scales, strict=True)]
-        return [
-            finished(tile, *of_row, states[row])
-            for row, of_row in enumerate(zip(sums, leads, own, sums_so_far, strict=True))
-        ]
+    def start(self, tile, own):
+        """What the power of two of a grid is at least, before any term."""
+        least = tile.parameter("least")
+        return own.at_least(least) if self.unit.inside else least
 
-    def finished(tile, s, lead, own, running, state):
+    def block(self, tile, sums_so_far, first, states):
+        """The running sums after one more block."""
+        own = [own_power(tile, running) for running in sums_so_far]
+        products, start = (
+            range(first, first + self.unit.block, self.unit.term),
+            [self.start(tile, power) for power in own],
+        )
+        if self.unit.halves:
+            sums, leads = self.sums_of_halves(tile, products, start, states)
+        else:
+            totals, leads, scales, per_grids = self.terms(tile, products, start, states)
+            sums = [
+                self.summed(tile, *of_row)
+                for of_row in zip(totals, scales, per_grids, sums_so_far, states, strict=True)
+            ]
+        return [self.finished(tile, *of_row) for of_row in zip(sums, leads, own, sums_so_far, states, strict=True)]
+
+    def summed(self, tile, total, scale, per_grid, running, state):
+        """The sum of terms in grids, and of the running sum where it is one of them, as a number."""
+        if self.unit.inside:
+            total = total + self.whole(running * per_grid, state)
+        return total * self.grids(tile, scale, "terms")
+
+    def finished(self, tile, s, lead, own, running, state):
         """A row's sum of terms and the running sum, rounded."""
+        unit, watchful = self.unit, self.watchful
         if unit.apart:
             dot = narrowed(tile, s + 0.0, unit.result, running, state, watchful)
             s, error = sum_and_error(running, dot)
@@ -378,20 +394,66 @@ def aligned_unit_step(unit, watchful):
             if unit.drop:
                 far = own * tile.parameter("drop") < scale
                 addend = far.choose((running.bits() & 0).floats(), running)
-                lost(state, addend.magnitude(), running.magnitude())
-            s = cut_to(tile, s, scale, "sum", unit.sum_cut, state)
-            s = s + cut_to(tile, addend, scale, "addend", unit.sum_cut, state)
+                self.lost(state, addend.magnitude(), running.magnitude())
+            s = self.cut_to(tile, s, scale, "sum", state)
+            s = s + self.cut_to(tile, addend, scale, "addend", state)
         return narrowed(tile, s + 0.0, unit.result, running, state, watchful)
+
+
+def scale_of(lead):
+    """The power of two that sets a grid; 1 where no term does."""
+    return (lead > 0.0).choose(lead, 1.0)
+
+
+def own_power(tile, running):
+    """The power of two that a running sum has."""
+    power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
+    return running.nonzero().choose(power, tile.parameter("zero"))
+
+
+def aligned_unit_step(unit, watchful):
+    """A turn of `Aligned`, of all rows together."""
+    turn = _Turn(unit, watchful)
 
     def step(tile, states):
         before = sums = [state[VALUE] for state in states]
         for number in range(unit.blocks):
-            sums = block_of(tile, sums, number * unit.block, states)
-        for state, old, new in zip(states, before, sums, strict=True):
-            state[VALUE] = stored(new, old, state, watchful, unit.saturate) if unit.stored else new
+            sums = turn.block(tile, sums, number * unit.block, states)
+        for row, (state, old, new) in enumerate(zip(states, before, sums, strict=True)):
+            state[VALUE] = stored(tile, row, new, old, state, watchful, unit) if unit.stored else new
 
     step.together = True
     return step
+
+
+def aligned_phases(unit, watchful):
+    """A block of `Aligned` of any length as several steps: before its terms; a term's power of two; once these are known; a term; after all."""
+    turn = _Turn(unit, watchful)
+
+    def before(tile, row, state):
+        state[LEAD] = turn.start(tile, own_power(tile, state[VALUE]))
+        state[TOTAL] = (state[TOTAL].bits() & 0).floats()
+        return state
+
+    def led(tile, row, state):
+        state[LEAD] = state[LEAD].at_least(tile.a(row, 0, 1) * tile.b(0, 1))
+        return state
+
+    def scaled(tile, row, state):
+        state[PER_GRID] = (tile.integer("terms_per") - scale_of(state[LEAD]).bits()).floats()
+        return state
+
+    def term(tile, row, state):
+        state[TOTAL] = state[TOTAL] + turn.whole(turn.product_sum(tile, row, 0, state[PER_GRID]), state)
+        return state
+
+    def after(tile, row, state):
+        running, lead = state[VALUE], state[LEAD]
+        s = turn.summed(tile, state[TOTAL], scale_of(lead), state[PER_GRID], running, state)
+        state[VALUE] = turn.finished(tile, s, lead, own_power(tile, running), running, state)
+        return state
+
+    return before, led, scaled, term, after
 
 
 # -- exact blocks ----------------------------------------------------------------------------------------------------
@@ -409,7 +471,7 @@ class Exact(NamedTuple):
     signed: bool
     careful: bool
     result: str
-    stored: bool
+    stored: str
     saturate: bool
 
     @property
@@ -449,7 +511,7 @@ def exact_unit_step(unit, watchful):
                 s = gathered(sums, Vector.__add__)
             running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
         if unit.stored:
-            running = stored(running, before, state, watchful, unit.saturate)
+            running = stored(tile, row, running, before, state, watchful, unit)
         state[VALUE] = running
         return state
 
@@ -513,22 +575,39 @@ class Compensated(NamedTuple):
         """Products of a turn."""
         return 1
 
+    @property
+    def lift(self):
+        """What sums are multiplied by on their way: of halves, so that an overflow is float32's, and whole words round them."""
+        return LIFT if self.manner.family == "half" else 1.0
+
 
 def compensated_step(unit, watchful):
-    """A turn of `Compensated`: the operations that the method names, in its order."""
+    """A turn of `Compensated`: the operations that the method names, in its order.
+
+    What these lose in an addition is a number of the format, and so is what is left of a difference whose terms are close
+    (Knuth's and Dekker's sums): such steps are not rounded. Near the largest number one of them may overflow, unless sums
+    are lifted.
+    """
     manner = unit.manner
-    single = manner.family == "float32"
+    single, lifted = manner.family == "float32", unit.lift != 1.0
 
     def plus(tile, x, y, state):
-        if watchful and manner.family != "float32":
+        if not watchful:
+            s = x + y
+        else:
             s, error = sum_and_error(x, y)
             state[INEXACT] = state[INEXACT].bits() | error.bits()
-            return rounded(tile, s, state, manner, watchful, may_underflow=False)
-        if single and watchful:
-            s, error = sum_and_error(x, y)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
+        if single:
             return s
-        return x + y if single else rounded(tile, x + y, state, manner, watchful, may_underflow=False)
+        if not lifted:
+            return rounded(tile, s, state, manner, watchful, may_underflow=False)
+        y = round_lifted(s)
+        if watchful:
+            state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
+        return y
+
+    def close(tile, x, y, state):
+        return x + y if single or lifted else plus(tile, x, y, state)
 
     def step(tile, row, state):
         s, errors = state[VALUE], state[ERRORS]
@@ -539,6 +618,7 @@ def compensated_step(unit, watchful):
         term = a * b
         if not single:
             term = rounded(tile, term, state, manner, watchful)
+            term = term * unit.lift if lifted else term
         elif watchful and not unit.exact:
             lost = (a.double() * b.double()).bits() ^ term.double().bits()
             state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
@@ -550,118 +630,16 @@ def compensated_step(unit, watchful):
             total = plus(tile, s, term, state)
             first = s.magnitude() >= term.magnitude()
             larger, smaller = first.choose(s, term), first.choose(term, s)
-            part = plus(tile, plus(tile, larger, -total, state), smaller, state)
+            part = (larger - total) + smaller
             errors = plus(tile, errors, part, state)
         else:
             sums = plus(tile, s, term, state)
             part = plus(tile, sums, -s, state)
-            rest = plus(tile, term, -part, state)
-            part = plus(tile, s, -plus(tile, sums, -part, state), state)
-            part = plus(tile, plus(tile, part, rest, state), errors, state)
+            lost = (s - close(tile, sums, -part, state)) + (term - part)
+            part = plus(tile, lost, errors, state)
             total = plus(tile, sums, part, state)
             errors = plus(tile, part, -plus(tile, total, -sums, state), state)
         state[VALUE], state[ERRORS] = total, errors
         return state
 
     return step
-
-
-# -- the loop --------------------------------------------------------------------------------------------------------
-
-MAKERS = {
-    "pairs": pairs_step,
-    "aligned": aligned_unit_step,
-    "exact": exact_unit_step,
-    "fixed": fixed_unit_step,
-    "compensated": compensated_step,
-}
-"""What writes the turns of a unit's kind."""
-
-
-def _slots(unit):
-    """What a unit's steps note beside the running sum and INEXACT."""
-    if unit.kind == "compensated":
-        return (*unit.manner.slots, ERRORS)
-    if unit.kind == "fixed":
-        return (OVERFLOW,)
-    if unit.kind == "pairs":
-        return () if unit.manner is None else unit.manner.slots
-    narrow = unit.result == "half" or unit.stored
-    return (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
-
-
-def unit_flags(compensated):
-    """Outputs' flags; of compensated sums, what is not finite is left to the plain loop."""
-
-    def flags(state, nan_flags):
-        found = flags_of(state, nan_flags)
-        if compensated:
-            fine = (state[VALUE].magnitude() < np.inf) & (state[ERRORS].magnitude() < np.inf)
-            found = fine.choose(found, (nan_flags & 0) | WRONG)
-        return found
-
-    return flags
-
-
-@jit.once
-def unit_loop(unit):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
-
-    As `tiles.deterministic`; k is a whole number of turns, a and b have planes of powers of two where terms are aligned.
-    """
-    single = unit.kind in ("pairs", "compensated")
-    carrier, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
-    planes, group, lanes = 1 + (unit.kind == "aligned"), unit.group, LANES[carrier]
-    compensated = unit.kind == "compensated"
-    parameters = Numbers._fields if single else UnitNumbers._fields
-    more = _slots(unit)
-    watchful, brief = (
-        tile(
-            (unit, watches), MAKERS[unit.kind](unit, watches), carrier, (VALUE, *((INEXACT,) if watches else ()), *more),
-            parameters, group, planes,
-        )
-        for watches in (True, False)
-    )  # fmt: skip
-    neumaier = compensated and unit.method == "neumaier"
-    final = watchful
-    if neumaier:
-        ending = unit._replace(last=True)
-        final = tile((ending, True), compensated_step(ending, True), carrier, (VALUE, INEXACT, *more), parameters)
-    seen = (VALUE, INEXACT, UNDERFLOW, OVERFLOW, *((ERRORS,) if compensated else ()))
-    begin, end = opening(carrier, SLOTS), closing(carrier, unit_flags(compensated), seen)
-    all_inexact = everywhere(carrier, INEXACT)
-    cells = ROWS * lanes
-    watched = max(WATCH // group, 1)
-
-    def units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
-        panels, turns = a.shape[1], a.shape[2] // group
-        a_plane, b_plane = a.size // planes, b.size // planes
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
-        happened = state.view(integer)
-        for unit_ in range(first, last):
-            i, j = tile_of(unit_, panels, b.shape[1], a_panel * a.itemsize)
-            a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
-            place = i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
-            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
-                pass_over(happened, i, j, lanes, rows, columns)
-            done, known = 0, False
-            while done < turns:
-                count = turns - done
-                known = known or all_inexact(state)
-                if known:
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                else:
-                    count = min(watched, count)
-                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                done += count
-                a_at += count * group * ROWS
-                b_at += count * group * lanes
-            if neumaier:
-                final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
-            end(state, flat_values, flat_flags, place, wide, nan_flags)
-
-    return jit.compiled(units_loop)

@@ -40,13 +40,14 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | noise steps | "
-    "counting_steps quick_steps | loops dot_steps quantization tiles | dots four_over_six hadamard paired rules units | entries inlined | exported",
+    "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | "
+    "noise steps | counting_steps quick_steps | loops dot_steps quantization tiles units | "
+    "dots four_over_six hadamard paired rules unit_loops | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options transforms ways | "
-    "tiling | entire lines stacks trees units | joining | calls products quantization segments | placing small",
+    "tiling | entire lines stacks trees units | joining unit_stacks | calls products quantization segments | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",

@@ -65,7 +65,8 @@ def _operand(blocks: Any, axis: int, name: str) -> _Operand:
     values = np.asarray(engine.decoded(magnitudes, scale))
     powers = np.ldexp(1.0, np.frexp(values)[1] - 1)
     leads = np.where((values > 0.0) & np.isfinite(values), np.maximum(powers, scale.tiny), 0.0)
-    shared, powers = (spread(x, blocks.block_shape, blocks.shape) for x in (values, leads))
+    shared = spread(values, blocks.block_shape, blocks.shape)
+    powers = shared if np.array_equal(leads, values) else spread(leads, blocks.block_shape, blocks.shape)
     return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale, blocks.block_shape[axis])
 
 

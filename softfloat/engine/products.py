@@ -23,6 +23,7 @@ from softfloat.engine import (
     threads,
     tiling,
     trees,
+    unit_stacks,
     units,
     ways,
 )
@@ -196,14 +197,21 @@ def _by_line(
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
     """Grids one by one, if they do not go together."""
-    way = None if counting or planned.goes_on else ways.choose(planned)
+    way, by_unit = None, False
+    if not (counting or planned.goes_on):
+        way = ways.choose(planned)
+        by_unit = (way is None or _rows_together(way)) and unit_stacks.takes_stacks(planned)
     a, b, c = problem.a, problem.b, problem.c
-    if way is not None:
+    if way is not None or by_unit:
         first, second = planned.formats
         read, key = Rule(daz=planned.daz), key_of(call)
         start = None if c is None else decoded(c, planned.partials, planned.entry)
         x, y = _arranged(decoded(a, first, read), 2, planned), _arranged(decoded(b, second, read), 1, planned)
-        done = stacks.run(way, planned, x, y, start, problem.index, ways.Random(key, call.stream))
+        random, done = ways.Random(key, call.stream), None
+        if by_unit:
+            done = unit_stacks.run_stack(planned, x, y, start, problem.index, random)
+        if done is None and way is not None:
+            done = stacks.run(way, planned, x, y, start, problem.index, random)
         if done is not None:
             shape = results.codes.shape
             results.flags[...] = 0
@@ -271,10 +279,12 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     key = key_of(call)
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and tally is None and not (problem.paired or cumulative):
-        done = _by_unit(planned, a, b, values if problem.c is not None else None, problem.scales)
+        place, random = _place_of(problem), ways.Random(key, call.stream)
+        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
+        a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     if not (problem.paired or cumulative or problem.scales):
         done = _quick(problem, planned, a, b, values, call, key, tally)
         if done is not None:
@@ -286,12 +296,19 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if apart is not None and done is not None:
             _finish(done, problem, planned, call, key, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
-            for place, part, entered in apart.parts(problem, _Entered(a, b, values, entry)):
-                codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[place][np.newaxis].copy()
+            for where, part, entered in apart.parts(problem, _Entered(a, b, values, entry)):
+                codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[where][np.newaxis].copy()
                 _plain(
                     part, planned, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False
                 )
-                results.codes[place], results.flags[place] = codes[0], flags[0]
+                results.codes[where], results.flags[where] = codes[0], flags[0]
+            return
+    if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
+        x, y = _arranged(a, 0, planned), _arranged(b, 0, planned)
+        done = unit_stacks.run_paired(planned, x, y, values[0] if problem.c is not None else None)
+        if done is not None:
+            paired = done[0].reshape(results.codes.shape), done[1].reshape(results.codes.shape)
+            _finish(paired, problem, planned, call, key, results)
             return
     _plain(problem, planned, _Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
@@ -454,6 +471,15 @@ def _plain(
     threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
 
 
+NOWHERE = ways.Place(0, 0, 0), ways.Random(0, 0)
+"""What a sum that draws nothing says of its outputs."""
+
+
+def _place_of(problem: Problem) -> ways.Place:
+    """Where a grid's outputs lie among random addresses."""
+    return ways.Place(problem.index, problem.row_stride, problem.column_stride)
+
+
 def _quick(
     problem: Problem,
     planned: Program,
@@ -466,6 +492,7 @@ def _quick(
 ) -> Done | None:
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
+    place, random = _place_of(problem), ways.Random(key, call.stream)
     if tally is not None and (accumulator.reduction or accumulator.chains > 1 or accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
@@ -475,31 +502,34 @@ def _quick(
             way, (cut,) = ways.choose(part), cuts
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
             if way is None:
-                codes, flags = units.run(part, operands) or (None, None)
+                codes, flags = units.run(part, operands, *NOWHERE) or (None, None)
             else:
-                codes, flags = tiling.run(way, part, operands, ways.Place(0, 0, 0), ways.Random(0, 0)) or (None, None)
+                codes, flags = tiling.run(way, part, operands, *NOWHERE) or (None, None)
             return None if codes is None or flags is None else (codes[np.newaxis], flags[np.newaxis])
 
         if math.prod(shape) < dots().LANES:
             return None
         done = joining.run(planned, problem.c, shape, call, run_parts)
-        return _by_unit(planned, a, b, start) if done is None else done
+        return _by_unit(planned, a, b, start, place, random) if done is None else done
     if trees.serves(planned):
         done = _by_subtrees(planned, problem, a, b)
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = None if planned.goes_on else ways.choose(planned)
-    rows_together = isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
-    if tally is None and (way is None or rows_together):
-        done = _by_unit(planned, a, b, start)
+    if tally is None and (way is None or _rows_together(way)):
+        done = _by_unit(planned, a, b, start, place, random)
         if done is not None:
             return done
     if way is None:
         return None
-    place = ways.Place(problem.index, problem.row_stride, problem.column_stride)
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
-    return tiling.run(way, planned, operands, place, ways.Random(key, call.stream), tally)
+    return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _rows_together(way: ways.Way) -> bool:
+    """Whether the loops of units are quicker."""
+    return isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
 
 
 def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done | None:
@@ -517,8 +547,16 @@ def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done
     return trees.joined(planned, codes, flags, problem.c)
 
 
-def _by_unit(planned: Program, a: Codes, b: Codes, start: Codes | None, scales: Scales | None = None) -> Done | None:
-    """By the loops of units, if they serve this program and these values."""
+def _by_unit(
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    start: Codes | None,
+    place: ways.Place,
+    random: ways.Random,
+    scales: Scales | None = None,
+) -> Done | None:
+    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves."""
     how = planned.accumulator
     if planned.goes_on or a.shape[0] * b.size < units.LEAST_WORK:
         return None
@@ -533,9 +571,9 @@ def _by_unit(planned: Program, a: Codes, b: Codes, start: Codes | None, scales: 
             scales.bits,
         )
         with np.errstate(invalid="ignore"):
-            x = x * _arranged(scales.a, 1, planned, fill=1.0)
-            y = y * _arranged(scales.b, 0, planned, fill=1.0)
-    return units.run(planned, tiling.Operands(x, y, start), scaled)
+            x *= _arranged(scales.a, 1, planned, fill=1.0)
+            y *= _arranged(scales.b, 0, planned, fill=1.0)
+    return units.run(planned, tiling.Operands(x, y, start), place, random, scaled)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:

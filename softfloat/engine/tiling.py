@@ -7,6 +7,7 @@ plain way; of a product in which few rows or columns are not finite, only these 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,12 +57,12 @@ def _leading(values: Codes, fmt: Format) -> Codes:
     return np.where(values == 0.0, 0.0, np.maximum(powers, fmt.tiny))
 
 
-def on_lines(shape: tuple[int, ...], carrier: type) -> Codes:
+def on_lines(shape: tuple[int, ...], carrier: type, make: Callable[..., Codes] = np.zeros) -> Codes:
     """Zeros from a cache line's start on: vectors that cross lines are read at half the speed. A few are not worth the search."""
     size, item = math.prod(shape), np.dtype(carrier).itemsize
     if size < FEW:
-        return np.zeros(shape, carrier)
-    whole = np.zeros(size * item + tiles().LINE, np.uint8)
+        return make(shape, carrier)
+    whole = make(size * item + tiles().LINE, np.uint8)
     skipped = -whole.ctypes.data % tiles().LINE
     return whole[skipped : skipped + size * item].view(carrier).reshape(shape)
 

@@ -21,7 +21,7 @@ from softfloat.engine import elementwise, parameters, threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import LONGEST, NORMAL, Way, family_of, narrow_numbers, overflow_serves
+from softfloat.engine.ways import LONGEST, NORMAL, Loop, Place, Random, Way, family_of, narrow_numbers, overflow_serves
 from softfloat.formats import Format
 from softfloat.kernels.spec import FLOAT64, InfiniteInput, Overflow, Rounding, Tininess
 
@@ -30,6 +30,8 @@ LEAST_WORK = 1 << 16
 LONGEST_SEGMENT = 128
 TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
+UNROLLED = 8
+"""Products of an aligned block whose code is written out."""
 SUBTREE = 32
 """Products that a tile adds in pairs at once."""
 EXACT_BITS = 53
@@ -43,6 +45,14 @@ CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Roundin
 def units() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import units as module
+
+    return module
+
+
+@cache
+def loops() -> ModuleType:
+    """That of their loops, alike."""
+    from softfloat.kernels import unit_loops as module
 
     return module
 
@@ -82,7 +92,8 @@ def choose(planned: Program) -> UnitWay | None:
     if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
         return None
     inner = {number: site for number, site in planned.sites.items() if number != dots().RESULT}
-    if any(site.width or not site.rule.restated for site in inner.values()):
+    drawn = {number for number, site in inner.items() if site.width}
+    if drawn - {dots().STORE} or any(not site.rule.restated for site in inner.values()):
         return None
     how = planned.accumulator
     if how.fixed is not None:
@@ -173,10 +184,10 @@ def _result(site: Site) -> str | None:
 
 
 class _Stored(NamedTuple):
-    """Blocks of a turn, and what happens at its end: nothing, or a store as the nearest half."""
+    """Blocks of a turn, and what happens at its end: nothing, or a store as a half, the "nearest" one or "drawn"."""
 
     blocks: int
-    half: bool
+    half: str
     saturate: bool
 
 
@@ -184,21 +195,24 @@ def _stored(planned: Program, result: str) -> _Stored | None:
     """What the store does; None if that is not known."""
     how, store = planned.accumulator, planned.sites.get(dots().STORE)
     if store is None:
-        return _Stored(1, False, False)
+        return _Stored(1, "", False)
     rule = store.rule
     if store.format.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN and result == "cut":
-        return None if rule.daz or rule.ftz else _Stored(1, False, False)  # it holds what is stored
-    if store.format.spec != FLOAT16 or rule.rounding is not Rounding.NEAREST_EVEN or not available()[1]:
+        return None if rule.daz or rule.ftz else _Stored(1, "", False)  # it holds what is stored
+    how_stored = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}
+    half = how_stored.get(rule.rounding, "")
+    if store.format.spec != FLOAT16 or not half:
         return None
     if rule.daz or rule.ftz or rule.tininess is not Tininess.AFTER or not overflow_serves(store, planned.policy):
         return None
     if result == "half" or planned.length % how.store_every or how.store_every > LONGEST:
         return None
-    return _Stored(how.store_every // how.block, True, rule.overflow is Overflow.SATURATE)
+    return _Stored(how.store_every // how.block, half, rule.overflow is Overflow.SATURATE)
 
 
-def _wide_numbers(site: Site, aligned: Alignment | None = None) -> Any:
-    """What steps on float64 know of a stage and of grids."""
+def _wide_numbers(planned: Program, drawn: bool) -> Any:
+    """What steps on float64 know of the running sum, of stores that are `drawn`, and of grids."""
+    site, aligned = planned.sites[dots().RUNNING], planned.accumulator.aligned
     fmt, taken = site.format, 52 - site.format.mantissa_bits
     fields: dict[str, Any] = {
         "floor": (1023 + fmt.emin) << 52,
@@ -209,6 +223,15 @@ def _wide_numbers(site: Site, aligned: Alignment | None = None) -> Any:
         "magic": taken << 52 | 1 << 51,
         "tiny": float(fmt.tiny) * (1.0 if site.rule.tininess is Tininess.BEFORE else 1.0 - 2.0 ** -(fmt.p + 1)),
     }
+    if drawn:
+        store = planned.sites[dots().STORE]
+        memory = store.format
+        fields |= {
+            "lowest": (1023 + memory.emin) << 52,
+            "spacing": memory.mantissa_bits << 52,
+            "per_quantum": (2 * 1023 + memory.mantissa_bits) << 52,
+            "beyond_positive": float(memory.max) if store.rule.overflow is Overflow.SATURATE else math.inf,
+        }
     if aligned is not None:
         grids = {"terms": aligned.terms, "sum": aligned.sum or 1, "addend": aligned.addend or 1}
         for name, bits in grids.items():
@@ -228,6 +251,11 @@ FIELDS_OF_ALIGNMENT = {
 }  # fmt: skip
 
 
+def _phased(unit: Any) -> bool:
+    """Whether an aligned block is summed in phases, not as one piece of code: from so many products on that is quicker."""
+    return unit.block > UNROLLED and unit.term == 1 and not (unit.halves or unit.stored)
+
+
 def _aligned(planned: Program) -> UnitWay | None:
     """Blocks whose terms are cut to a common grid."""
     how, aligned, floor = planned.accumulator, planned.accumulator.aligned, dots()
@@ -238,7 +266,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     apart, result = how.block_sum is not None, _result(running)
     if planned.block % aligned.group or (aligned.halves and aligned.group > 1):
         return None
-    if result is None or not 1 < planned.block <= LONGEST or planned.sites.get(floor.PRODUCT, running) != running:
+    if result is None or planned.block == 1 or planned.sites.get(floor.PRODUCT, running) != running:
         return None
     if not (aligned.includes_addend or apart or aligned.sum is not None) or (apart and aligned.sum is not None):
         return None
@@ -268,11 +296,15 @@ def _aligned(planned: Program) -> UnitWay | None:
         stored=stored.half,
         saturate=stored.saturate,
     )
+    if unit.block > LONGEST and not _phased(unit):
+        return None
     lowest = NORMAL
     if {unit.cut, unit.sum_cut} != {"zero"} or result == "odd":  # which set bits that no operand has
         lowest += max(aligned.terms, aligned.sum or 0, aligned.addend or 0)
     site = planned.sites.get(floor.STORE, running)
-    return Wide(unit=unit, known=_wide_numbers(running, aligned), site=site, group=unit.group, lowest=lowest)
+    return Wide(
+        unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group, lowest=lowest
+    )
 
 
 def _exact(planned: Program) -> UnitWay | None:
@@ -303,7 +335,7 @@ def _exact(planned: Program) -> UnitWay | None:
         saturate=stored.saturate or overflow is Overflow.SATURATE,
     )
     site = planned.sites.get(dots().STORE, running)
-    return Wide(unit=unit, known=_wide_numbers(running), site=site, group=unit.group)
+    return Wide(unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group)
 
 
 def _fixed(planned: Program) -> UnitWay | None:
@@ -367,14 +399,20 @@ def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | 
     aligned = accumulator.aligned
     assert aligned is not None
     of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
-    if scales is not None:
+    if scales is not None and not scales.all():
         scales = np.where(scales == 0.0, of_zeros, scales)
     if aligned.group > 1:
         return np.ones(values.shape) if scales is None else scales
-    powers = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
-    found = np.where(values == 0.0, of_zeros, np.maximum(powers, fmt.tiny))
-    found = found if scales is None else found * scales
-    return np.where(np.isfinite(values), found, 0.0)
+    found = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
+    finite = bool(np.isfinite(found.max(initial=0.0)))
+    np.maximum(found, fmt.tiny, out=found)
+    np.copyto(found, of_zeros, where=values == 0.0)
+    if scales is not None:
+        with np.errstate(invalid="ignore"):  # an infinite element of scale zero
+            found *= scales
+    if not finite:
+        found[~np.isfinite(values)] = 0.0
+    return found
 
 
 class Scaled(NamedTuple):
@@ -412,7 +450,9 @@ def _filled_up(values: Codes, axis: int, group: int) -> Codes:
     return np.pad(values, widths)
 
 
-def run(planned: Program, operands: tiling.Operands, scaled: Scaled | None = None) -> tuple[Codes, Codes] | None:
+def run(
+    planned: Program, operands: tiling.Operands, place: Place, random: Random, scaled: Scaled | None = None
+) -> tuple[Codes, Codes] | None:
     """(codes in the partials format, flags), or None if no loop serves the program or these operands."""
     a, b, c = operands.a, operands.b, operands.c
     if a.shape[0] * b.size < LEAST_WORK:
@@ -448,8 +488,12 @@ def run(planned: Program, operands: tiling.Operands, scaled: Scaled | None = Non
             return None
         a = a * 2.0**-register.last
         c, flags_of_c = _registered(c, way, register.last)
-    values, flags = _looped(way, unit, planned, tiling.Operands(a, b, c), scaled)
-    if np.any(flags & units().WRONG):
+    lift = unit.lift if unit.kind == "compensated" else 1.0
+    c = c if c is None or lift == 1.0 else c * lift
+    loop = loop_of(way, unit, place, random)
+    panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
+    values, flags = (x[0] for x in looped(way, loop, panels, c, a.shape[0], b.shape[1]))
+    if np.any(flags & loops().WRONG):
         return None
     if unit.kind == "fixed":
         if flags_of_c is not None:
@@ -461,9 +505,9 @@ def run(planned: Program, operands: tiling.Operands, scaled: Scaled | None = Non
             "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
         )  # fmt: skip
         return codes, flags | raised
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
-    return tiling.codes_of(values, planned.partials, way.site), flags
+    if lift != 1.0:
+        values *= 1.0 / lift
+    return coded(way, planned, values, flags)
 
 
 def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None:
@@ -481,10 +525,12 @@ def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None
     shape = a.shape[0], b.shape[1]
     nothing = np.full(shape, -0.0)  # to which a sum is added, and stays what it is
     codes, flags = np.empty((count, *shape), planned.partials.dtype), np.empty((count, *shape), np.uint8)
+    loop: Loop = loops().unit_loop(way.unit), ()
     for number in range(count):
         part = slice(number * SUBTREE, (number + 1) * SUBTREE)
         operands = tiling.Operands(a[:, part], b[part], nothing)
-        values, flags[number] = _looped(way, way.unit, planned, operands, None)
+        panels = _panels(way, way.unit, planned, operands, None)
+        values, flags[number] = (x[0] for x in looped(way, loop, panels, nothing, *shape))
         codes[number] = tiling.codes_of(values, planned.partials, way.site)
     return codes, flags
 
@@ -535,33 +581,76 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
 
 
-def _looped(
-    way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands, scaled: Scaled | None
-) -> tuple[Codes, Codes]:
-    """(values, flags) of a grid of outputs."""
-    floor = tiles()
-    lanes, group = floor.LANES[way.carrier], unit.group
+def loop_of(way: UnitWay, unit: Any, place: Place, random: Random) -> Loop:
+    """The loop of a unit, and what it takes beyond what all take."""
+    if unit.kind == "aligned" and _phased(unit):
+        return loops().long_unit_loop(unit), ()
+    if unit.kind in ("aligned", "exact") and unit.stored == "drawn":
+        return loops().drawn_unit_loop(unit), (*place, way.site.width, *random.words)
+    return loops().unit_loop(unit), ()
+
+
+def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:
+    """Both operands as tiles take them, of one product: (1, planes, panels, k, size)."""
+    lanes, group = tiles().LANES[way.carrier], unit.group
     a, b = _filled_up(operands.a, 1, group), _filled_up(operands.b, 0, group)
+    if scaled is None and unit.kind == "aligned" and unit.term == 1:
+        return aligned_panels(planned, a[np.newaxis], b[np.newaxis])
     planes = [a], [b]
-    if unit.kind == "aligned":
-        how, unpacked = planned.accumulator, planned.accumulator.unpacked
-        first, second = planned.formats
-        if scaled is None:
-            planes = [a, leads(a, unpacked or first, how, None)], [b, leads(b, unpacked or second, how, None)]
-        else:
-            planes = [a, scaled.a], [b, scaled.b]
-    panels_a = tiling.panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
-    panels_b = tiling.panels(planes[1], lanes, way.carrier)
-    rows, columns = a.shape[0], b.shape[1]
-    shape = panels_a.shape[1] * floor.ROWS, panels_b.shape[1] * lanes
-    start = tiling.filled(operands.c, *shape, way.carrier)
-    values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
+    if scaled is not None:
+        planes = [a, scaled.a], [b, scaled.b]
+    elif unit.kind == "aligned":
+        planes = [a, np.ones(a.shape)], [b, np.ones(b.shape)]
+    panels_a = tiling.panels([x.T for x in planes[0]], tiles().ROWS, way.carrier)
+    return [panels_a[np.newaxis], tiling.panels(planes[1], lanes, way.carrier)[np.newaxis]]
+
+
+def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
+    """The same of many products whose terms are aligned, (products, rows, k) and (products, k, columns), without scales."""
+    floor, unpacked, aligned = tiles(), planned.accumulator.unpacked, planned.accumulator.aligned
+    assert aligned is not None
+    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+    found = []
+    sizes = floor.ROWS, floor.LANES[np.float64]
+    for values, size, fmt in zip((a.transpose(0, 2, 1), b), sizes, planned.formats, strict=True):
+        products, length, count = values.shape
+        shape = products, 2, -(-count // size), length, size
+        target = tiling.on_lines(shape, np.float64, np.empty)
+        tiny = (unpacked or fmt).tiny
+
+        def work(first: int, last: int, values: Codes = values, tiny: float = tiny, target: Codes = target) -> int:
+            loops().laid_out()(first, last, values, tiny, of_zeros, target)
+            return 0
+
+        threads.share_units(products * shape[2], work, 2 * length * size)
+        found.append(target)
+    return found
+
+
+def looped(
+    way: UnitWay, loop: Loop, panels: list[Codes], c: Codes | None, rows: int, columns: int
+) -> tuple[Codes, Codes]:
+    """(values, flags) of the outputs of products whose operands are laid out so: (products, rows, columns)."""
+    floor = tiles()
+    a, b = panels
+    shape = a.shape[0], a.shape[2] * floor.ROWS, b.shape[2] * floor.LANES[way.carrier]
+    values, flags = np.zeros(shape, way.carrier), np.empty(shape, np.uint8)
+    if c is not None:
+        values[:, :rows, :columns] = c
     numbers, of_nan = parameters.steps().packed(way.known, way.carrier), tiling.nan_flags_of(way)
-    loop = units().unit_loop(unit)
+    run_tiles, more = loop
 
     def work(first: int, last: int) -> int:
-        loop(first, last, panels_a, panels_b, start, values, flags, numbers, of_nan, rows, columns)
+        run_tiles(first, last, a, b, values, values, flags, numbers, of_nan, rows, columns, *more)
         return 0
 
-    threads.share_units(panels_a.shape[1] * panels_b.shape[1], work, a.shape[1] * floor.ROWS * lanes)
-    return values[:rows, :columns], flags[:rows, :columns]
+    tile = a.shape[3] * floor.ROWS * floor.LANES[way.carrier]
+    threads.share_units(a.shape[0] * a.shape[2] * b.shape[2], work, tile)
+    return values[:, :rows, :columns], flags[:, :rows, :columns]
+
+
+def coded(way: UnitWay, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
+    """(codes in the partials format, flags)."""
+    if way.site.rule.overflow is Overflow.NAN:
+        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
+    return tiling.codes_of(values, planned.partials, way.site), flags

@@ -29,7 +29,7 @@ from softfloat.accumulators import (
     systolic,
     tensor_core,
 )
-from softfloat.engine import available, elementwise, units
+from softfloat.engine import available, elementwise, unit_stacks, units
 from softfloat.reference import dots as oracle_of
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -69,6 +69,11 @@ CASES: list[Case] = [
     (amp("float", mode="aligned"), HALF, {}),
     (amp("half", mode="aligned"), HALF, IPU),
     (amp("half", mode="aligned", inputs=E4M3Z), E4M3Z, {"overflow": "saturate"}),
+    *((amp("half", mode=mode, **more), fmt, {"rounding": "stochastic", "seed": 5, **options}) for mode, fmt, more, options in (
+        ("aligned", HALF, {}, {}), ("aligned", E4M3Z, {"inputs": E4M3Z}, {"overflow": "saturate"}),
+        ("aligned", HALF, {"rounding": "toward_zero"}, {"sr_bits": 9}), ("chained", HALF, {}, {"overflow": "saturate"}),
+        ("chained", HALF, {}, {"overflow": "nan", "sr_bits": 16}), ("exact", HALF, {"rounding": "toward_zero"}, {}),
+    )),
     (amp("half", mode="aligned", rounding="toward_zero"), HALF, {}),
     (amp("half", mode="chained"), HALF, {"overflow": "saturate"}),
     (amp("half", mode="chained", rounding="toward_zero"), HALF, {"out_format": HALF}),
@@ -77,6 +82,8 @@ CASES: list[Case] = [
     (rvbna(2), BF16, {}),
     (rvbna(7), BF16, {}),
     (rvbna(8, E5M2), E5M2, {}),
+    (rvbna(23), BF16, {}),
+    (rvbna(256, E4M3), E4M3, {}),
     *((amd_mfma("CDNA3", name), name, {}) for name in ("tfloat32", HALF, BF16, E4M3Z)),
     (amd_mfma("CDNA3", HALF).replace(alignment=Alignment(20, "to_odd", sum=25, addend=22, includes_addend=False)), HALF, {}),
     (arm_fp8dot(2, HALF), E4M3, {}),
@@ -91,6 +98,7 @@ CASES: list[Case] = [
     *((compensated(fmt, method), name, {}) for fmt, name, method in (
         (HALF, HALF, "kahan"), (HALF, E5M2, "neumaier"), (E5M6, E5M6, "two_term"), (BF16, BF16, "neumaier"),
         (SINGLE, HALF, "two_term"), (SINGLE, SINGLE, "kahan"), (E4M3, E4M3, "kahan"),
+        (HALF, HALF, "two_term"), (HALF, HALF, "neumaier"), (BF16, BF16, "two_term"), (E5M2, E5M2, "two_term"),
     )),
 ]  # fmt: skip
 
@@ -218,7 +226,65 @@ def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatc
     assert served is not None
 
 
-@pytest.mark.parametrize("case", CASES[::5], ids=label)
+STACKS = [case for case in CASES if case[0].aligned is not None]
+
+
+@pytest.mark.parametrize("case", STACKS, ids=label)
+def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together, and as the plain loop has them, one by one."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    rng, served = np.random.default_rng(15), []
+    run_stack = unit_stacks.run_stack
+
+    def watched(*arguments: Any) -> Any:
+        done = run_stack(*arguments)
+        served.append(done is not None)
+        return done
+
+    a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
+    c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
+    for start in (None, c):
+        with monkeypatch.context() as patch:
+            patch.setattr(unit_stacks, "run_stack", watched)
+            quick = bits.matmul(a, b, fmt, accumulator, start, **options)
+            patch.setattr(elementwise, "FAST", False)
+            plain = bits.matmul(a, b, fmt, accumulator, start, **options)
+        for one, other in zip(quick, plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+    grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
+    assert any(served) or grouped or accumulator.reduction or not all(available())
+
+
+@pytest.mark.parametrize("case", STACKS[::2], ids=label)
+def test_operands_of_their_own(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dot products side by side: diagonals of tiles."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    rng, served = np.random.default_rng(16), []
+    run_paired = unit_stacks.run_paired
+
+    def watched(*arguments: Any) -> Any:
+        done = run_paired(*arguments)
+        served.append(done is not None)
+        return done
+
+    for outputs in (3, 16, 45):
+        a, b = drawn(rng, fmt, (outputs, 33), 1.0), drawn(rng, fmt, (outputs, 33), 1.0)
+        c = drawn(rng, accumulator.partials, (outputs,), 1.0)
+        for start in (None, c):
+            with monkeypatch.context() as patch:
+                patch.setattr(unit_stacks, "run_paired", watched)
+                quick = bits.vecdot(a, b, fmt, accumulator, start, **options)
+                patch.setattr(elementwise, "FAST", False)
+                plain = bits.vecdot(a, b, fmt, accumulator, start, **options)
+            for one, other in zip(quick, plain, strict=True):
+                np.testing.assert_array_equal(one, other)
+    grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
+    assert any(served) or grouped or accumulator.reduction or "seed" in options or not all(available())
+
+
+@pytest.mark.parametrize("case", CASES[::5] + [case for case in CASES[1::5] if "seed" in case[2]], ids=label)
 def test_threads(case: Case, served: list[bool]) -> None:
     accumulator, fmt, options = resolved(case)
     rng = np.random.default_rng(4)
@@ -233,6 +299,35 @@ def test_threads(case: Case, served: list[bool]) -> None:
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(served) or not all(available())
+
+
+@pytest.mark.parametrize("fmt", [HALF, E5M2, E5M6, BF16], ids=str)
+@pytest.mark.parametrize("method", ["kahan", "neumaier", "two_term"])
+def test_sums_near_the_largest_number(
+    fmt: Any, method: str, served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compensated sums that come close to it, reach it, or overflow in a step of their own."""
+    how = compensated(fmt, method)
+    rng, kind = np.random.default_rng(13), how.partials
+    for number in range(6):
+        a = bits.encode(rng.choice([1.0, -1.0, 0.5], (12, 24)), kind)[0]
+        few = kind.max_code - rng.integers(0, 3 << kind.mantissa_bits, (24, 17))
+        b = np.where(rng.random(few.shape) < 0.4, few, rng.integers(0, kind.max_code, few.shape)).astype(kind.dtype)
+        b[number + 1 :] = 0
+        c = (kind.max_code - rng.integers(0, 4, (12, 17))).astype(kind.dtype) | rng.choice([0, kind.sign_bit], (12, 17))
+        for start in (None, c.astype(kind.dtype)):
+            for row in range(12):  # an overflow leaves all of a call to the plain loop
+                both_ways(monkeypatch, a[row : row + 1], b, kind, how, None if start is None else start[row : row + 1])
+    assert served is not None
+
+
+@pytest.mark.parametrize("mode", ["exact", "aligned", "chained"])
+def test_stores_that_16_random_bits_leave_open(mode: str, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums among small subnormal halves, which have bits below those."""
+    rng, fmt = np.random.default_rng(14), Format.from_name(HALF)
+    a, b = (bits.encode(rng.standard_normal(shape) * 2.0**-12, fmt)[0] for shape in ((64, 320), (320, 250)))
+    both_ways(monkeypatch, a, b, fmt, amp("half", mode=mode), rounding="stochastic", seed=6)
+    assert any(served) or mode == "exact" or not all(available())
 
 
 def test_tiny_and_huge_operands_are_left_to_the_plain_loop(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +440,7 @@ def test_fields_that_change(name: str, served: list[bool], monkeypatch: pytest.M
 
 def test_stochastic_sums_are_left_to_the_plain_loop(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     a = drawn(np.random.default_rng(9), Format.from_name(HALF), (9, 48), 1.0)
-    for how in (arm_fdot(), amp("half", mode="aligned"), compensated(HALF), fma(HALF)):
+    for how in (arm_fdot(), compensated(HALF), fma(HALF)):
         both_ways(monkeypatch, a, a.T, HALF, how, rounding="stochastic", seed=3)
     assert not any(served)
 

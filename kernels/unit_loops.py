@@ -1,0 +1,308 @@
+"""Loops over tiles of the sums of dot-product units, whose steps `units` writes."""
+
+import numpy as np
+
+from . import jit
+from .accumulate import STORE
+from .jit import bits_float, float_bits
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
+from .noise import filling
+from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
+from .tiles import (
+    LINE,
+    WATCH,
+    draw_stores,
+    flags_of,
+    on_lines,
+    pass_over,
+    tile_of,
+)
+from .units import (
+    ERRORS,
+    LEAD,
+    LONG_SLOTS,
+    PER_GRID,
+    TOTAL,
+    UnitNumbers,
+    aligned_phases,
+    aligned_unit_step,
+    compensated_step,
+    exact_unit_step,
+    fixed_unit_step,
+    pairs_step,
+)
+
+FRACTION = 2.0**-16  # what the last of 16 random bits is worth
+WRONG = 128
+"""The flag of an output that the plain loop has to do."""
+
+MAKERS = {
+    "pairs": pairs_step,
+    "aligned": aligned_unit_step,
+    "exact": exact_unit_step,
+    "fixed": fixed_unit_step,
+    "compensated": compensated_step,
+}
+"""What writes the turns of a unit's kind."""
+
+
+def _slots(unit):
+    """What a unit's steps note beside the running sum and INEXACT."""
+    if unit.kind == "compensated":
+        return (*unit.manner.slots, ERRORS)
+    if unit.kind == "fixed":
+        return (OVERFLOW,)
+    if unit.kind == "pairs":
+        return () if unit.manner is None else unit.manner.slots
+    narrow = unit.result == "half" or bool(unit.stored)
+    slots = (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
+    return slots + (UNSETTLED,) * (unit.stored == "drawn")
+
+
+def unit_flags(compensated):
+    """Outputs' flags; of compensated sums, what is not finite is left to the plain loop."""
+
+    def flags(state, nan_flags):
+        found = flags_of(state, nan_flags)
+        if compensated:
+            fine = (state[VALUE].magnitude() < np.inf) & (state[ERRORS].magnitude() < np.inf)
+            found = fine.choose(found, (nan_flags & 0) | WRONG)
+        return found
+
+    return flags
+
+
+class _Kind:
+    """What the loops of a unit's kind have in common: its carrier, its turns, and what is around them."""
+
+    def __init__(self, unit):
+        single = unit.kind in ("pairs", "compensated")
+        self.unit, self.carrier = unit, np.float32 if single else np.float64
+        self.integer = np.int32 if single else np.int64
+        self.planes, self.lanes = 1 + (unit.kind == "aligned"), LANES[self.carrier]
+        self.parameters = Numbers._fields if single else UnitNumbers._fields
+        compensated = unit.kind == "compensated"
+        seen = (VALUE, INEXACT, UNDERFLOW, OVERFLOW, *((ERRORS,) if compensated else ()))
+        self.begin = opening(self.carrier, SLOTS)
+        self.end = closing(self.carrier, unit_flags(compensated), seen)
+        self.all_inexact = everywhere(self.carrier, INEXACT)
+        self.cells = ROWS * self.lanes
+
+    def tile(self, name, step, watches, more, group=1):
+        """The loop of a step."""
+        slots = (VALUE, *((INEXACT,) if watches else ()), *more)
+        return tile((self.unit, name, watches), step, self.carrier, slots, self.parameters, group, self.planes)
+
+    def turns(self):
+        """The loops of a turn: a watchful and a brief one."""
+        unit = self.unit
+        make, more = MAKERS[unit.kind], _slots(unit)
+        return (self.tile("turn", make(unit, watches), watches, more, unit.group) for watches in (True, False))
+
+
+@jit.once
+def unit_loop(unit):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
+
+    As `tiles.deterministic`, with products one after the other; k is a whole number of turns, a and b have planes of powers of
+    two where terms are aligned.
+    c and values may be one array.
+    """
+    kind, group = _Kind(unit), unit.group
+    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
+    begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
+    watchful, brief = kind.turns()
+    neumaier = unit.kind == "compensated" and unit.method == "neumaier"
+    final = watchful
+    if neumaier:
+        final = kind.tile("last", compensated_step(unit._replace(last=True), True), True, _slots(unit))
+    watched = max(WATCH // group, 1)
+
+    def units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
+        products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
+        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
+        happened = state.view(integer)
+        for unit_ in range(first, last):
+            product = unit_ // (panels * across)
+            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+            a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
+            done, known = 0, False
+            while done < turns:
+                count = turns - done
+                known = known or all_inexact(state)
+                if known:
+                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                else:
+                    count = min(watched, count)
+                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                done += count
+                a_at += count * group * ROWS
+                b_at += count * group * lanes
+            if neumaier:
+                final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+
+    return jit.compiled(units_loop)
+
+
+@jit.once
+def drawn_unit_loop(unit):
+    """loop(first, ..., columns, index, row_stride, column_stride, width, key, stream): as `unit_loop`, for sums that are
+    stored stochastically at the end of each turn, by 16 random bits, and where these leave a store open, again by all.
+    Outputs of products follow each other.
+    """
+    kind, group = _Kind(unit), unit.group
+    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
+    begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
+    watchful, brief = kind.turns()
+    watched = max(WATCH // group, 1)
+    fill_noise, room = filling(carrier), STEPS_OF_A_BLOCK * cells
+
+    def drawn_units_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+        index, row_stride, column_stride, width, key, stream,
+    ):  # fmt: skip
+        products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
+        state = on_lines(np.empty(DRAWN_SLOTS * cells + LINE, carrier), DRAWN_SLOTS * cells)
+        happened = state.view(integer)
+        unsettled = happened[UNSETTLED * cells :]
+        saved = np.empty_like(state)
+        noise = on_lines(np.empty(room + LINE), room)
+        random_bits = on_lines(np.empty(room + LINE, np.uint64), room)
+        for unit_ in range(first, last):
+            product = unit_ // (panels * across)
+            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+            a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
+            corner = index + product * rows * columns + i * ROWS * row_stride + j * lanes * column_stride
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
+            done, known = 0, False
+            while done < turns:
+                block_end = min(done - done % STEPS_OF_A_BLOCK + STEPS_OF_A_BLOCK, turns)
+                if done % STEPS_OF_A_BLOCK == 0:
+                    block = done // STEPS_OF_A_BLOCK
+                    fill_noise(random_bits, 0, STORE, block, corner, row_stride, column_stride, width, key, stream)
+                    for n in range(room):
+                        noise[n] = np.float64(random_bits[n]) * FRACTION
+                drawn = noise[done % STEPS_OF_A_BLOCK * cells :]
+                known = known or all_inexact(state)
+                count = block_end - done if known else min(watched, block_end - done)
+                unsettled[:] = 0
+                saved[:] = state
+                for few in (True, False):
+                    if known:
+                        brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, drawn, state, numbers, count)
+                    else:
+                        watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, drawn, state, numbers, count)
+                    if not few or not np.any(unsettled):
+                        break
+                    state[:] = saved
+                    draw_stores(drawn, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
+                done += count
+                a_at += count * group * ROWS
+                b_at += count * group * lanes
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+
+    return jit.compiled(drawn_units_loop)
+
+
+@jit.once
+def long_unit_loop(unit):
+    """As `unit_loop`, for aligned blocks so long that their products are no code of their own: a block in phases."""
+    kind, block = _Kind(unit), unit.block
+    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
+    begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
+    phases = zip(*(aligned_phases(unit, watches) for watches in (True, False)), strict=True)
+    starts, leads, scales, terms, ends = phases
+    aside = (LEAD, TOTAL, PER_GRID)
+    start, scale = (
+        kind.tile("start", starts[1], False, aside[:2]),
+        kind.tile("scale", scales[1], False, (LEAD, PER_GRID)),
+    )
+    lead = tile((unit, "lead"), leads[1], carrier, (LEAD,), kind.parameters, 1, planes)
+    watchful, brief = (
+        tile((unit, "term", watches), terms[not watches], carrier, (TOTAL, PER_GRID, *(INEXACT,) * watches),
+             kind.parameters, 1, planes)
+        for watches in (True, False)
+    )  # fmt: skip
+    last_watchful, last_brief = (
+        kind.tile("end", ends[not watches], watches, (*aside, *_slots(unit))) for watches in (True, False)
+    )
+
+    def long_units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
+        products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // block
+        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
+        state = on_lines(np.empty(LONG_SLOTS * cells + LINE, carrier), LONG_SLOTS * cells)
+        happened = state.view(integer)
+        for unit_ in range(first, last):
+            product = unit_ // (panels * across)
+            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+            a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
+            place = product * c_size + i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
+                pass_over(happened, i, j, lanes, rows, columns)
+            known = False
+            for _ in range(turns):
+                known = known or all_inexact(state)
+                start(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                lead(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
+                scale(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                if known:
+                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
+                    last_brief(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                else:
+                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
+                    last_watchful(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                a_at += block * ROWS
+                b_at += block * lanes
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+
+    return jit.compiled(long_units_loop)
+
+
+@jit.once
+def laid_out():
+    """loop(first, last, values, tiny, of_zeros, target): panels first ... last - 1 of all products of an aligned unit's operand.
+
+    values is (products, k, n), target (products, 2, panels, k, size), filled up with zeros: numbers, and their powers of two, a
+    subnormal's `tiny`, a zero's `of_zeros`, none for what is not finite.
+    """
+
+    def laid_out_loop(first, last, values, tiny, of_zeros, target):
+        panels, length, size = target.shape[2], target.shape[3], target.shape[4]
+        for number in range(first, last):
+            product = number // panels
+            panel = number - product * panels
+            numbers, powers = target[product, 0, panel], target[product, 1, panel]
+            start = panel * size
+            count = min(size, values.shape[2] - start)
+            for k in range(length):
+                for n in range(count):
+                    x = values[product, k, start + n]
+                    power = bits_float(float_bits(x) & np.int64(EXPONENT64), 1.0)
+                    power = 0.0 if power == np.inf else max(power, tiny)
+                    numbers[k, n] = x
+                    powers[k, n] = of_zeros if x == 0.0 else power
+                for n in range(count, size):
+                    numbers[k, n] = 0.0
+                    powers[k, n] = 0.0
+
+    return jit.compiled(laid_out_loop)
