@@ -41,7 +41,8 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | "
-    "noise steps | counting_steps quick_steps | loops dot_steps quantization tiles | dots four_over_six hadamard paired rules units | entries inlined | exported",
+    "noise steps | counting_steps quick_steps | loops dot_steps quantization tiles | dots four_over_six hadamard paired rules units | "
+    "entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
