@@ -54,6 +54,22 @@ else:
         return types.void(), codegen
 
 
+@row
+def copy_row(target, source):
+    """target = source. Numba takes long to compile an assignment to a slice, which broadcasts and checks shapes."""
+    stand_alone()
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+@row
+def fill_row(target, value):
+    """target = value, everywhere."""
+    stand_alone()
+    for j in range(target.size):
+        target[j] = value
+
+
 def _source_digest() -> int:
     """62 bits of SHA-256 over all kernel sources: what is compiled depends on more of them than the outermost function's."""
     digest = hashlib.sha256()

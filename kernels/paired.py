@@ -17,7 +17,7 @@ from . import jit
 from .accumulate import STORE, bin_row, carry_row, collect_row, draw_row
 from .carrier import source_of
 from .fast import half_value
-from .jit import bits_float, kernel, row
+from .jit import bits_float, copy_row, fill_row, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
 from .noise import fill_noise
 from .prng import DOT_PLANE
@@ -38,7 +38,7 @@ from .steps import (
     rounded,
     sum_and_error,
 )
-from .tiles import AGAIN, LINE, SITES, WATCH, copy_row, on_lines
+from .tiles import AGAIN, LINE, SITES, WATCH, on_lines
 
 TURNS = 16  # of k, read at a time; and the outputs of a block that is transposed in registers
 
@@ -166,7 +166,7 @@ def gather(reading, carrier):
         for panel in range((count + cells - 1) // cells):
             width = min(cells, count - panel * cells)
             if width < cells:
-                block[:] = 0
+                fill_row(block, 0)
             corner = first + panel * cells * n_step
             for done in range(0, length, together):
                 turns = min(together, length - done)
@@ -178,7 +178,7 @@ def gather(reading, carrier):
                 if index.size:
                     for turn in range(turns):
                         if index[start + done + turn] < 0:
-                            target[turn * cells : (turn + 1) * cells] = 0.0
+                            fill_row(target[turn * cells : (turn + 1) * cells], 0.0)
                 own = bits[at : at + turns * cells]
                 for place in range(own.size):
                     magnitude = own[place] & without_sign

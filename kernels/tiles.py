@@ -12,7 +12,7 @@ from .accumulate import PRODUCT, RUNNING, STORE, draw_row
 from .arith import add, fma
 from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step
-from .jit import bits_float, float_bits, kernel, row
+from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import fill_noise
 from .prng import DOT_PLANE, dot_low, unit_fraction
@@ -132,13 +132,6 @@ def on_lines(buffer, count):
     """The first `count` places of an array from a cache line's start on: vectors that cross lines are read at half the speed."""
     skipped = (-buffer.ctypes.data % LINE) // buffer.itemsize
     return buffer[skipped : skipped + count]
-
-
-@row
-def copy_row(target, source):
-    """target = source, of the same size."""
-    for n in range(target.size):
-        target[n] = source[n]
 
 
 @jit.once
@@ -278,8 +271,8 @@ def tell(state, happened, i, j, lanes, counts, extremes):
 @row
 def begin_counting(state, cells):
     """No sum so far."""
-    state[LEAST * cells : (LEAST + 1) * cells] = np.inf
-    state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
+    fill_row(state[LEAST * cells : (LEAST + 1) * cells], np.inf)
+    fill_row(state[GREATEST * cells : (GREATEST + 1) * cells], -np.inf)
 
 
 def chunk_of(group):
@@ -373,9 +366,9 @@ def exact_blocks(block, blocks, stored, saturate):
                 limit, limit_so_far = lowest * 4503599627370496.0 - reach, so_far * 4503599627370496.0 - reach
                 done = False
                 if limit > 0.0:
-                    saved[:] = state
-                    largest[:] = 0
-                    smallest[:] = EXPONENT64
+                    copy_row(saved, state)
+                    fill_row(largest, 0)
+                    fill_row(smallest, EXPONENT64)
                     if known:
                         brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     else:
@@ -395,7 +388,7 @@ def exact_blocks(block, blocks, stored, saturate):
                     if nearest:
                         done = done & (magnitude <= HALF_LARGEST) & (bits_float(bottom + 1, 1.0) >= HALF_NORMAL)
                     if not done:
-                        state[:] = saved
+                        copy_row(state, saved)
                 if not done:
                     if known:
                         careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,20 @@ def test_functions_of_others_link_a_part_with_all_it_calls() -> None:
     result = expected(values)
     assert foreign(values) == sum(result) + 1
     assert values.tolist() == result
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_compiling_leaves_garbage_collection_as_it_was(
+    collecting: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    finalize = linking.Whole.finalize
+    monkeypatch.setattr(linking.Whole, "finalize", lambda whole: (seen.append(gc.isenabled()), finalize(whole)))
+    if not collecting:
+        gc.disable()
+    try:
+        jit.compiled(stepping_loop)(np.ones(2))
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable()
+    assert seen == [False]
