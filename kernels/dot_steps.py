@@ -40,7 +40,7 @@ from .accumulate import (
     zero_row,
 )
 from .carrier import source_of
-from .jit import bits_float, row, stand_alone
+from .jit import bits_float, copy_row, fill_row, row, stand_alone
 from .rounding import target_of
 
 FUSED, ROUNDED, EXACT, ALIGNED, FIXED = 0, 1, 2, 3, 4
@@ -192,7 +192,7 @@ def moved(site, values, payload, held, state, call):
     """A conversion of a row that the stage `held` rounded; the codes of its NaNs go with it."""
     stand_alone()
     before = state.work[OPERAND]
-    before[:] = values
+    copy_row(before, values)
     convert(site, values, state, call)
     if call.how.payloads:
         converted_payload_row(payload, values, before, source_at(held, call), target_at(site, call))
@@ -205,14 +205,14 @@ def added(site, total, addend, state, call):
     stand_alone()
     work = state.work
     if call.how.counting:
-        work[BEFORE, :] = total
+        copy_row(work[BEFORE], total)
     if call.draws[site]:
         for j in range(total.size):
             work[PARTS, j] = total[j]
             work[PARTS + 1, j] = addend[j]
     add_row(total, addend, state.flags, call.ints[site], call.floats[site])
     if call.how.counting:
-        work[BEFORE_ROUNDING, :] = total
+        copy_row(work[BEFORE_ROUNDING], total)
     stage(site, total, 2, state, call)
     if call.how.counting:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
@@ -238,7 +238,7 @@ def difference(site, total, x, y, state, call):
     minus = state.work[OPERAND]
     for j in range(total.size):
         minus[j] = -y[j]
-    total[:] = x
+    copy_row(total, x)
     plus(site, total, minus, state, call)
 
 
@@ -248,13 +248,13 @@ def compensated(z, errors, state, call):
     stand_alone()
     work, how = state.work, call.how
     term, before, part, other, codes = work[TERM], work[LEAD], work[SPARE], work[APART], work[NEGATIVE]
-    before[:] = z
+    copy_row(before, z)
     if how.compensation == KAHAN:
         difference(RUNNING, part, term, errors, state, call)
         added(RUNNING, z, part, state, call)
-        codes[:] = state.codes
+        copy_row(codes, state.codes)
         difference(RUNNING, errors, z, before, state, call)
-        other[:] = errors
+        copy_row(other, errors)
         difference(RUNNING, errors, other, part, state, call)
     elif how.compensation == NEUMAIER:
         added(RUNNING, z, term, state, call)
@@ -262,13 +262,13 @@ def compensated(z, errors, state, call):
             first = abs(before[j]) >= abs(term[j])
             part[j] = before[j] if first else term[j]
             other[j] = term[j] if first else before[j]
-        before[:] = part
+        copy_row(before, part)
         difference(RUNNING, part, before, z, state, call)
         plus(RUNNING, part, other, state, call)
         plus(RUNNING, errors, part, state, call)
     else:
         sums, rest = work[SUMMED], work[TOTAL]
-        sums[:] = z
+        copy_row(sums, z)
         plus(RUNNING, sums, term, state, call)
         difference(RUNNING, part, sums, before, state, call)
         difference(RUNNING, other, sums, part, state, call)
@@ -276,11 +276,11 @@ def compensated(z, errors, state, call):
         difference(RUNNING, part, before, other, state, call)
         plus(RUNNING, part, rest, state, call)
         plus(RUNNING, part, errors, state, call)
-        z[:] = sums
+        copy_row(z, sums)
         added(RUNNING, z, part, state, call)
-        codes[:] = state.codes
+        copy_row(codes, state.codes)
         difference(RUNNING, other, z, sums, state, call)
-        errors[:] = part
+        copy_row(errors, part)
         difference(RUNNING, errors, part, other, state, call)
     if how.compensation != NEUMAIER:  # whose last step, in the end, is the sum's own
         for j in range(z.size):
@@ -327,7 +327,7 @@ def fixed_step(z, first, a, b, i, k, start, state, call):
     work = state.work
     numbers = work[NUMBER]
     if first:
-        work[TERM, :] = z
+        copy_row(work[TERM], z)
         for j in range(z.size):
             numbers[j] = 1.0 if z[j] == z[j] else 0.0
             z[j] = 0.0
@@ -339,7 +339,7 @@ def fixed_step(z, first, a, b, i, k, start, state, call):
         numbers[j] = 1.0 if (x == x) & (y == y) else 0.0
         work[TERM, j] = x * y
     if call.how.counting:
-        work[BEFORE, :] = z
+        copy_row(work[BEFORE], z)
         for j in range(z.size):
             work[BEFORE_ROUNDING, j] = z[j] + work[TERM, j]
     registered(z, work[TERM], numbers, state, call)
@@ -438,13 +438,14 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
     stand_alone()
     work, magics, product_invalid = state.work, call.magics, target_at(RUNNING, call).product_invalid
     site = PRODUCT if call.how.sums_blocks else RUNNING
-    work[NUMBER, :] = 1.0
-    work[NEGATIVE, :] = 1.0
-    work[POSITIVE, :] = 1.0
+    fill_row(work[NUMBER], 1.0)
+    fill_row(work[NEGATIVE], 1.0)
+    fill_row(work[POSITIVE], 1.0)
     if not call.how.sums_blocks:
         sign_row(work[NEGATIVE], work[POSITIVE], z)
     watch_row(work[NUMBER], z, z, state.flags, 0)
-    bins[:, :] = 0.0
+    for number in range(bins.shape[0]):
+        fill_row(bins[number], 0.0)
     bin_row(bins, z, magics)
     for k in range(first, last):
         load_row(work[A], a, i, k, start, call.how.paired)
@@ -473,7 +474,7 @@ def load_term(a, b, i, k, start, state, call):
         for j in range(work.shape[1]):
             product = work[A, j] * work[B, j]
             work[SPARE, j] = product if n == 0 else work[SPARE, j] + product
-    work[TERM, :] = work[SPARE]
+    copy_row(work[TERM], work[SPARE])
 
 
 @row
@@ -493,7 +494,7 @@ def half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, ste
     """Every step-th product from `first` on, a term each or the first of one, cut to the grid that the largest exponent sets."""
     stand_alone()
     work, how = state.work, call.how
-    total[:] = 0.0
+    fill_row(total, 0.0)
     for k in range(first, last, step):
         lead_term(scales, a, b, leads_a, leads_b, i, k, start, state, call)
     for k in range(first, last, step):
@@ -506,8 +507,8 @@ def half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, ste
 def recut(total, scales, fraction_bits, state, call):
     """A sum, cut once more to a grid that these scales set."""
     stand_alone()
-    state.work[SPARE, :] = total
-    total[:] = 0.0
+    copy_row(state.work[SPARE], total)
+    fill_row(total, 0.0)
     cut_row(total, state.work[CUT], state.work[SPARE], scales, fraction_bits, call.how.sum_direction)
 
 
@@ -518,26 +519,26 @@ def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call)
     work, how = state.work, call.how
     site = PRODUCT if how.sums_blocks else RUNNING
     total, scales, lead, group = work[TOTAL], work[SCALE], work[APART], how.group
-    work[NUMBER, :] = 1.0
-    work[CUT, :] = 0.0
-    work[OVER, :] = 0.0
+    fill_row(work[NUMBER], 1.0)
+    fill_row(work[CUT], 0.0)
+    fill_row(work[OVER], 0.0)
     watch_row(work[NUMBER], z, z, state.flags, 0)
-    lead[:] = 0.0
+    fill_row(lead, 0.0)
     if not how.sums_blocks:
-        work[SPARE, :] = 1.0
+        fill_row(work[SPARE], 1.0)
         leading_row(lead, z, work[SPARE], call.tiny[2], 1.0)
         if how.zero != NO_EXPONENT:
             for j in range(z.size):
                 lead[j] = bits_float((1023 + how.zero) << 52, 1.0) if z[j] == 0.0 else lead[j]
     least = 0.0 if how.least == NO_EXPONENT else bits_float((1023 + how.least) << 52, 1.0)
-    scales[:] = least
+    fill_row(scales, least)
     if how.addend_inside:
         higher_row(scales, lead)
     steps = 2 * group if how.halves else group
     half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, steps, state, call)
     if how.halves:
         second = work[SECOND_SCALE]
-        second[:] = least
+        fill_row(second, least)
         half_block(
             work[SECOND_TOTAL], second, a, b, leads_a, leads_b, i, start, first + group, last, steps, state, call
         )
@@ -551,7 +552,7 @@ def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call)
     elif not how.sums_blocks:
         higher_row(scales, lead)
         recut(total, scales, how.sum_bits, state, call)
-        work[SECOND_TOTAL, :] = z
+        copy_row(work[SECOND_TOTAL], z)
         if how.drop >= 0:
             dropped_row(work[SECOND_TOTAL], work[CUT], lead, scales, how.drop)
         cut_row(total, work[CUT], work[SECOND_TOTAL], scales, how.addend_bits, how.sum_direction)
@@ -580,7 +581,7 @@ def grown(top, place, stack, state, call):
     """One more leaf of a tree, product number `place`: the highest sum on the stack."""
     stand_alone()
     top += 1
-    stack[top, :] = state.work[TERM]
+    copy_row(stack[top], state.work[TERM])
     while place & 1:
         added(RUNNING, stack[top - 1], stack[top], state, call)
         top -= 1
@@ -598,10 +599,10 @@ def tree_block(z, stack, bins, a, b, i, start, first, last, state, call):
             rounded_product(a, b, i, k, start, state, call)
         else:
             sums = state.work[SUMMED]
-            sums[:] = 0.0
+            fill_row(sums, 0.0)
             exact_block(sums, a, b, i, start, k, k + leaf, bins, state, call)
             stage(PRODUCT, sums, call.magics.size, state, call)
-            state.work[TERM, :] = sums
+            copy_row(state.work[TERM], sums)
         top = grown(top, (k - first) // leaf, stack, state, call)
     for level in range(top, 0, -1):
         added(RUNNING, stack[level - 1], stack[level], state, call)
@@ -616,7 +617,7 @@ def joined(top, running, stack, has_addend, held, state, call):
     if call.how.tree and call.how.block == 1:
         for level in range(top, 0, -1):
             added(RUNNING, stack[level - 1], stack[level], state, call)
-        z[:] = stack[0]
+        copy_row(z, stack[0])
         if call.how.lone_converted and held == PRODUCT and not has_addend:
             stage(RUNNING, z, 0, state, call)
     for chain in range(1, call.how.chains):
@@ -634,7 +635,7 @@ def finish(top, running, stack, addend, held, state, call):
     levels = call.how.levels
     if not levels and ((call.how.tree and call.how.block == 1) or call.how.chains > 1):
         if top < 0:
-            z[:] = addend
+            copy_row(z, addend)
         else:
             joined(top, running, stack, call.how.has_addend, held, state, call)
             if call.how.has_addend:
@@ -656,13 +657,13 @@ def scaled_addition(site, total, addend, x, y, state, call):
     first, last = work[A], work[B]
     if scaling == FIRST_FUSED:
         multiply_row(first, addend, x, state.flags, ints, floats)
-        last[:] = y
+        copy_row(last, y)
     elif scaling == SECOND_FUSED:
         multiply_row(first, addend, y, state.flags, ints, floats)
-        last[:] = x
+        copy_row(last, x)
     else:
         multiply_row(first, x, y, state.flags, ints, floats)
-        last[:] = addend
+        copy_row(last, addend)
     stage(site, first, 0, state, call)
     if scaling == SCALES_ADDED:
         multiply_row(work[TERM], first, last, state.flags, ints, floats)
@@ -670,7 +671,7 @@ def scaled_addition(site, total, addend, x, y, state, call):
         added(site, total, work[TERM], state, call)
         return
     if call.how.counting:
-        work[BEFORE, :] = total
+        copy_row(work[BEFORE], total)
     parts = 0
     if call.draws[site]:
         parts = 2
@@ -679,7 +680,7 @@ def scaled_addition(site, total, addend, x, y, state, call):
             work[PARTS + 1, j] = total[j]
     fused_row(total, first, last, state.flags, ints, floats)
     if call.how.counting:
-        work[BEFORE_ROUNDING, :] = total
+        copy_row(work[BEFORE_ROUNDING], total)
     stage(site, total, parts, state, call)
     if call.how.counting:
         count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
@@ -697,7 +698,7 @@ def close(count, running, totals, held, scales_a, scales_b, i, segment, start, s
         if level > 0 and call.stored[level - 1]:
             moved(site - 1, addend, state.payloads[level], held, state, call)
             held = site - 1
-        state.work[OPERAND, :] = totals[level]
+        copy_row(state.work[OPERAND], totals[level])
         if level == 0 and call.how.scaling:
             load_row(state.work[LEAD], scales_a, i, segment, start, call.how.paired)
             load_row(state.work[APART], scales_b, i, segment, start, True)
@@ -711,4 +712,4 @@ def close(count, running, totals, held, scales_a, scales_b, i, segment, start, s
                 source_at(site, call), source_at(held, call), target_at(site, call),
             )  # fmt: skip
             put_payloads(above, totals[level], state.codes)
-        addend[:] = 0.0
+        fill_row(addend, 0.0)

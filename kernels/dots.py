@@ -65,7 +65,7 @@ from .dot_steps import (
     tree_block,
     without_signs,
 )
-from .jit import bits_float, fixed_tuple, float_bits
+from .jit import bits_float, copy_row, fill_row, fixed_tuple, float_bits
 
 __all__ = [
     "ALIGNED",
@@ -162,8 +162,8 @@ def contraction():
             totals = np.zeros((max(levels, 1), width))
             stack = np.zeros((DEEPEST if how.tree else 1, width))
             bins = work[PARTS : PARTS + magics.size]
-            state.extremes[0, :] = np.inf
-            state.extremes[1, :] = -np.inf
+            fill_row(state.extremes[0], np.inf)
+            fill_row(state.extremes[1], -np.inf)
             addend = np.zeros(width)
             for j in range(width):
                 state.flags[j] = flags_out[0 if how.cumulative else i, start + j]
@@ -172,10 +172,10 @@ def contraction():
                     state.codes[j] = entry[i, start + j]
                     state.payloads[levels, j] = entry[i, start + j]
             if how.has_addend and levels:
-                totals[levels - 1, :] = addend
+                copy_row(totals[levels - 1], addend)
             elif how.has_addend and not whole_tree and chains == 1:
-                running[0, :] = addend
-                work[MEMORY, :] = addend
+                copy_row(running[0], addend)
+                copy_row(work[MEMORY], addend)
             operand_codes = np.zeros((3, width), np.int64)
             held = how.entered
             top, place, segment = -1, 0, 0
@@ -189,7 +189,7 @@ def contraction():
                 if how.payloads:
                     load_codes(operand_codes[0], codes_a, i, n, start, how.paired)
                     load_codes(operand_codes[1], codes_b, i, n, start, True)
-                    work[OPERAND, :] = z
+                    copy_row(work[OPERAND], z)
                 if kind == FUSED:
                     load_row(work[A], a, i, n, start, how.paired)
                     load_row(work[B], b, i, n, start, True)
@@ -207,7 +207,7 @@ def contraction():
                     tree_block(z, stack, bins, a, b, i, start, n * block, (n + 1) * block, state, call)
                 elif how.sums_blocks:
                     sums, parts = work[SUMMED], 0
-                    sums[:] = 0.0
+                    fill_row(sums, 0.0)
                     if kind == EXACT:
                         exact_block(sums, a, b, i, start, n * block, (n + 1) * block, bins, state, call)
                         parts = magics.size
@@ -223,7 +223,7 @@ def contraction():
                     fixed_step(z, place == 0, a, b, i, n, start, state, call)
                 else:
                     if how.counting:
-                        work[BEFORE, :] = z
+                        copy_row(work[BEFORE], z)
                     parts = 0
                     if kind == FUSED:
                         if draws[RUNNING]:
@@ -237,11 +237,11 @@ def contraction():
                         parts = magics.size
                     else:
                         if how.products_rounded:
-                            work[A, :] = work[TERM]
-                            work[B, :] = 1.0
+                            copy_row(work[A], work[TERM])
+                            fill_row(work[B], 1.0)
                         aligned_block(z, a, b, leads_a, leads_b, i, start, n * block, (n + 1) * block, state, call)
                     if how.counting:
-                        work[BEFORE_ROUNDING, :] = z
+                        copy_row(work[BEFORE_ROUNDING], z)
                     stage(RUNNING, z, parts, state, call)
                     if how.positive_zeros:
                         without_signs(z, state.codes)
@@ -264,12 +264,12 @@ def contraction():
                     put_payloads(payload, z, state.codes)
                     held = RUNNING
                 if stores[n]:
-                    work[BEFORE_ROUNDING, :] = z
+                    copy_row(work[BEFORE_ROUNDING], z)
                     moved(STORE, z, state.payloads[0], RUNNING, state, call)
                     if how.counting:
                         before, exact = work[MEMORY], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, work[NOTHING])
-                        work[MEMORY, :] = z
+                        copy_row(work[MEMORY], z)
                     held = STORE
                 place += 1
                 if ends and (closes[n] or (n == stores.size - 1 and not how.cumulative)):
@@ -277,9 +277,10 @@ def contraction():
                 if closes[n]:
                     joined(top, running, stack, False, held, state, call)
                     close(closes[n], running, totals, held, scales_a, scales_b, i, segment, start, state, call)
-                    running[:, :] = 0.0
-                    errors[:] = 0.0
-                    work[MEMORY, :] = 0.0
+                    for number in range(running.shape[0]):
+                        fill_row(running[number], 0.0)
+                    fill_row(errors, 0.0)
+                    fill_row(work[MEMORY], 0.0)
                     held = RUNNING
                     top, place = -1, 0
                     segment += 1
@@ -293,7 +294,7 @@ def contraction():
                         joined(top, so_far, branches, False, held, shown, call)
                         close(1, so_far, sums_shown, held, scales_a, scales_b, i, segment, start, shown, call)
                     if levels:
-                        so_far[0, :] = sums_shown[levels - 1]
+                        copy_row(so_far[0], sums_shown[levels - 1])
                     finish(0 if levels else top, so_far, branches, addend, LEVEL if levels else held, shown, call)
                     for j in range(width):
                         codes_out[n, start + j] = shown.codes[j]
@@ -301,7 +302,7 @@ def contraction():
             if how.cumulative:
                 continue
             if levels:
-                running[0, :] = totals[levels - 1]
+                copy_row(running[0], totals[levels - 1])
                 held = LEVEL + 2 * (levels - 1) if stores.size else how.entered
                 top = 0 if stores.size else -1
             finish(top, running, stack, addend, held, state, call)

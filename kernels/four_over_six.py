@@ -11,7 +11,7 @@ import numpy as np
 
 from . import jit
 from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert
-from .jit import bits_float, cut, float_bits
+from .jit import bits_float, copy_row, cut, float_bits
 from .quantization import LARGE, LARGEST_MULTIPLIER, SMALLEST, TINY_BITS, element, largest_in_block, place_of
 
 WAYS = 2
@@ -108,8 +108,8 @@ def four_over_six(length, squares):
             scales[block] = chosen[way]
             for row in range(height):
                 start, there = first + row * pitch, way * size + row * length
-                codes[start : start + length] = made[there : there + length]
-                flags[start : start + length] = raised[there : there + length]
+                copy_row(codes[start : start + length], made[there : there + length])
+                copy_row(flags[start : start + length], raised[there : there + length])
         return NONE
 
     return jit.compiled(four_over_six_loop)

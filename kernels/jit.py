@@ -21,9 +21,11 @@ from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
 from .compile_cache import CompileCache, tell
+from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler
 
-_UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # by Python or C; wrappers take long to compile
-kernel = register_jitable(forceinline=True, **_UNCALLED)
+_UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Called by Python or C by no address; wrappers take long to compile."""
+kernel = register_jitable(forceinline=True, pipeline_class=SimplifiedCompiler, **_UNCALLED)
 """Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
 
 A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
@@ -31,7 +33,7 @@ A call that LLVM's own heuristic leaves standing stops vectorisation: half fma r
 DISABLED = bool(getattr(numba.config, "DISABLE_JIT", False))
 SLOW_COMPILATION_SECONDS = 5.0
 
-row = register_jitable(**_UNCALLED)
+row = register_jitable(pipeline_class=PartCompiler, **_UNCALLED)
 """Decorator of loops over a row that other loops call. Those that begin with `stand_alone()` stay calls."""
 
 if DISABLED:
@@ -50,6 +52,22 @@ else:
             return context.get_dummy_value()
 
         return types.void(), codegen
+
+
+@row
+def copy_row(target, source):
+    """target = source. Numba takes long to compile an assignment to a slice, which broadcasts and checks shapes."""
+    stand_alone()
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+@row
+def fill_row(target, value):
+    """target = value, everywhere."""
+    stand_alone()
+    for j in range(target.size):
+        target[j] = value
 
 
 def _source_digest() -> int:
@@ -73,7 +91,9 @@ def compiled(function: Callable) -> Callable:
 
         return interpreted
 
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=WholeCompiler)(
+        function
+    )
     dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
     told = set()  # threads that waited for one compilation saw it too
 

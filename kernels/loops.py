@@ -14,7 +14,7 @@ import numpy as np
 
 from . import arith, jit, projected, rounding, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
-from .jit import cut, float_bits
+from .jit import copy_row, cut, float_bits
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
 from .rounding import target_of
 
@@ -489,7 +489,7 @@ def folding_drawn(operation, unusual, payloads, by_rule):
         state, raised = np.empty(stop - start, codes.dtype), np.empty(stop - start, np.uint8)
         keeps = 1 if codes.shape[0] > 1 else 0
         for k in range(1, values.shape[0]):
-            state[:] = codes[(k - 1) * keeps, start:stop]
+            copy_row(state, codes[(k - 1) * keeps, start:stop])
             row, out = values[k, start:stop], codes[k * keeps, start:stop]
             drawn_pass(
                 state, row, row, out, raised, extra, more, known, integers, floats, key, streams[k - 1], start, handed, width

@@ -17,7 +17,7 @@ from . import jit
 from .accumulate import STORE, bin_row, carry_row, collect_row, draw_row
 from .carrier import source_of
 from .fast import half_value
-from .jit import bits_float, kernel, row
+from .jit import bits_float, fill_row, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
 from .noise import filling
 from .rounding import target_of
@@ -37,7 +37,7 @@ from .steps import (
     rounded,
     sum_and_error,
 )
-from .tiles import AGAIN, LINE, SITES, WATCH, copy_row, on_lines
+from .tiles import AGAIN, LINE, SITES, WATCH, copy_first, on_lines
 
 TURNS = 16  # of k, read at a time; and the outputs of a block that is transposed in registers
 
@@ -165,7 +165,7 @@ def gather(reading, carrier):
         for panel in range((count + cells - 1) // cells):
             width = min(cells, count - panel * cells)
             if width < cells:
-                block[:] = 0
+                fill_row(block, 0)
             corner = first + panel * cells * n_step
             for done in range(0, length, together):
                 turns = min(together, length - done)
@@ -177,7 +177,7 @@ def gather(reading, carrier):
                 if index.size:
                     for turn in range(turns):
                         if index[start + done + turn] < 0:
-                            target[turn * cells : (turn + 1) * cells] = 0.0
+                            fill_row(target[turn * cells : (turn + 1) * cells], 0.0)
                 own = bits[at : at + turns * cells]
                 for place in range(own.size):
                     magnitude = own[place] & without_sign
@@ -430,7 +430,7 @@ def drawn(operation, saturate, layout):
             known = False
             for done in range(0, turns, STEPS_OF_A_BLOCK):
                 some = min(STEPS_OF_A_BLOCK, turns - done)
-                copy_row(saved, mine, LEFT_OPEN * cells)
+                copy_first(saved, mine, LEFT_OPEN * cells)
                 block = (step + done) // STEPS_OF_A_BLOCK
                 for plane in range(planes):
                     site, at = last_site if plane else first_site, plane * (pairs.size // planes)
@@ -444,7 +444,7 @@ def drawn(operation, saturate, layout):
                         left |= open_ones[lane]
                         open_ones[lane] = 0
                     if left < 0:
-                        copy_row(mine, saved, LEFT_OPEN * cells)
+                        copy_first(mine, saved, LEFT_OPEN * cells)
                 if left < 0:
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, mine, numbers, some)
                     for cell in range(cells):

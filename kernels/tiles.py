@@ -12,7 +12,7 @@ from .accumulate import PRODUCT, RUNNING, STORE, draw_row
 from .arith import add, fma
 from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step
-from .jit import bits_float, float_bits, kernel, row
+from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import filling
 from .prng import dot_low, unit_fraction
@@ -139,7 +139,7 @@ def on_lines(buffer, count):
 
 
 @row
-def copy_row(target, source, count):
+def copy_first(target, source, count):
     """target = source, of the first `count` places."""
     for n in range(count):
         target[n] = source[n]
@@ -282,8 +282,8 @@ def tell(state, happened, i, j, lanes, counts, extremes):
 @row
 def begin_counting(state, cells):
     """No sum so far."""
-    state[LEAST * cells : (LEAST + 1) * cells] = np.inf
-    state[GREATEST * cells : (GREATEST + 1) * cells] = -np.inf
+    fill_row(state[LEAST * cells : (LEAST + 1) * cells], np.inf)
+    fill_row(state[GREATEST * cells : (GREATEST + 1) * cells], -np.inf)
 
 
 def chunk_of(group):
@@ -377,9 +377,9 @@ def exact_blocks(block, blocks, stored, saturate):
                 limit, limit_so_far = lowest * 4503599627370496.0 - reach, so_far * 4503599627370496.0 - reach
                 done = False
                 if limit > 0.0:
-                    saved[:] = state
-                    largest[:] = 0
-                    smallest[:] = EXPONENT64
+                    copy_row(saved, state)
+                    fill_row(largest, 0)
+                    fill_row(smallest, EXPONENT64)
                     beside = noise
                     if draws:
                         block_ = begun // STEPS_OF_A_BLOCK
@@ -424,7 +424,7 @@ def exact_blocks(block, blocks, stored, saturate):
                     if stores:
                         done = done & (magnitude <= HALF_LARGEST) & (bits_float(bottom + 1, 1.0) >= HALF_NORMAL)
                     if not done:
-                        state[:] = saved
+                        copy_row(state, saved)
                 if not done:
                     if draws:
                         draw_stores(noise, corner, row_stride, column_stride, begun, count, lanes, key, stream, width)
@@ -582,7 +582,7 @@ def stochastic(operation, family, saturate, roomy):
             known, rest, noted = False, 0, True
             for done in range(0, turns, STEPS_OF_A_BLOCK):
                 count = min(STEPS_OF_A_BLOCK, turns - done)
-                copy_row(saved, state, LEFT_OPEN * cells if noted else cells)
+                copy_first(saved, state, LEFT_OPEN * cells if noted else cells)
                 for plane in range(planes):
                     site, at = second_site if plane else first_site, plane * (pairs.size // planes)
                     block = done // STEPS_OF_A_BLOCK
@@ -598,7 +598,7 @@ def stochastic(operation, family, saturate, roomy):
                             left |= open_ones[cell]
                             open_ones[cell] = 0
                     if left < 0:
-                        copy_row(state, saved, LEFT_OPEN * cells)
+                        copy_first(state, saved, LEFT_OPEN * cells)
                 if left < 0:
                     noted = True
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)

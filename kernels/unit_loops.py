@@ -4,7 +4,7 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE
-from .jit import bits_float, float_bits
+from .jit import bits_float, copy_row, fill_row, float_bits
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
 from .noise import filling
 from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
@@ -201,8 +201,8 @@ def drawn_unit_loop(unit):
                 drawn = noise[done % STEPS_OF_A_BLOCK * cells :]
                 known = known or all_inexact(state)
                 count = block_end - done if known else min(watched, block_end - done)
-                unsettled[:] = 0
-                saved[:] = state
+                fill_row(unsettled, 0)
+                copy_row(saved, state)
                 for few in (True, False):
                     if known:
                         brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, drawn, state, numbers, count)
@@ -210,7 +210,7 @@ def drawn_unit_loop(unit):
                         watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, drawn, state, numbers, count)
                     if not few or not np.any(unsettled):
                         break
-                    state[:] = saved
+                    copy_row(state, saved)
                     draw_stores(drawn, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
                 done += count
                 a_at += count * group * ROWS

@@ -40,7 +40,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | "
+    "kernels": "compile_cache linking spec | jit | carrier prng | rounding | projected | arith | fast sticky | accumulate blocks | lanes | "
     "noise steps | counting_steps quick_steps | loops dot_steps quantization tiles units | "
     "dots four_over_six hadamard paired rules unit_loops | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",

@@ -1,0 +1,158 @@
+"""Functions that only loops call: their code is linked once, where a loop needs it, and becomes machine code there alone.
+
+Numba would make machine code of each function, and of everything that it calls once more, though none is called by address.
+"""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.targetconfig import ConfigStack
+
+
+class _Environments:
+    """A code generator whose environments are kept for the loops that a part is linked to."""
+
+    def __init__(self, codegen: Any, kept: dict[str, Any]) -> None:
+        self._codegen, self._kept = codegen, kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """What Numba asks for once code has an address."""
+        self._kept[name] = environment
+
+
+class Part(JITCodeLibrary):
+    """The code of a function that has no address."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.environments: dict[str, Any] = {}
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator."""
+        return _Environments(self._codegen, self.environments)
+
+    def finalize(self) -> None:
+        """Nothing more is added."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """None: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with all that it calls, for libraries that know of no parts."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            whole = self._final_module.clone()
+            for library in linked(self._linking_libraries):
+                module = library._final_module if isinstance(library, Part) else library._get_module_for_linking()
+                whole.link_in(module, preserve=True)
+            self._shared_module = whole
+        return self._shared_module
+
+    @property
+    def own_module(self) -> Any:
+        """The code without what it calls."""
+        return self._final_module
+
+
+def linked(libraries: list[Any]) -> Iterator[Any]:
+    """Libraries and what parts among them are linked to, each once."""
+    seen, waiting = set(), list(reversed(libraries))
+    while waiting:
+        library = waiting.pop()
+        if library not in seen:
+            seen.add(library)
+            if isinstance(library, Part):
+                waiting += reversed(library._linking_libraries)
+            yield library
+
+
+class Simplified(Part):
+    """A part that is optimised with all that it calls before it is linked: what is inlined into an inner loop is simple by then."""
+
+    def finalize(self) -> None:
+        """Link, optimise."""
+        for library in linked(self._linking_libraries):
+            self._final_module.link_in(
+                library.own_module if isinstance(library, Part) else library._get_module_for_linking(), preserve=True
+            )
+        self._linking_libraries = []
+        self._optimize_final_module()
+        super().finalize()
+
+
+class Whole(JITCodeLibrary):
+    """The code of a loop with that of all parts it calls, optimised once."""
+
+    def finalize(self) -> None:
+        """Link, optimise, make machine code."""
+        self._raise_if_finalized()
+        found = list(linked(self._linking_libraries))
+        parts = [
+            library for library in found if isinstance(library, Part)
+        ]  # none of ours is to be run when it is loaded
+        for part in parts:
+            self._final_module.link_in(part.own_module, preserve=True)
+        self._linking_libraries = [library for library in found if not isinstance(library, Part)]
+        super().finalize()
+        for part in parts:
+            for name, environment in part.environments.items():
+                if self._codegen._engine.get_global_value_address(name):
+                    self._codegen.set_env(name, environment)
+
+
+class _Into(Compiler):
+    """A compiler into libraries of a class of its own."""
+
+    library: Any
+
+    def define_pipelines(self) -> Any:
+        """Numba's own passes. What is called is known to them by the caller's flags too; these differ between loops and parts."""
+        state, shown = self.state, ConfigStack().top()
+        shown.release_gil = shown.forceinline = False
+        shown.no_cpython_wrapper = shown.no_cfunc_wrapper = True
+        if state.library is None:
+            state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+class PartCompiler(_Into):
+    """The compiler of functions that loops call."""
+
+    library = Part
+
+
+class SimplifiedCompiler(_Into):
+    """The compiler of scalar functions that loops inline."""
+
+    library = Simplified
+
+
+class WholeCompiler(_Into):
+    """The compiler of loops. It makes millions of objects and drops few: to look for cycles among them takes a tenth of the time."""
+
+    library = Whole
+
+    def compile_extra(self, func: Any) -> Any:
+        """The whole of it."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collecting:
+                gc.enable()

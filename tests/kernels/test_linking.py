@@ -1,0 +1,121 @@
+"""Functions that loops call become machine code in loops alone."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from softfloat.kernels import jit, linking
+
+pytestmark = pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
+
+
+@jit.kernel
+def successor(x):  # type: ignore[no-untyped-def]
+    return x + 1
+
+
+@jit.row
+def doubled(values):  # type: ignore[no-untyped-def]
+    jit.stand_alone()
+    for i in range(values.size):
+        values[i] = 2 * values[i]
+
+
+@jit.row
+def refused(values):  # type: ignore[no-untyped-def]
+    jit.stand_alone()
+    if values[0] < 0:
+        raise ValueError("below zero", values[0])
+    doubled(values)
+
+
+@jit.row
+def stepped(values):  # type: ignore[no-untyped-def]
+    jit.stand_alone()
+    refused(values)
+    doubled(values)
+    for i in range(values.size):
+        values[i] = successor(values[i])
+
+
+def stepping_loop(values):  # type: ignore[no-untyped-def]
+    stepped(values)
+    doubled(values)
+
+
+def expected(values: np.ndarray) -> list[float]:
+    return [float(2 * (4 * x + 1)) for x in values]
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_loop_is_compiled_with_what_it_calls(cache: Path) -> None:
+    for found in (False, True):
+        loop, values = jit.compiled(stepping_loop), np.array([3.0, -0.0, 0.5])
+        result = expected(values)
+        loop(values)
+        assert values.tolist() == result
+        assert bool(loop.dispatcher.stats.cache_hits) is found
+        with pytest.raises(ValueError, match=r"below zero") as error:
+            loop(np.array([-7.0]))
+        assert error.value.args == ("below zero", -7.0)
+
+
+def test_parts_have_no_machine_code_and_are_linked_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    linked: list[str] = []
+    own = linking.Part.__dict__["own_module"]
+
+    def noted(part: linking.Part) -> Any:
+        if type(part) is linking.Part:
+            linked.append(part.name)
+        return own.fget(part)
+
+    monkeypatch.setattr(linking.Part, "own_module", property(noted))
+    loop = jit.compiled(stepping_loop)
+    loop(np.ones(2, np.float32))
+    (made,) = loop.dispatcher.overloads.values()
+    assert type(made.library) is linking.Whole
+    assert sorted(linked) == ["doubled", "refused", "stepped"]
+    defined = {function.name for function in made.library._final_module.functions if not function.is_declaration}
+    assert sum("doubled" in name for name in defined) == 1  # and stays a call
+    parts = [x for x in linking.linked([made.library]) if isinstance(x, linking.Part)]
+    assert all(part.get_pointer_to_function(name) == 0 for part in parts for name in defined)
+
+
+def test_functions_of_others_link_a_part_with_all_it_calls() -> None:
+    @numba.njit
+    def foreign(values):  # type: ignore[no-untyped-def]
+        stepped(values)
+        doubled(values)
+        return successor(values.sum())
+
+    values = np.array([1, 2, 3])
+    result = expected(values)
+    assert foreign(values) == sum(result) + 1
+    assert values.tolist() == result
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_compiling_leaves_garbage_collection_as_it_was(
+    collecting: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    finalize = linking.Whole.finalize
+    monkeypatch.setattr(linking.Whole, "finalize", lambda whole: (seen.append(gc.isenabled()), finalize(whole)))
+    if not collecting:
+        gc.disable()
+    try:
+        jit.compiled(stepping_loop)(np.ones(2))
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable()
+    assert seen == [False]
