@@ -11,6 +11,7 @@ import numpy as np
 from softfloat.blocks import BlockFormat
 from softfloat.blocks.formats import block_text, check_block_format
 from softfloat.engine import Codes, check_codes, refuse_mask
+from softfloat.formats import Format
 
 __all__ = ["BlockCodes"]
 
@@ -222,7 +223,15 @@ def check_tensor_scale(value: Any, fmt: BlockFormat) -> np.float32 | None:
     number = check_float32("tensor_scale", value)
     if not number:
         raise ValueError("tensor_scale must be positive and finite, got 0")
+    if not holds(fmt.tensor_scale, number):
+        raise ValueError(f"tensor_scale must be a number of {fmt.tensor_scale}, that of {fmt}, got {number!r}")
     return as_float32(number)
+
+
+def holds(fmt: Format, number: float) -> bool:
+    """Whether a format has a positive number."""
+    quantum = max(math.frexp(number)[1] - 1, fmt.emin) - fmt.mantissa_bits
+    return fmt.smallest_subnormal <= number <= fmt.max and math.ldexp(number, -quantum).is_integer()
 
 
 LEAST_NORMAL, LEAST = -126, -149  # exponents of float32's smallest numbers
