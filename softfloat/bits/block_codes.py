@@ -239,6 +239,8 @@ LEAST_NORMAL, LEAST = -126, -149  # exponents of float32's smallest numbers
 
 def check_float32(argument: str, value: Any) -> float:
     """A finite float32 number, not below zero."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument} must be a number, got {value!r}")
     try:
         number = exact_float(value) if isinstance(value, np.float32) else float(value)
     except (TypeError, ValueError):
@@ -246,7 +248,7 @@ def check_float32(argument: str, value: Any) -> float:
     if not (math.isfinite(number) and number >= 0):
         wanted = "positive and finite" if argument == "tensor_scale" else "finite and at least 0"
         raise ValueError(f"{argument} must be {wanted}, got {number}")
-    if number > np.finfo(np.float32).max or exact_float(as_float32(number)) != number:
+    if number > float(np.finfo(np.float32).max) or exact_float(as_float32(number)) != number:
         raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
     return number
 

@@ -187,7 +187,8 @@ def quantize(
         Count what was saturated, underflowed and zeroed in each block.
     **options
         As everywhere in `softfloat.bits`, for the rounding of elements; without `overflow` and `environment` elements
-        saturate, and those of fixed point always do: they have neither infinity nor NaN. Random bits are addressed by the place in `x`. `daz` counts subnormal float32 numbers as zeros. There is no `out`.
+        saturate, and those of fixed point, which have neither infinity nor NaN, always do. Random bits are addressed by the place
+        in `x`. `daz` counts subnormal float32 numbers as zeros. There is no `out`.
 
     Returns
     -------
@@ -278,7 +279,7 @@ class Plan:
             raise ValueError(
                 f"overflow='nan' needs elements with a NaN, and {fmt.element} has none; accepted: 'saturate'"
             )
-        if self.call.flags not in ("each", "any"):
+        if not isinstance(self.call.flags, str) or self.call.flags not in ("each", "any"):
             raise ValueError(
                 f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {self.call.flags!r}"
             )
@@ -299,7 +300,9 @@ class Plan:
         check_choice("zero_block", zero_block, (None, "smallest", "one", "nan", "rule"))
         check_choice("subnormal_blocks", subnormal_blocks, ("keep", "zero"))
         if zero_block == "one" and not has_one(self.fmt.scale):
-            raise ValueError(f"zero_block='one' needs scales with a 1, and {self.fmt.scale} has none; accepted: 'smallest'")
+            raise ValueError(
+                f"zero_block='one' needs scales with a 1, and {self.fmt.scale} has none; accepted: 'smallest'"
+            )
         least = self.rule.minimum
         if minimum is not None:
             if self.rule.kind == TWO_LEVELS:
@@ -610,7 +613,9 @@ class Plan:
             values = np.where(void, 0.0, values)
         with np.errstate(invalid="ignore"):
             scaled = values * layout.spread(scales.multiplier)
-        scaled = np.where((values == 0) | np.isinf(values), values, scaled)  # whatever the multiplier, zero and infinite ones too
+        scaled = np.where(
+            (values == 0) | np.isinf(values), values, scaled
+        )  # whatever the multiplier, zero and infinite ones too
         return values, scaled if self.fmt.power_of_two_scale else single(scaled), void
 
     def encoded(self, scaled: Reals, flags: str) -> tuple[Codes, Any]:

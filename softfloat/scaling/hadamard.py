@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits, engine
+from softfloat.checks import check_kind
 from softfloat.engine import Codes
 from softfloat.formats import float32
 from softfloat.kernels.spec import Overflow
@@ -29,6 +30,7 @@ def hadamard_matrix(how: Hadamard) -> np.ndarray[Any, np.dtype[np.float64]]:
            [-0.5, -0.5,  0.5,  0.5],
            [ 0.5, -0.5, -0.5,  0.5]])
     """
+    check_kind("how", how, Hadamard)
     n = len(how.signs)
     shared = np.arange(n)[:, None] & np.arange(n)
     ones = np.array([int(x).bit_count() for x in shared.flat]).reshape(n, n)
@@ -56,6 +58,7 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
     flags : int
         What roundings to the transform's format before and after raised, and its sums.
     """
+    check_kind("how", how, Hadamard)
     n = len(how.signs)
     moved = np.moveaxis(numbers, axis, -1)
     short = -moved.shape[-1] % n
