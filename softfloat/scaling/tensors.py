@@ -148,6 +148,8 @@ def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Opti
 def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
     """The largest magnitude of each tile, short ones at the ends."""
     found = magnitude_bits(numbers)
+    if not found.size:
+        return np.zeros([-(-n // length) for n, length in zip(found.shape, shape, strict=True)])
     for axis, length in enumerate(shape):
         if length > 1:
             found = np.maximum.reduceat(found, np.arange(0, found.shape[axis], length), axis=axis)
@@ -178,8 +180,6 @@ def currently_scaled(
         return ScaledCodes(codes, reciprocals(encode), how.format), flags, amax
     fmt = tile_format(how.format, how.per)
     shape = fmt.block_shape(numbers.ndim, axis)
-    if not numbers.size:
-        raise ValueError(f"x must hold numbers for scales of tiles, got shape {numbers.shape}")
     amax = tile_amax(numbers, shape)
     encode = scales_of(amax)
     spread = encode
