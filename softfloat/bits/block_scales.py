@@ -21,6 +21,7 @@ from softfloat.formats import ROSTER, Format
 
 FLOAT32 = ROSTER["float32"]
 LARGEST = FLOAT32.max
+SURELY_NORMAL, SURELY_FINITE = 2.0**-120, 2.0**120
 OVER_SIX_BOUND = 256.0
 """The largest scale that the tensor's scale aims at when blocks may map their largest element to 4."""
 
@@ -30,7 +31,11 @@ Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
 def single(values: Any) -> Reals:
     """Numbers rounded to float32, as float64; the host's treatment of subnormals has no say."""
-    codes, _ = encode(np.asarray(values, np.float64), FLOAT32, flags="any")
+    values = np.asarray(values, np.float64)
+    sizes = np.abs(values)
+    if ((sizes >= SURELY_NORMAL) & (sizes <= SURELY_FINITE) | (sizes == 0)).all():  # the host has nothing to say of these
+        return np.asarray(values.astype(np.float32), np.float64)
+    codes, _ = encode(values, FLOAT32, flags="any")
     return np.asarray(engine.decoded(np.asarray(codes), FLOAT32))
 
 

@@ -217,10 +217,11 @@ def _extremes(scale: Any) -> tuple[float, float]:
 
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
-    known = codes.scales[~void_of(codes)]
-    values = np.asarray(engine.decoded(known, codes.format.scale))
+    fmt = codes.format.scale
+    known = engine.magnitudes(codes.scales[~void_of(codes)], fmt)  # ordered as the numbers are
+    ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
-    low, high = _extremes(np.abs(values))
+    low, high = _extremes(np.asarray(engine.decoded(ends, fmt)))
     return low * whole, high * whole
 
 
