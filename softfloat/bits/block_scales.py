@@ -33,7 +33,9 @@ def single(values: Any) -> Reals:
     """Numbers rounded to float32, as float64; the host's treatment of subnormals has no say."""
     values = np.asarray(values, np.float64)
     sizes = np.abs(values)
-    if ((sizes >= SURELY_NORMAL) & (sizes <= SURELY_FINITE) | (sizes == 0)).all():  # the host has nothing to say of these
+    if (
+        (sizes >= SURELY_NORMAL) & (sizes <= SURELY_FINITE) | (sizes == 0)
+    ).all():  # the host has nothing to say of these
         return np.asarray(values.astype(np.float32), np.float64)
     codes, _ = encode(values, FLOAT32, flags="any")
     return np.asarray(engine.decoded(np.asarray(codes), FLOAT32))
