@@ -176,6 +176,23 @@ def test_four_over_six_is_the_oracles(kind: str, shape: tuple[int, int]) -> None
             assert found.flags == flags[part].ravel().tolist()
 
 
+@pytest.mark.parametrize("zero_block", ["smallest", "one", "nan", "rule"])
+def test_four_over_six_of_zeros(zero_block: str) -> None:
+    """Blocks of zeros have the scale that their option says, whichever candidate they are."""
+    x = np.zeros((2, 32), np.float32)
+    x[0, :16], x[1, 20] = 3.0, -0.0
+    more: dict[str, Any] = {"tensor_amax": 3.0, "four_over_six": "mse", "zero_block": zero_block}
+    blocks, flags = bits.quantize(x, "nvfp4", **more)
+    for i, j in np.ndindex(2, 2):
+        part = np.s_[i, 16 * j : 16 * j + 16]
+        found = reference.quantize_block(x[part].tolist(), "nvfp4", "te", **more)
+        assert (blocks.scales[i, j], blocks.elements[part].tolist(), flags[part].tolist()) == (
+            found.scale,
+            found.codes,
+            found.flags,
+        )
+
+
 @pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "mxfp4_e2m1", "nvfp4", "mxint8", "msfp13"])
 def test_stochastic_rounding_is_addressed_by_place(fmt: str) -> None:
     """Blocks along any axis take the random bits of their elements' places, seeded or handed in."""
