@@ -176,6 +176,31 @@ def test_four_over_six_is_the_oracles(kind: str, shape: tuple[int, int]) -> None
             assert found.flags == flags[part].ravel().tolist()
 
 
+@pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "mxfp6_e3m2", "mxfp4", "mxint8"])
+def test_maxima_that_round_to_infinity(fmt: str) -> None:
+    """The least magnitude that `even` rounds up to 2^128, and its neighbours."""
+    mantissa = BlockFormat.from_name(fmt).element.mantissa_bits
+    least = 0x7F800000 - (1 << (22 - mantissa))
+    x = np.zeros((3, 32), np.float32)
+    x[:, 7] = np.arange(least - 1, least + 2, dtype=np.uint32).view(np.float32)
+    assert_as_the_oracle(x, BlockFormat.from_name(fmt), "even", {})
+    assert bits.quantize(x, fmt, "even")[0].scales[:, 0].tolist().count(255) == 2
+
+
+@pytest.mark.parametrize(
+    "element", [Fixed("int8", bits=8, fraction_bits=6, symmetric=True), "float4_e2m1fn", "float8_e5m2"]
+)
+def test_tensor_scales_far_too_small(element: Any) -> None:
+    """Everything saturates, however large the numbers are that elements are rounded from."""
+    fmt = BlockFormat("far", element=element, scale="float8_e4m3fn", block=16, tensor_scale="float32")
+    x = np.ldexp(
+        np.float32(1) + np.arange(64, dtype=np.float32).reshape(4, 16) / 64, np.array([[-40], [0], [9], [100]])
+    )
+    for power in (-40, -70, -90, -99, -120):
+        options = {"tensor_scale": 2.0**power}
+        assert_as_the_oracle(x.astype(np.float32), fmt, "te", options, tensor_scale=2.0**power)
+
+
 @pytest.mark.parametrize("zero_block", ["smallest", "one", "nan", "rule"])
 def test_four_over_six_of_zeros(zero_block: str) -> None:
     """Blocks of zeros have the scale that their option says, whichever candidate they are."""
