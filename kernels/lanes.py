@@ -116,11 +116,18 @@ class Vector:
     def __le__(self, other):
         return self._compare("<=", other)
 
-    def words(self):
-        """The bits as 16-bit integers, the low half of each first: an instruction compares both halves of all of them."""
-        if not self.is_float and self.element.width == 16:
+    def words(self, width=16):
+        """The bits of lanes as two integers of this width each, the low half first: an instruction compares both halves of all of them."""
+        if not self.is_float and self.element.width == width:
             return self
-        return self._new(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(16), 2 * self.value.type.count)))
+        return self._new(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(width), 2 * self.value.type.count)))
+
+    def low_halves(self, other):
+        """Of lanes of 64 bits the low halves, alternately of this and of another."""
+        count = 2 * self.value.type.count
+        places = [lane if lane % 2 == 0 else count + lane - 1 for lane in range(count)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), count), places)
+        return self._new(self.builder.shuffle_vector(self.words(32).value, other.words(32).value, mask))
 
     def all_of(self, number):
         """A vector of this type with a number in every lane."""
@@ -388,11 +395,11 @@ class _Cells:
     def turn(self, step, turn, during):
         """The state after a step for each row; or after one that takes the states of all rows together, and changes them."""
         if getattr(step, "together", False):
-            states = [
-                {slot: Vector(self.builder, during[slot, row]) for slot in self.slots} for row in range(self.rows)
-            ]
+            states = [{} for _ in range(self.rows)]
+            for slot, row in self.all:
+                states[row][slot] = Vector(self.builder, during[slot, row])
             step(turn, states)
-            return {(slot, row): state[slot].floats().value for row, state in enumerate(states) for slot in self.slots}
+            return {(slot, row): states[row][slot].floats().value for slot, row in self.all}
         after = {}
         for row in range(self.rows):
             turn.row = row

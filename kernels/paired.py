@@ -19,8 +19,7 @@ from .carrier import source_of
 from .fast import half_value
 from .jit import bits_float, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
-from .noise import fill_noise
-from .prng import DOT_PLANE
+from .noise import filling
 from .rounding import target_of
 from .steps import (
     DRAWN_STEPS,
@@ -398,7 +397,7 @@ def drawn(operation, saturate, layout):
     lanes = LANES[np.float32]
     make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
     first_site, last_site = SITES[operation][0], SITES[operation][-1]
-    noted = (UNDERFLOW,) * (planes > 1) + (OVERFLOW,) * saturate + (LEFT_OPEN,)
+    noted = (UNDERFLOW,) + (OVERFLOW,) * saturate + (LEFT_OPEN,)
     watchful, brief = (
         tile(
             ("paired drawn", operation, saturate, watches), make((saturate, False), watches), np.float32,
@@ -407,6 +406,7 @@ def drawn(operation, saturate, layout):
         )
         for watches in (True, False)
     )  # fmt: skip
+    fill_noise = filling(np.float32)
     cells = ROWS * lanes
     b_cells = cells if layout == "paired" else 1
 
@@ -418,10 +418,8 @@ def drawn(operation, saturate, layout):
         before = saved.view(np.int32)
         size = STEPS_OF_A_BLOCK * cells
         noise = on_lines(np.empty(planes * size + LINE, np.float32), planes * size)
-        noises = noise.reshape(planes, STEPS_OF_A_BLOCK, cells)
+        noises = noise.view(np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
         pairs = noise.view(np.uint64)
-        kept = 0x007FFF80 & ~((1 << (23 - min(width, 16))) - 1)
-        mask = np.uint64(kept) | (np.uint64(kept) << np.uint64(32))
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = mine.view(np.int32)
@@ -432,14 +430,11 @@ def drawn(operation, saturate, layout):
             known = False
             for done in range(0, turns, STEPS_OF_A_BLOCK):
                 some = min(STEPS_OF_A_BLOCK, turns - done)
-                copy_row(saved, mine[: LEFT_OPEN * cells])
-                block = np.uint64((step + done) // STEPS_OF_A_BLOCK)
+                copy_row(saved, mine, LEFT_OPEN * cells)
+                block = (step + done) // STEPS_OF_A_BLOCK
                 for plane in range(planes):
-                    site = last_site if plane else first_site
-                    where = np.uint64(DOT_PLANE) | np.uint64(site << 26) | block
-                    half = pairs.size // planes
-                    part = pairs[plane * half : (plane + 1) * half]
-                    fill_noise(part, corner, lanes * stride, stride, where, mask, key, stream)
+                    site, at = last_site if plane else first_site, plane * (pairs.size // planes)
+                    fill_noise(pairs, at, site, block, corner, lanes * stride, stride, width, key, stream)
                 known = known or all_inexact(happened, cells)
                 left = -1
                 if known:
@@ -449,7 +444,7 @@ def drawn(operation, saturate, layout):
                         left |= open_ones[lane]
                         open_ones[lane] = 0
                     if left < 0:
-                        copy_row(mine[: LEFT_OPEN * cells], saved)
+                        copy_row(mine, saved, LEFT_OPEN * cells)
                 if left < 0:
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, mine, numbers, some)
                     for cell in range(cells):

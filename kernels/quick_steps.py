@@ -53,6 +53,7 @@ QUICK_ROUNDERS = {
 
 DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}
 """What the CPU rounds toward, so that rounding again does no harm: what ties go away from, too, for nothing seems to tie from below."""
+HALF_BITS = 0x1FFF  # that rounding takes away
 OF_WORDS, LAST_BIT, ABOVE_ZERO = 0x7FFF1FFF, 0x2000, 0x00010000
 FEWEST, MOST = 0x38800001, 0x477D7FFF
 """Of halves in float32, two things in one word each: the bits that rounding takes away, and exponent and leading bits, less
@@ -112,6 +113,13 @@ def watch_half(probe, state, even=False):
     state[OVERFLOW] = state[OVERFLOW].bits().words().at_least_signed(words)
 
 
+def out_of_words(state, fewest):
+    """Whether `watch_half` has seen a lesser word, or a greater one than MOST."""
+    least, most = state[TIE].bits(), state[OVERFLOW].bits()
+    wrong = least.words().below(least.all_of(fewest).words()) | (most.words() > most.all_of(MOST).words())
+    return wrong.anywhere()
+
+
 def watch_subnormal(tile, c, state, manner):
     """A number that reads as zero is watched for like one that comes out tiny."""
     if not manner.daz:
@@ -156,6 +164,80 @@ def quick_mul_add_step(manner):
     return step
 
 
+def quickly_drawn(tile, s, noise, state, family, roomy, exact):
+    """A number of float32 rounded stochastically: random bits are added to those that rounding takes away, and these are cut.
+
+    There are 16 random bits so far, fewer of a half, and what s leaves out of a sum lies above it, or on both sides where it is to
+    nearest. This settles the result where the bits do not add up to all but one unit of the random numbers, or two; so they
+    are watched for, unless s is `exact` and has no bits below the random ones; and numbers are, as `quickly` does.
+    """
+    if family == "half":
+        moved = s.bits() + noise.logical_right(3)
+        watch_half(moved | 2 if exact else moved ^ HALF_BITS if tile.directed else moved + 1, state)
+        return (moved & ~HALF_BITS).floats()
+    moved = s.bits() + (noise << tile.integer("noise_up")).logical_right(tile.integer("noise_down"))
+    y = (moved & ~tile.integer("below")).floats()
+    unit = tile.integer("noise_unit")
+    state[TIE] = state[TIE].bits().at_most((moved + unit) & tile.integer("below"))
+    state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
+    if not roomy:
+        state[OVERFLOW] = (y.magnitude() > tile.parameter("largest")).choose(0, state[OVERFLOW].bits())
+    return y
+
+
+def quick_drawn_fma_step(family, roomy):
+    """A fused multiply-add of the CPU, toward zero if it can, and random bits."""
+
+    def step(tile, row, state):
+        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
+        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, False)
+        return state
+
+    return step
+
+
+def quick_drawn_mul_add_step(family, roomy):
+    """A product and a sum, each with random bits of its own. Products are exact."""
+
+    def step(tile, row, state):
+        product = tile.a(row) * tile.b()
+        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, True)
+        c = state[VALUE]
+        s = product.plus_toward("zero", c) if tile.directed else product + c
+        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, False)
+        return state
+
+    return step
+
+
+QUICK_DRAWN_STEPS = {"fma": quick_drawn_fma_step, "mul_add": quick_drawn_mul_add_step}
+
+
+def drawn_watches(family, roomy):
+    """The slots that these steps watch with."""
+    if family == "half":
+        return TIE, OVERFLOW
+    return (TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy)
+
+
+def draw_went_wrong(family, roomy):
+    """Whether a quick step was at a boundary of the rounding, met an overflow, or a number about as small as the smallest normal one."""
+
+    def wrong_half(tile, state):
+        return out_of_words(state, FEWEST if tile.directed else FEWEST + 1)
+
+    def wrong(tile, state):
+        normal, unit = tile.integer("normal"), tile.integer("noise_unit")
+        found = state[TIE].bits().below(unit) if tile.directed else ~unit.below(state[TIE].bits())
+        found = found | state[NEAR_ZERO].bits().below(normal + normal)
+        if not roomy:
+            found = found | state[OVERFLOW].bits().is_zero()
+        return found.anywhere()
+
+    return wrong_half if family == "half" else wrong
+
+
 QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
 
 
@@ -163,9 +245,7 @@ def went_wrong(manner):
     """Whether a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
 
     def wrong_half(tile, state):
-        least, most = state[TIE].bits(), state[OVERFLOW].bits()
-        wrong = least.words().below(least.all_of(FEWEST).words()) | (most.words() > most.all_of(MOST).words())
-        return wrong.anywhere()
+        return out_of_words(state, FEWEST)
 
     def wrong(tile, state):
         taken = 0xFFFF if manner.family == "bfloat16" else -1

@@ -32,6 +32,9 @@ class Numbers(NamedTuple):
     sliver: int = 0  # a magnitude below it is tiny, whatever random number rounds it
     below: int = 0  # the bits that rounding takes away
     tie: int = 0  # what they are at a boundary of the rounding
+    noise_up: int = 0  # how far 16 random bits are shifted to lie on them, up or down
+    noise_down: int = 0
+    noise_unit: int = 0  # and what the last of them is worth
     scale_of_grid: int = 0
     grid_of_scale: int = 0
     kept_bits: int = 0
@@ -68,6 +71,7 @@ EXPONENT64 = 0x7FF0000000000000
 HALF_LARGEST, HALF_NORMAL, HALF_TINY = 65504.0, 2.0**-14, 2.0**-14 - 2.0**-26
 HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round up to a normal number, and its spacing
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
+ONE = 0x3F800000  # float32's code of 1
 RUNNING = "running"  # beside the slots: a sum between phases
 BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
 AT_ONCE = 4  # sums that do not wait for one another
@@ -340,7 +344,8 @@ def drawn(tile, s, error, noise, state, options, watchful):
     In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
     1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where
     bits to come could still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta
-    half as large; and where the sum is at most the smallest normal number, as tininess hangs on U and on the error too.
+    half as large; and where the sum is in the sliver below the smallest normal number that may round up to it, or is that
+    number, as tininess hangs on U and on the error too.
     """
     saturate, roomy = options
     magnitude = s.magnitude()
@@ -358,11 +363,10 @@ def drawn(tile, s, error, noise, state, options, watchful):
     z = (short < 0.0).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
     near = (short - (UNDECIDED + 2 * MARGIN)).bits() & ~short.bits()
     special = magnitude.bits() - (tile.integer("lowest") + 1)
-    if error is None:  # many products are tiny, few of them in the sliver that may round up to a normal number
-        above = magnitude.bits() - tile.integer("sliver")
-        special = special & ~above
-        state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | lost, state[UNDERFLOW].bits())
-    else:
+    above = magnitude.bits() - tile.integer("sliver")
+    special = special & ~above
+    state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | lost, state[UNDERFLOW].bits())
+    if error is not None:
         special = special | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
     state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
     if watchful:
@@ -375,12 +379,17 @@ def drawn(tile, s, error, noise, state, options, watchful):
     return z.with_sign(s)
 
 
+def random_number(tile, row, plane=0):
+    """1 + the 16 random bits of this turn and row."""
+    return (tile.noise(row, plane).bits() << 7 | ONE).floats()
+
+
 def drawn_fma_step(options, watchful):
     """A fused multiply-add. `options`: whether overflows saturate, and whether no sum can overflow."""
 
     def step(tile, row, state):
         s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
-        state[VALUE] = drawn(tile, s, error, tile.noise(row), state, options, watchful)
+        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
         return state
 
     return step
@@ -390,9 +399,9 @@ def drawn_mul_add_step(options, watchful):
     """A product and a sum, each with a random number of its own."""
 
     def step(tile, row, state):
-        product = drawn(tile, tile.a(row) * tile.b(), None, tile.noise(row, 1), state, options, watchful)
+        product = drawn(tile, tile.a(row) * tile.b(), None, random_number(tile, row, 1), state, options, watchful)
         s, error = sum_and_error(product, state[VALUE])
-        state[VALUE] = drawn(tile, s, error, tile.noise(row), state, options, watchful)
+        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
         return state
 
     return step
@@ -460,15 +469,19 @@ def block_sum(tile, row, products):
     return first + block_sum(tile, row, rest)
 
 
-def in_phases(*phases):
+def in_phases(*phases, shared=()):
     """A step for all rows together: of several functions of one row each is taken for every row before the next one. The CPU
-    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots."""
+    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots; slots in `shared`
+    go from row to row, and end with the first one."""
 
     def step(tile, states):
+        common = {slot: states[0][slot] for slot in shared}
         for phase in phases:
             for row, state in enumerate(states):
                 tile.row = row
-                states[row] = phase(tile, row, state)
+                states[row] = phase(tile, row, state | common)
+                common = {slot: states[row].pop(slot) for slot in shared}
+        states[0] |= common
 
     step.together = True
     return step
@@ -480,12 +493,19 @@ def keep_bits(x, taken):
     return (((bits | bits.logical_right(taken) & 1) + ((1 << (taken - 1)) - 1)) & -(1 << taken)).floats()
 
 
+def moved_up(tile, row, x):
+    """A float32 in float64 to half, stochastically: of as many random bits as it loses none needs to be known. `drawn_half` for normal numbers."""
+    random = tile.noise(row).bits() << (BITS_OF_HALF - 16)
+    return ((x.bits() + random) & -(1 << BITS_OF_HALF)).floats()
+
+
 def exact_step(block, blocks, stored, saturate, careful, watchful):
     """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
 
     `stored` is "nearest", "drawn" or empty. `careful`: sums of a block are exact to odd. If not, they are exact in float64
-    where the running sums before blocks, whose largest and smallest are noted, allow it, and what is stored to nearest is
-    right where it is zero or a normal number. Conversions of the CPU cost more than cutting bits.
+    where the running sums before blocks, whose largest and smallest are noted, allow it, and what is stored is right where
+    it is zero or a normal number. Conversions of the CPU cost more than cutting bits. The noise of stores is random numbers
+    to those that are careful, 16 random bits to the others.
     """
 
     def careful_step(tile, row, state):
@@ -530,17 +550,17 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
 
     def kept(tile, row, state):
         running = state[RUNNING]
-        if stored == "drawn":
-            running = drawn_half(tile, row, running, state, saturate, watchful)
-        elif stored:
-            half = keep_bits(running, BITS_OF_HALF)
+        if stored:
+            half = moved_up(tile, row, running) if stored == "drawn" else keep_bits(running, BITS_OF_HALF)
             if watchful:
                 state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ half.bits())
             running = half
         state[VALUE] = running
         return state
 
-    return careful_step if careful else in_phases(begun, *(summed(number) for number in range(blocks)), kept)
+    if careful:
+        return careful_step
+    return in_phases(begun, *(summed(number) for number in range(blocks)), kept, shared=(LARGEST_SO_FAR, SMALLEST))
 
 
 def gathered(values, join):

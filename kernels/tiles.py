@@ -14,11 +14,14 @@ from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step
 from .jit import bits_float, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
-from .noise import fill_noise
-from .prng import DOT_PLANE, dot_low, unit_fraction
+from .noise import filling
+from .prng import dot_low, unit_fraction
 from .quick_steps import (
     LIFT,
+    QUICK_DRAWN_STEPS,
     QUICK_STEPS,
+    draw_went_wrong,
+    drawn_watches,
     is_lifted,
     is_tiny,
     lifted_mul_add_step,
@@ -55,7 +58,8 @@ DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
-SOON, WATCH = 2, 8  # turns before the first look whether all outputs are inexact, and between two others
+SOON, SOON_EXACT = 2, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
+WATCH = 8  # and between two others
 QUICK = 128  # turns of quick steps between two looks whether they pay
 QUICK_ROWS = 8  # rows after which quick steps are looked at
 VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
@@ -99,10 +103,10 @@ def tile_of(unit, panels, across, size):
     return block * together + rest % count, rest // count
 
 
-def _compiled_tile(name, step, carrier, block, planes, watchful, *more):
-    """The loop of a step of this name; `more` are the slots it uses beside the running sum and, if watchful, INEXACT."""
-    slots = (VALUE, *((INEXACT,) if watchful else ()), *more)
-    return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes)
+def _compiled_tile(name, step, carrier, block, planes, watchful, *more, shared=()):
+    """The loop of a step of this name; `more` and `shared` are the slots it uses beside the running sum and, if watchful, INEXACT."""
+    slots = (VALUE, *((INEXACT,) if watchful else ()), *more, *shared)
+    return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes, shared)
 
 
 def quick_tile(operation, manner):
@@ -135,9 +139,9 @@ def on_lines(buffer, count):
 
 
 @row
-def copy_row(target, source):
-    """target = source, of the same size."""
-    for n in range(target.size):
+def copy_row(target, source, count):
+    """target = source, of the first `count` places."""
+    for n in range(count):
         target[n] = source[n]
 
 
@@ -324,19 +328,22 @@ def exact_blocks(block, blocks, stored, saturate):
     """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
     slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate)
-    draws, nearest = stored == "drawn", stored == "nearest"
+    draws = stored == "drawn"
     quick, brief, careful, careful_brief = (
         _compiled_tile(
             ("exact", block, blocks, stored, saturate, careful),
             exact_step(block, blocks, stored, saturate, careful, watchful),
-            carrier, group, 1, watchful, *slots, *(() if careful else (LARGEST_SO_FAR, SMALLEST)),
+            carrier, group, 1, watchful, *slots, shared=() if careful else (LARGEST_SO_FAR, SMALLEST),
         )
         for careful in (False, True)
         for watchful in (True, False)
     )  # fmt: skip
     begin, end, all_inexact = frame(carrier)
+    fill_noise = filling(carrier)
     cells = ROWS * lanes
     watched = chunk_of(group) // group
+    stores, soon = bool(stored), max(SOON_EXACT // group, 1)
+    room = (-(-watched // STEPS_OF_A_BLOCK) + 1) * STEPS_OF_A_BLOCK * cells if draws else 0
 
     def exact_blocks_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
@@ -348,9 +355,10 @@ def exact_blocks(block, blocks, stored, saturate):
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
         happened = state.view(np.int64)
-        largest, smallest = happened[LARGEST_SO_FAR * cells :][:cells], happened[SMALLEST * cells :][:cells]
+        largest, smallest = happened[LARGEST_SO_FAR * cells :][:lanes], happened[SMALLEST * cells :][:lanes]
         saved = np.empty_like(state)
-        noise = on_lines(np.empty(watched * cells + LINE), watched * cells if draws else 0)
+        noise = on_lines(np.empty(room + LINE), room)
+        random_bits = noise.view(np.uint64)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
@@ -362,11 +370,7 @@ def exact_blocks(block, blocks, stored, saturate):
             for part in range(low_a.shape[1]):
                 count = min(watched, turns - part * watched)
                 known = known or all_inexact(state)
-                if draws:
-                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
-                    draw_stores(
-                        noise, corner, row_stride, column_stride, part * watched, count, lanes, key, stream, width
-                    )
+                corner, begun = index + i * ROWS * row_stride + j * lanes * column_stride, part * watched
                 lowest = low_a[i, part] * low_b[j, part]
                 so_far = min(so_far, lowest)
                 reach = block * (high_a[i, part] * high_b[j, part])
@@ -376,15 +380,40 @@ def exact_blocks(block, blocks, stored, saturate):
                     saved[:] = state
                     largest[:] = 0
                     smallest[:] = EXPONENT64
-                    if known:
-                        brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    beside = noise
+                    if draws:
+                        block_ = begun // STEPS_OF_A_BLOCK
+                        for n in range(-(-(begun + count) // STEPS_OF_A_BLOCK) - block_):
+                            at = n * STEPS_OF_A_BLOCK * cells
+                            fill_noise(
+                                random_bits,
+                                at,
+                                STORE,
+                                block_ + n,
+                                corner,
+                                row_stride,
+                                column_stride,
+                                width,
+                                key,
+                                stream,
+                            )
+                        beside = noise[begun % STEPS_OF_A_BLOCK * cells :]
+                    watching, settled = 0, known
+                    if not known:
+                        watching = min(count, soon)
+                        quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, watching)
+                        beside = beside[watching * cells :] if draws else beside
+                        settled = all_inexact(state)
+                    a_on, b_on = a_at + watching * group * ROWS, b_at + watching * group * lanes
+                    if settled:
+                        brief(flat_a, a_on, 0, flat_b, b_on, 0, beside, state, numbers, count - watching)
                     else:
-                        quick(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                        quick(flat_a, a_on, 0, flat_b, b_on, 0, beside, state, numbers, count - watching)
                     top, bottom = np.int64(0), np.int64(EXPONENT64)
-                    for cell in range(cells):
-                        top = max(top, largest[cell])
-                        bottom = min(bottom, smallest[cell])
-                    if nearest:
+                    for lane in range(lanes):
+                        top = max(top, largest[lane])
+                        bottom = min(bottom, smallest[lane])
+                    if stores:
                         for cell in range(cells):
                             magnitude_bits = happened[cell] & np.int64(0x7FFFFFFFFFFFFFFF)
                             top = max(top, magnitude_bits)
@@ -392,11 +421,13 @@ def exact_blocks(block, blocks, stored, saturate):
                     bits_are_high = bits_float(bottom + 1, 1.0) * 1.1920928955078125e-07 >= lowest
                     magnitude = bits_float(top, 1.0)
                     done = (magnitude < limit_so_far) | ((magnitude < limit) & bits_are_high)
-                    if nearest:
+                    if stores:
                         done = done & (magnitude <= HALF_LARGEST) & (bits_float(bottom + 1, 1.0) >= HALF_NORMAL)
                     if not done:
                         state[:] = saved
                 if not done:
+                    if draws:
+                        draw_stores(noise, corner, row_stride, column_stride, begun, count, lanes, key, stream, width)
                     if known:
                         careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     else:
@@ -465,7 +496,7 @@ settled_fma, settled_add, settled_mul = settling("fma"), settling("add"), settli
 def random_of(noise, site, output, step, width, key, stream):
     """All random bits of a rounding, whose first 16 are in `noise`."""
     scale = bits_float(np.int64(1023 + width) << 52, 1.0)
-    random = np.float64(noise) - 1.0
+    random = unit_fraction(noise, 16)
     if width > 16:
         random += unit_fraction(dot_low(output, site, step, key, stream), 52)
     return np.floor(random * scale) / scale
@@ -498,25 +529,27 @@ SITES = {"fma": (RUNNING,), "mul_add": (RUNNING, PRODUCT)}
 
 
 @jit.once
-def stochastic(operation, saturate, roomy):
+def stochastic(operation, family, saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
     index, row_stride, column_stride, width, key, stream).
 
-    As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The brief step tells that
-    some output was left open, the watchful one which. What 16 random bits leave open is done again with all of them, an
-    output at a time, by the plain functions on the wide carrier.
+    As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The quick step, or the one by which
+    its turns are done again, tells that some output was left open, the watchful one which. What 16 random bits leave open is
+    done again with all of them, an output at a time, by the plain functions on the wide carrier.
     """
     lanes = LANES[np.float32]
     make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
     first_site, second_site = SITES[operation][0], SITES[operation][-1]
     planes = len(SITES[operation])
-    slots = (*(UNDERFLOW,) * (planes > 1), *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
-    keeps = LEFT_OPEN if planes > 1 or saturate else 1  # slots that turns taken again must find as they were
-    name = "stochastic", operation, saturate, roomy
+    slots = (UNDERFLOW, *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
+    name = "stochastic", operation, family, saturate, roomy
     watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *slots)
-    brief = make(options, False)
-    brief = tile((name, False), brief, np.float32, (VALUE, *slots), Numbers._fields, shared=(LEFT_OPEN,))
+    quick = guarded_tile(
+        name, QUICK_DRAWN_STEPS[operation](family, roomy), draw_went_wrong(family, roomy), make(options, False),
+        np.float32, slots, drawn_watches(family, roomy), Numbers._fields, QUICK_ROWS,
+    )  # fmt: skip
     begin, end, all_inexact = frame(np.float32)
+    fill_noise = filling(np.float32)
     cells = ROWS * lanes
 
     def stochastic_loop(
@@ -532,15 +565,12 @@ def stochastic(operation, saturate, roomy):
         happened = state.view(np.int32)
         open_ones = happened[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
         saved = np.empty(LEFT_OPEN * cells, np.float32)
-        kept_cells = keeps * cells
         before = saved.view(np.int32)
         noise = on_lines(
             np.empty(planes * STEPS_OF_A_BLOCK * cells + LINE, np.float32), planes * STEPS_OF_A_BLOCK * cells
         )
-        noises = noise.reshape(planes, STEPS_OF_A_BLOCK, cells)
+        noises = noise.view(np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
         pairs = noise.view(np.uint64)
-        kept = 0x007FFF80 & ~((1 << (23 - min(width, 16))) - 1)
-        mask = np.uint64(kept) | (np.uint64(kept) << np.uint64(32))
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * ROWS, j * turns * lanes
@@ -549,26 +579,28 @@ def stochastic(operation, saturate, roomy):
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
-            known = False
+            known, rest, noted = False, 0, True
             for done in range(0, turns, STEPS_OF_A_BLOCK):
                 count = min(STEPS_OF_A_BLOCK, turns - done)
-                copy_row(saved[:kept_cells], state[:kept_cells])
+                copy_row(saved, state, LEFT_OPEN * cells if noted else cells)
                 for plane in range(planes):
-                    site = second_site if plane else first_site
-                    where = np.uint64(DOT_PLANE) | np.uint64(site << 26) | np.uint64(done // STEPS_OF_A_BLOCK)
-                    target_pairs = pairs[plane * (pairs.size // planes) : (plane + 1) * (pairs.size // planes)]
-                    fill_noise(target_pairs, corner, row_stride, column_stride, where, mask, key, stream)
+                    site, at = second_site if plane else first_site, plane * (pairs.size // planes)
+                    block = done // STEPS_OF_A_BLOCK
+                    fill_noise(pairs, at, site, block, corner, row_stride, column_stride, width, key, stream)
                 known = known or all_inexact(state)
                 left = -1
-                if known:
-                    brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                    left = 0
-                    for lane in range(lanes):
-                        left |= open_ones[lane]
-                        open_ones[lane] = 0
+                if known and done >= rest:
+                    again_ones = quick(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    rest = done + REST if again_ones * VAIN > count else 0
+                    left, noted = 0, again_ones > 0
+                    if noted:
+                        for cell in range(cells):
+                            left |= open_ones[cell]
+                            open_ones[cell] = 0
                     if left < 0:
-                        copy_row(state[:kept_cells], saved[:kept_cells])
+                        copy_row(state, saved, LEFT_OPEN * cells)
                 if left < 0:
+                    noted = True
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     for cell in range(cells):
                         if open_ones[cell] >= 0:
@@ -590,11 +622,8 @@ def stochastic(operation, saturate, roomy):
                             )
                             seen |= raised
                         state[cell] = z
-                        if keeps > 1:
-                            happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell]
-                            happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell]
-                        happened[UNDERFLOW * cells + cell] |= seen & 2
-                        happened[OVERFLOW * cells + cell] |= seen & 4
+                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
+                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
                 a_at += count * ROWS
                 b_at += count * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)

@@ -136,7 +136,9 @@ class Drawn(Way):
         reach = planned.length * (largest[0] * largest[1] + 2 * fmt.smallest_subnormal) + largest[2]
         roundings = planned.length * len(tiles().SITES[self.operation])
         roomy = reach * _growth(roundings, fmt) < fmt.max
-        loop = tiles().stochastic(self.operation, self.site.rule.overflow is Overflow.SATURATE, roomy)
+        family = "half" if fmt.spec == FLOAT16 else "narrow"
+        saturates = self.site.rule.overflow is Overflow.SATURATE
+        loop = tiles().stochastic(self.operation, family, saturates, roomy)
         return loop, (*self.site.numbers, *place, self.site.width, *random.words)
 
 
@@ -258,6 +260,9 @@ def narrow_numbers(site: Site) -> Any:
         sliver=_single_bits(fmt.tiny - fmt.smallest_subnormal / 2) if fmt.emin >= SCALED_NORMAL else 0,
         below=(1 << taken) - 1,
         tie=1 << (taken - 1) if rule.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY) else 0,
+        noise_up=max(taken - 16, 0),
+        noise_down=max(16 - taken, 0),
+        noise_unit=1 << max(taken - 16, 0),
     )
 
 
