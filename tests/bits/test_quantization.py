@@ -201,6 +201,18 @@ def test_tensor_scales_far_too_small(element: Any) -> None:
         assert_as_the_oracle(x.astype(np.float32), fmt, "te", options, tensor_scale=2.0**power)
 
 
+@pytest.mark.parametrize("recipe", ["te", "torchao"])
+def test_every_row_of_a_square_counts(recipe: str) -> None:
+    """The largest magnitude in any row of 16 x 16 makes the scale, whatever the tensor."""
+    random = np.random.default_rng(2)
+    for amax in random.uniform(7, 9, 16).astype(np.float32).tolist():
+        x = random.uniform(-1, 1, (16, 16)).astype(np.float32)
+        x[random.integers(16), random.integers(16)] = random.uniform(2, 7)
+        blocks, _ = bits.quantize(x, "nvfp4", recipe, block=(16, 16), tensor_amax=amax)
+        found = reference.quantize_block(x.ravel().tolist(), "nvfp4", recipe, tensor_amax=amax)
+        assert (blocks.scales.item(), blocks.elements.ravel().tolist()) == (found.scale, found.codes)
+
+
 @pytest.mark.parametrize("zero_block", ["smallest", "one", "nan", "rule"])
 def test_four_over_six_of_zeros(zero_block: str) -> None:
     """Blocks of zeros have the scale that their option says, whichever candidate they are."""
