@@ -63,7 +63,11 @@ def check_switch(name: str, value: Any, optional: bool = False) -> None:
 
 def check_choice(name: str, value: Any, accepted: Collection[Any]) -> None:
     """One of those accepted."""
-    if value not in accepted:
+    try:
+        known = not isinstance(value, np.ndarray) and value in accepted
+    except TypeError:  # it has no hash
+        known = False
+    if not known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
 
 

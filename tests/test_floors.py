@@ -63,7 +63,8 @@ INSIDE = {
     "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
     "vectors.distributions hardware.tiles | vectors.streams | "
-    "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.coverage | "
+    "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
+    "vectors.coverage | "
     "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "

@@ -11,6 +11,7 @@ import numpy as np
 from softfloat.blocks import BlockFormat
 from softfloat.blocks.formats import block_text, check_block_format
 from softfloat.engine import Codes, check_codes, refuse_mask
+from softfloat.formats import Format
 
 __all__ = ["BlockCodes"]
 
@@ -222,7 +223,15 @@ def check_tensor_scale(value: Any, fmt: BlockFormat) -> np.float32 | None:
     number = check_float32("tensor_scale", value)
     if not number:
         raise ValueError("tensor_scale must be positive and finite, got 0")
+    if not holds(fmt.tensor_scale, number):
+        raise ValueError(f"tensor_scale must be a number of {fmt.tensor_scale}, that of {fmt}, got {number!r}")
     return as_float32(number)
+
+
+def holds(fmt: Format, number: float) -> bool:
+    """Whether a format has a positive number."""
+    quantum = max(math.frexp(number)[1] - 1, fmt.emin) - fmt.mantissa_bits
+    return fmt.smallest_subnormal <= number <= fmt.max and math.ldexp(number, -quantum).is_integer()
 
 
 LEAST_NORMAL, LEAST = -126, -149  # exponents of float32's smallest numbers
@@ -230,6 +239,8 @@ LEAST_NORMAL, LEAST = -126, -149  # exponents of float32's smallest numbers
 
 def check_float32(argument: str, value: Any) -> float:
     """A finite float32 number, not below zero."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument} must be a number, got {value!r}")
     try:
         number = exact_float(value) if isinstance(value, np.float32) else float(value)
     except (TypeError, ValueError):
@@ -237,7 +248,7 @@ def check_float32(argument: str, value: Any) -> float:
     if not (math.isfinite(number) and number >= 0):
         wanted = "positive and finite" if argument == "tensor_scale" else "finite and at least 0"
         raise ValueError(f"{argument} must be {wanted}, got {number}")
-    if number > np.finfo(np.float32).max or exact_float(as_float32(number)) != number:
+    if number > float(np.finfo(np.float32).max) or exact_float(as_float32(number)) != number:
         raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
     return number
 

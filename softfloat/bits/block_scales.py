@@ -21,6 +21,7 @@ from softfloat.formats import ROSTER, Format
 
 FLOAT32 = ROSTER["float32"]
 LARGEST = FLOAT32.max
+SURELY_NORMAL, SURELY_FINITE = 2.0**-120, 2.0**120
 OVER_SIX_BOUND = 256.0
 """The largest scale that the tensor's scale aims at when blocks may map their largest element to 4."""
 
@@ -30,7 +31,13 @@ Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
 def single(values: Any) -> Reals:
     """Numbers rounded to float32, as float64; the host's treatment of subnormals has no say."""
-    codes, _ = encode(np.asarray(values, np.float64), FLOAT32, flags="any")
+    values = np.asarray(values, np.float64)
+    sizes = np.abs(values)
+    if (
+        (sizes >= SURELY_NORMAL) & (sizes <= SURELY_FINITE) | (sizes == 0)
+    ).all():  # the host has nothing to say of these
+        return np.asarray(values.astype(np.float32), np.float64)
+    codes, _ = encode(values, FLOAT32, flags="any")
     return np.asarray(engine.decoded(np.asarray(codes), FLOAT32))
 
 
@@ -45,7 +52,7 @@ def single_number(value: float) -> float:
 
 def values_of(codes: Codes, fmt: Format) -> Reals:
     """What scales' codes stand for: magnitudes, as a sign says nothing."""
-    return np.asarray(engine.decoded(engine.magnitudes(codes, fmt), fmt))
+    return np.abs(engine.decoded(codes, fmt))
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,9 @@ def with_nan(codes: Codes, void: Masks, scale: Format) -> Codes:
 
 
 def rounded(values: Reals, scale: Format) -> Codes:
-    """Scales rounded into their format, to nearest even, the largest at most."""
+    """Scales rounded into their format, to nearest even, the largest at most, and the smallest at least where there is no zero."""
+    if not scale.zero:
+        values = np.maximum(values, scale.smallest_subnormal)
     return np.asarray(encode(values, scale, overflow="saturate", flags="any")[0])
 
 
@@ -180,7 +189,8 @@ def wanted_scales(amax: Reals, fmt: BlockFormat, rule: ScaleRule, tensor: Tensor
         return np.clip(quotient, fmt.scale.tiny, fmt.scale.max)
     if rule.name == "te":
         if stretch is None:
-            return np.minimum(single(amax * te_factor(fmt, tensor)), fmt.scale.max)
+            factor = te_factor(fmt, tensor)
+            return np.minimum(single(np.multiply(amax, factor, where=amax > 0, out=np.zeros_like(amax))), fmt.scale.max)
         base = single(single(amax / fmt.element.max) * tensor.encode)
         return np.minimum(single(base * stretch), fmt.scale.max)
     return single(amax / fmt.element.max)
@@ -228,7 +238,12 @@ def te_tensor_scale(amax: float, fmt: BlockFormat, bound: float) -> TensorScale:
     """TransformerEngine's: S = bound * m / amax, at most the largest float32; 1 where there is nothing to scale or it is infinite."""
     factor = single_number(bound * fmt.element.max / amax) if amax else 0.0
     factor = min(factor, LARGEST) or 1.0
-    return TensorScale(reciprocal(factor), factor, amax)
+    inverse = reciprocal(factor)
+    if math.isinf(inverse):
+        raise ValueError(
+            f"x has magnitudes up to {amax:.9g}, for which the tensor's scale of rule 'te' for {fmt} is beyond float32; accepted: tensor_scale=..."
+        )
+    return TensorScale(inverse, factor, amax)
 
 
 def torchao_tensor_scale(amax: float, fmt: BlockFormat) -> TensorScale:
@@ -288,7 +303,7 @@ def compiled_scales(
         offset = 0 if rule.divides else fmt.element.emax
         return engine.PowerScales(carry, factor, offset, rule.carry == "element", how.minimum, zero_code)
     factor = te_factor(fmt, tensor) if rule.name == "te" else -1.0
-    if min(abs(factor), tensor.decode, tensor.encode) < FLOAT32.tiny:
+    if min(abs(factor), tensor.decode, tensor.encode) < FLOAT32.tiny or math.isinf(factor) or not fmt.scale.zero:
         return None
     multipliers = multipliers_of(every_scale(fmt.scale), rule, tensor).astype(np.float32)
     low = fmt.scale.tiny if rule.name == "torchao" else 0.0

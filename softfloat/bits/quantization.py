@@ -187,7 +187,8 @@ def quantize(
         Count what was saturated, underflowed and zeroed in each block.
     **options
         As everywhere in `softfloat.bits`, for the rounding of elements; without `overflow` and `environment` elements
-        saturate. Random bits are addressed by the place in `x`. `daz` counts subnormal float32 numbers as zeros. There is no `out`.
+        saturate, and those of fixed point, which have neither infinity nor NaN, always do. Random bits are addressed by the place
+        in `x`. `daz` counts subnormal float32 numbers as zeros. There is no `out`.
 
     Returns
     -------
@@ -248,6 +249,11 @@ def checked_rule(fmt: BlockFormat, rule: str | None, recipe: str | None) -> Scal
     return found
 
 
+def has_one(scale: Format) -> bool:
+    """Whether 1 is among the numbers of a format."""
+    return hasattr(scale, "one_code")
+
+
 # -- one call --------------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +279,7 @@ class Plan:
             raise ValueError(
                 f"overflow='nan' needs elements with a NaN, and {fmt.element} has none; accepted: 'saturate'"
             )
-        if self.call.flags not in ("each", "any"):
+        if not isinstance(self.call.flags, str) or self.call.flags not in ("each", "any"):
             raise ValueError(
                 f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {self.call.flags!r}"
             )
@@ -293,6 +299,10 @@ class Plan:
         check_choice("nan_to", nan_to, ("max", "zero", "negative_zero"))
         check_choice("zero_block", zero_block, (None, "smallest", "one", "nan", "rule"))
         check_choice("subnormal_blocks", subnormal_blocks, ("keep", "zero"))
+        if zero_block == "one" and not has_one(self.fmt.scale):
+            raise ValueError(
+                f"zero_block='one' needs scales with a 1, and {self.fmt.scale} has none; accepted: 'smallest'"
+            )
         least = self.rule.minimum
         if minimum is not None:
             if self.rule.kind == TWO_LEVELS:
@@ -322,6 +332,11 @@ class Plan:
         elif not computed:
             given = check_tensor_scale(tensor_scale, self.fmt)
             self.tensor = NO_TENSOR_SCALE if given is None else given_tensor_scale(exact_float(given))
+        elif self.rule.kind == TWO_LEVELS and self.fmt.tensor_scale != FLOAT32:
+            raise ValueError(
+                f"tensor_scale must be given for {self.fmt}: rule {self.rule.name!r} computes it in float32, and it is coded in "
+                f"{self.fmt.tensor_scale}; accepted: one of its numbers, or None"
+            )
         elif self.rule.name == "torchao":
             self.tensor = lambda amax: torchao_tensor_scale(amax, self.fmt)
         elif self.rule.name == "te":
@@ -534,12 +549,17 @@ class Plan:
             return layout.array(rows.reshape(*layout.grid, length))
 
         some, each = taken(numbers), isinstance(flags, np.ndarray)
-        made, found, raised = self.plain(some, maxima_of(few.rows(some)), lambda: taken(signals()), few, tensor, each)
+        filled = layout.padded != layout.shape  # with zeros, whose flags are nobody's
+        made, found, raised = self.plain(
+            some, maxima_of(few.rows(some)), lambda: taken(signals()), few, tensor, each or filled
+        )
         scales = scales.reshape(-1)
         scales[places] = found[:, 0]
-        flags = (
-            with_these(flags, raised) if each else flags | (raised if isinstance(raised, int) else every_flag(raised))
-        )
+        if each:
+            flags = with_these(flags, raised)
+        else:
+            own = raised * taken(np.ones(layout.shape, np.uint8)) if filled else raised
+            flags = flags | (own if isinstance(own, int) else every_flag(own))
         return with_these(codes, made), scales.reshape(layout.grid), flags
 
     def tensor_of_numbers(self, numbers: np.ndarray[Any, np.dtype[np.float32]]) -> TensorScale:
@@ -593,7 +613,9 @@ class Plan:
             values = np.where(void, 0.0, values)
         with np.errstate(invalid="ignore"):
             scaled = values * layout.spread(scales.multiplier)
-        scaled = np.where(values == 0, values, scaled)  # zero times an infinite multiplier is zero
+        scaled = np.where(
+            (values == 0) | np.isinf(values), values, scaled
+        )  # whatever the multiplier, zero and infinite ones too
         return values, scaled if self.fmt.power_of_two_scale else single(scaled), void
 
     def encoded(self, scaled: Reals, flags: str) -> tuple[Codes, Any]:

@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from softfloat.blocks.fixed import Fixed
-from softfloat.checks import is_integer
+from softfloat.checks import check_whole, is_integer
 from softfloat.formats import Format, check_format, special_values
 from softfloat.frozen import hash_kept, settle
 from softfloat.markup import plain_table, table_html, titled
@@ -41,6 +41,8 @@ __all__ = [
     "nvfp4",
 ]
 
+LONGEST = 2**31 - 1
+"""Elements of a block along an axis."""
 EXACT_BITS = 53
 """Precision of float64, in which blocks are decoded."""
 
@@ -144,6 +146,7 @@ class BlockFormat:
         >>> mxfp4_e2m1.block_shape(3, -2), nvfp4.block_shape(2, -1, (16, 16))
         ((1, 32, 1), (16, 16))
         """
+        check_whole("ndim", ndim, 0)
         block = self.block if block is None else check_block(block)
         if not is_integer(axis):
             raise TypeError(f"axis must be an integer, got {axis!r}")
@@ -204,13 +207,13 @@ def _powers(level: Format | Fixed) -> tuple[int, int]:
     return level.emin - level.mantissa_bits, level.emax + 1
 
 
-def check_block(block: Any) -> int | tuple[int, ...]:
+def check_block(block: Any, argument: str = "block") -> int | tuple[int, ...]:
     """A number of elements, or the shape of a block."""
     numbers = tuple(block) if isinstance(block, (tuple, list)) else (block,)
     if not numbers or not all(is_integer(x) for x in numbers):
-        raise TypeError(f"block must be a positive integer or a tuple of them, got {block!r}")
-    if min(numbers) < 1:
-        raise ValueError(f"block must be a positive integer or a tuple of them, got {block!r}")
+        raise TypeError(f"{argument} must be a positive integer or a tuple of them, got {block!r}")
+    if not 1 <= min(numbers) <= max(numbers) <= LONGEST:
+        raise ValueError(f"{argument} must be a positive integer or a tuple of them, at most 2^31 - 1, got {block!r}")
     whole = tuple(int(x) for x in numbers)
     return whole if isinstance(block, (tuple, list)) else whole[0]
 

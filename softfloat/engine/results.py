@@ -43,7 +43,7 @@ def outputs(
     out: Any, flags: str, shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[Codes]
 ) -> tuple[Output, Output | None]:
     """The places for a result and its flags. `out` is an array for the result, or a pair of arrays for both."""
-    if flags not in ("each", "any"):
+    if not isinstance(flags, str) or flags not in ("each", "any"):
         raise ValueError(f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {flags!r}")
     given, given_flags = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
     if given_flags is not None and flags == "any":

@@ -177,7 +177,7 @@ class Tensor(NamedTuple):
 
 
 def tensor_scale_of(
-    amax: Fraction | float, block_format: BlockFormat | str, rule: str = "te", bound: int = 448
+    amax: Fraction | float, block_format: BlockFormat | str, rule: str = "te", bound: Fraction | int = 448
 ) -> Fraction:
     """The scale of a tensor, by the recipe "te" or "torchao": a float32 number.
 
@@ -194,7 +194,7 @@ def tensor_scale_of(
     return tensor_of(Fraction(amax) if math.isfinite(amax) else float(amax), fmt, rule, bound).decode
 
 
-def tensor_of(amax: Real, fmt: BlockFormat, rule: str, bound: int) -> Tensor:
+def tensor_of(amax: Real, fmt: BlockFormat, rule: str, bound: Fraction | int) -> Tensor:
     largest = largest_element(fmt.element)
     if rule == "torchao":
         g = amax if isinstance(amax, float) else single(amax / (Fraction(fmt.scale.max) * largest))
@@ -204,7 +204,8 @@ def tensor_of(amax: Real, fmt: BlockFormat, rule: str, bound: int) -> Tensor:
     factor = min(factor, LARGEST) or Fraction(1)
     assert isinstance(factor, Fraction)
     inverse = over(Fraction(1), factor)
-    assert isinstance(inverse, Fraction)
+    if isinstance(inverse, float):
+        raise ValueError(f"amax {amax} gives {fmt} a tensor scale beyond float32")
     return Tensor(inverse, factor, amax)
 
 
@@ -231,6 +232,8 @@ def float_scale(
         wanted = min(times(times(single(amax / largest), tensor.encode), stretch), top)
     else:
         wanted = min(times(amax, times(tensor.encode, single(1 / largest))), top)
+    least = Fraction(0) if scale.zero else Fraction(scale.smallest_subnormal)
+    wanted = max(min(wanted, top), least)
     assert isinstance(wanted, Fraction)
     code: int | None = encode(wanted, scale, overflow="saturate")[0]
     if special.largest:
@@ -341,7 +344,7 @@ def quantize_block(
     tensor = Tensor(Fraction(1), Fraction(1), None)
     if tensor_amax is not None:
         exact = Fraction(tensor_amax) if math.isfinite(tensor_amax) else float(tensor_amax)
-        tensor = tensor_of(exact, fmt, row.name, 256 if four_over_six else int(fmt.scale.max))
+        tensor = tensor_of(exact, fmt, row.name, Fraction(256) if four_over_six else Fraction(fmt.scale.max))
     elif tensor_scale is not None:
         g = Fraction(tensor_scale)
         tensor = Tensor(g, min(over(Fraction(1), g), LARGEST), None)

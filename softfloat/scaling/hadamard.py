@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits, engine
+from softfloat.checks import check_kind
 from softfloat.engine import Codes
-from softfloat.formats import float32
+from softfloat.formats import bfloat16, float32
 from softfloat.kernels.spec import Overflow
 from softfloat.scaling.recipes import Hadamard
 from softfloat.status import Flags
@@ -17,6 +18,8 @@ from softfloat.status import Flags
 __all__ = ["hadamard_matrix", "transformed"]
 
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
+BELOW_BFLOAT16 = np.uint32(0xFFFF)
+"""Bits of float32 that bfloat16 lacks."""
 NEAREST: dict[str, Any] = {"flags": "any", "rounding": "nearest_even", "overflow": Overflow.SATURATE}
 
 
@@ -29,6 +32,7 @@ def hadamard_matrix(how: Hadamard) -> np.ndarray[Any, np.dtype[np.float64]]:
            [-0.5, -0.5,  0.5,  0.5],
            [ 0.5, -0.5, -0.5,  0.5]])
     """
+    check_kind("how", how, Hadamard)
     n = len(how.signs)
     shared = np.arange(n)[:, None] & np.arange(n)
     ones = np.array([int(x).bit_count() for x in shared.flat]).reshape(n, n)
@@ -56,6 +60,7 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
     flags : int
         What roundings to the transform's format before and after raised, and its sums.
     """
+    check_kind("how", how, Hadamard)
     n = len(how.signs)
     moved = np.moveaxis(numbers, axis, -1)
     short = -moved.shape[-1] % n
@@ -68,7 +73,10 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
 
 def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
     """(transformed runs, flags), by butterflies where they have the accumulator's bits."""
-    codes, before = bits.convert(runs.view(np.uint32), float32, how.format, **NEAREST)
+    if how.format == bfloat16 and not (runs.view(np.uint32) & BELOW_BFLOAT16).any() and np.isfinite(runs).all():
+        codes, before = (runs.view(np.uint32) >> np.uint32(16)).astype(np.uint16), 0
+    else:
+        codes, before = bits.convert(runs.view(np.uint32), float32, how.format, **NEAREST)
     if not engine.serves_transform(how.accumulator, how.format, runs.shape[1]):
         result, flags = by_product(np.asarray(codes), how)
         return result, int(before | flags)

@@ -21,18 +21,20 @@ from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
 from softfloat.bits.block_counts import void_of
 from softfloat.bits.block_numbers import exactly, float32_numbers
-from softfloat.checks import check_choice, check_kind, check_switch
+from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
-from softfloat.formats import Format, float32
+from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
-from softfloat.scaling.recipes import AXIS, BlockScaling, DelayedScaling, Operand, Product
+from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, DelayedScaling, Operand, Product
 from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes
 from softfloat.status import Flags
 
 __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
 
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
+AXES = -1, -2
+"""Those that a product of matrices sums over."""
 SWAPPED = {"first_fused": "second_fused", "second_fused": "first_fused", "first": "second", "second": "first"}
 """What an order is called where the operands change places."""
 
@@ -119,7 +121,10 @@ def quantized(
     check_kind("operand", operand, Operand)
     check_kind("history", history, AmaxHistory, optional=True)
     check_switch("count", count)
+    source = check_format(input_format, "input_format")
     numbers, _ = float32_numbers(x)
+    if not -numbers.ndim <= check_integer("axis", axis) < numbers.ndim:
+        raise ValueError(f"axis must be one of an array of {numbers.ndim} axes, got {axis}")
     seen = 0
     if operand.hadamard is not None:
         numbers, seen = transformed(numbers, operand.hadamard, axis)
@@ -143,18 +148,12 @@ def quantized(
         codes, flags, amax = delayed(numbers, history, options)
         scales = (float(codes.scale), float(codes.scale))
     else:
-        source = engine_format(input_format)
         codes, flags, amax = currently_scaled(numbers, how, axis, source, options)
         scales = _block_extremes(codes) if isinstance(codes, BlockCodes) else _extremes(codes.scale)
     raised = int(np.bitwise_or.reduce(np.asarray(flags), axis=None))
     counts = [int(np.count_nonzero(flags & int(x))) if count else None for x in (Flags.OVERFLOW, Flags.UNDERFLOW)]
     largest = float(np.max(amax)) if np.size(amax) else 0.0
     return Quantized(codes, largest, scales, numbers.size, counts[0], counts[1], raised | seen)
-
-
-def engine_format(fmt: Format | str) -> Format:
-    """A format by either name."""
-    return fmt if isinstance(fmt, Format) else Format.from_name(fmt)
 
 
 @lru_cache(maxsize=256)
@@ -218,10 +217,11 @@ def _extremes(scale: Any) -> tuple[float, float]:
 
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
-    known = codes.scales[~void_of(codes)]
-    values = np.asarray(engine.decoded(known, codes.format.scale))
+    fmt = codes.format.scale
+    known = engine.magnitudes(codes.scales[~void_of(codes)], fmt)  # ordered as the numbers are
+    ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
-    low, high = _extremes(np.abs(values))
+    low, high = _extremes(np.asarray(engine.decoded(ends, fmt)))
     return low * whole, high * whole
 
 
@@ -270,6 +270,8 @@ def multiplied(
     """
     check_kind("a", a, Quantized)
     check_kind("b", b, Quantized)
+    check_kind("accumulator", accumulator, Accumulator)
+    check_choice("scale_order", scale_order, SCALE_ORDERS)
     left, right = a.codes, b.codes
     if isinstance(left, BlockCodes) and isinstance(right, BlockCodes):
         found: tuple[Any, Any] = bits.matmul_blocks(left, right, accumulator, c, out_format=float32, **options)
@@ -313,7 +315,6 @@ def _scaled_product(
         total, flags = bits.mul(shared, total, float32, **settings)
         raised = raised | flags | np.uint8(seen)
     else:
-        check_choice("scale_order", order, ("first", "second"))
         for scale in (x, y) if order == "first" else (y, x):
             total, flags = bits.mul(scale, total, float32, **settings)
             raised = raised | flags
@@ -325,6 +326,7 @@ def _scaled_product(
 
 def swapped(product: Product) -> Product:
     """The product with operands and their orders exchanged, as of transposed matrices."""
+    check_kind("product", product, Product)
     how = product.accumulator
     if how.reduction and how.reduction[0].scaling in SWAPPED:
         level = replace(how.reduction[0], scaling=SWAPPED[how.reduction[0].scaling])
@@ -370,10 +372,13 @@ def matmul(
         Those of the product. Those of the operands are in what `quantized` returns.
     """
     check_kind("product", product, Product)
+    check_count("stream", stream, 0)
+    if not isinstance(histories, (tuple, list)) or len(histories) != len(AXES):
+        raise TypeError(f"histories must be a pair of AmaxHistory or None, got {histories!r}")
     a, b = [
         quantized(x, operand, axis, history=history, seed=seed, stream=2 * stream + i)
         for i, (x, operand, axis, history) in enumerate(
-            zip((first, second), (product.first, product.second), (-1, -2), histories, strict=True)
+            zip((first, second), (product.first, product.second), AXES, histories, strict=True)
         )
     ]
     return multiplied(a, b, product.accumulator, c, scale_order=product.scale_order, flags=flags, **options)

@@ -45,7 +45,7 @@ def _check_element(fmt: Any) -> Format:
     return found
 
 
-def _check_number(name: str, value: Any) -> None:
+def check_finite(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
         raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
 
@@ -95,9 +95,9 @@ class CurrentScaling:
         if isinstance(self.per, str):
             check_choice("per", self.per, ("tensor", "row"))
         else:
-            settle(self, per=check_block(self.per))
+            settle(self, per=check_block(self.per, "per"))
         check_switch("power_of_two", self.power_of_two)
-        _check_number("epsilon", self.epsilon)
+        check_finite("epsilon", self.epsilon)
         check_choice("standing", self.standing, STANDINGS)
 
     __repr__ = _fields_text
@@ -212,6 +212,7 @@ class Hadamard:
     accumulator: Accumulator = field(default_factory=lambda: tensor_core("B200", input="bfloat16"))
 
     def __post_init__(self) -> None:
+        check_kind("signs", self.signs, (tuple, list))
         settle(self, signs=tuple(self.signs), format=_check_element(self.format))
         if len(self.signs) not in (4, 16, 64, 256) or any(x not in (1, -1) for x in self.signs):
             raise ValueError(f"signs must be 4, 16, 64 or 256 of 1 and -1, got {self.signs!r}")
@@ -323,7 +324,8 @@ class Recipe:
     tensor_rounding: Rounding | None = None
 
     def __post_init__(self) -> None:
-        check_kind("name", self.name, str)
+        for name in ("name", "meaning", "source", "standing"):
+            check_kind(name, getattr(self, name), str)
         for name in PRODUCTS:
             check_kind(name, getattr(self, name), Product)
         if self.tensors is not None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from softfloat.accumulators import Accumulator, chunked, fma, tensor_core
 from softfloat.blocks import BlockFormat
-from softfloat.checks import check_choice
+from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.environments import Rounding
 from softfloat.formats import Format
 from softfloat.scaling.recipes import (
@@ -89,6 +89,11 @@ def tensor_scaling(
     >>> print(tensor_scaling("float4_e2m1fn", "float4_e2m1fn").forward.first.format)
     float4_e2m1fn
     """
+    check_switch("delayed", delayed)
+    if not isinstance(accumulators, (tuple, list)) or len(accumulators) != len(PRODUCTS):
+        raise TypeError(
+            f"accumulators must be {len(PRODUCTS)} of Accumulator, those of {', '.join(PRODUCTS)}, got {accumulators!r}"
+        )
     kind = DelayedScaling if delayed else CurrentScaling
     ahead, back = Operand(scaling=kind(format=forward, **scaling)), Operand(scaling=kind(format=backward, **scaling))  # type: ignore[arg-type]
     return _recipe(
@@ -138,7 +143,9 @@ def fp8_blocks(
 
     `scaling` None is cuBLAS's: the scale of `first`, which never has the larger blocks, and then the other's, fused.
     """
-    sums = chunked(128, inner, "float32", scaling=scaling or "first_fused")
+    check_kind("inputs", inputs, Operand)
+    check_kind("weights", weights, Operand)
+    sums = chunked(128, inner, "float32", scaling="first_fused" if scaling is None else scaling)
     return _recipe(name, _Three(inputs, weights, inputs), (sums,) * 3, **more)
 
 
@@ -170,6 +177,9 @@ def nvfp4_scaling(
     four_over_six : {"mae", "mse"}, optional
         Of weights and forward's inputs.
     """
+    for argument, value in (("hadamard", hadamard), ("stochastic", stochastic), ("square_weights", square_weights)):
+        check_switch(argument, value)
+    check_kind("accumulator", accumulator, Accumulator, optional=True)
     how = BlockScaling(format="nvfp4", rule=rule)  # type: ignore[arg-type]
     chosen = replace(how, four_over_six=four_over_six)
     transform = Hadamard() if hadamard else None

@@ -12,11 +12,11 @@ from softfloat.bits import BlockCodes
 from softfloat.bits.block_numbers import exactly, magnitude_bits
 from softfloat.bits.block_scales import FLOAT32, LARGEST, single
 from softfloat.blocks import BlockFormat
-from softfloat.checks import check_choice, check_kind
+from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Overflow, Rounding
-from softfloat.scaling.recipes import STANDINGS, CurrentScaling, DelayedScaling
+from softfloat.scaling.recipes import STANDINGS, CurrentScaling, DelayedScaling, check_finite
 from softfloat.status import Flags
 
 __all__ = ["AmaxHistory", "ScaledCodes", "encode_scales"]
@@ -96,8 +96,10 @@ def encode_scales(
     array([128.,   1.,   0.])
     """
     check_choice("standing", standing, STANDINGS)
+    check_switch("power_of_two", power_of_two)
+    check_finite("epsilon", epsilon)
     fmt, source = check_format(format, "format"), check_format(input_format, "input_format")
-    found = np.maximum(np.asarray(amax, np.float64), epsilon)  # NaN stays
+    found = np.maximum(amax_numbers(amax), epsilon)  # NaN stays
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = single(fmt.max / found)
     scale = np.where(np.isinf(scale), source.max, scale)
@@ -107,6 +109,16 @@ def encode_scales(
     if standing == "kernel":
         one = one | ~np.isfinite(found)
     return np.where(one, 1.0, scale)
+
+
+def amax_numbers(amax: Any) -> Reals:
+    """Largest magnitudes as float64: anything but negative numbers."""
+    array = np.asarray(amax)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"amax must be float32 numbers, got {type(amax).__name__} of dtype {array.dtype}")
+    if (array < 0).any():
+        raise ValueError(f"amax must be magnitudes, at least 0, got {array[array < 0].flat[0]}")
+    return array.astype(np.float64)
 
 
 def float32_of(values: Reals) -> Numbers:
@@ -136,6 +148,8 @@ def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Opti
 def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
     """The largest magnitude of each tile, short ones at the ends."""
     found = magnitude_bits(numbers)
+    if not found.size:
+        return np.zeros([-(-n // length) for n, length in zip(found.shape, shape, strict=True)])
     for axis, length in enumerate(shape):
         if length > 1:
             found = np.maximum.reduceat(found, np.arange(0, found.shape[axis], length), axis=axis)
@@ -166,8 +180,6 @@ def currently_scaled(
         return ScaledCodes(codes, reciprocals(encode), how.format), flags, amax
     fmt = tile_format(how.format, how.per)
     shape = fmt.block_shape(numbers.ndim, axis)
-    if not numbers.size:
-        raise ValueError(f"x must hold numbers for scales of tiles, got shape {numbers.shape}")
     amax = tile_amax(numbers, shape)
     encode = scales_of(amax)
     spread = encode
@@ -223,7 +235,9 @@ class AmaxHistory:
 
     def record(self, amax: float) -> None:
         """The largest magnitude of a tensor of this step; of several the largest counts, NaN before all."""
-        number = abs(float(amax))
+        if np.ndim(amax):
+            raise TypeError(f"amax must be one number, got an array of shape {np.shape(amax)}")
+        number = float(amax_numbers(amax))
         self.history[0] = number if number != number or number > self.history[0] else self.history[0]
 
     def update(self) -> None:

@@ -176,6 +176,60 @@ def test_four_over_six_is_the_oracles(kind: str, shape: tuple[int, int]) -> None
             assert found.flags == flags[part].ravel().tolist()
 
 
+@pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "mxfp6_e3m2", "mxfp4", "mxint8"])
+def test_maxima_that_round_to_infinity(fmt: str) -> None:
+    """The least magnitude that `even` rounds up to 2^128, and its neighbours."""
+    mantissa = BlockFormat.from_name(fmt).element.mantissa_bits
+    least = 0x7F800000 - (1 << (22 - mantissa))
+    x = np.zeros((3, 32), np.float32)
+    x[:, 7] = np.arange(least - 1, least + 2, dtype=np.uint32).view(np.float32)
+    assert_as_the_oracle(x, BlockFormat.from_name(fmt), "even", {})
+    assert bits.quantize(x, fmt, "even")[0].scales[:, 0].tolist().count(255) == 2
+
+
+@pytest.mark.parametrize(
+    "element", [Fixed("int8", bits=8, fraction_bits=6, symmetric=True), "float4_e2m1fn", "float8_e5m2"]
+)
+def test_tensor_scales_far_too_small(element: Any) -> None:
+    """Everything saturates, however large the numbers are that elements are rounded from."""
+    fmt = BlockFormat("far", element=element, scale="float8_e4m3fn", block=16, tensor_scale="float32")
+    x = np.ldexp(
+        np.float32(1) + np.arange(64, dtype=np.float32).reshape(4, 16) / 64, np.array([[-40], [0], [9], [100]])
+    )
+    for power in (-40, -70, -90, -99, -120):
+        options = {"tensor_scale": 2.0**power}
+        assert_as_the_oracle(x.astype(np.float32), fmt, "te", options, tensor_scale=2.0**power)
+
+
+@pytest.mark.parametrize("recipe", ["te", "torchao"])
+def test_every_row_of_a_square_counts(recipe: str) -> None:
+    """The largest magnitude in any row of 16 x 16 makes the scale, whatever the tensor."""
+    random = np.random.default_rng(2)
+    for amax in random.uniform(7, 9, 16).astype(np.float32).tolist():
+        x = random.uniform(-1, 1, (16, 16)).astype(np.float32)
+        x[random.integers(16), random.integers(16)] = random.uniform(2, 7)
+        blocks, _ = bits.quantize(x, "nvfp4", recipe, block=(16, 16), tensor_amax=amax)
+        found = reference.quantize_block(x.ravel().tolist(), "nvfp4", recipe, tensor_amax=amax)
+        assert (blocks.scales.item(), blocks.elements.ravel().tolist()) == (found.scale, found.codes)
+
+
+@pytest.mark.parametrize("zero_block", ["smallest", "one", "nan", "rule"])
+def test_four_over_six_of_zeros(zero_block: str) -> None:
+    """Blocks of zeros have the scale that their option says, whichever candidate they are."""
+    x = np.zeros((2, 32), np.float32)
+    x[0, :16], x[1, 20] = 3.0, -0.0
+    more: dict[str, Any] = {"tensor_amax": 3.0, "four_over_six": "mse", "zero_block": zero_block}
+    blocks, flags = bits.quantize(x, "nvfp4", **more)
+    for i, j in np.ndindex(2, 2):
+        part = np.s_[i, 16 * j : 16 * j + 16]
+        found = reference.quantize_block(x[part].tolist(), "nvfp4", "te", **more)
+        assert (blocks.scales[i, j], blocks.elements[part].tolist(), flags[part].tolist()) == (
+            found.scale,
+            found.codes,
+            found.flags,
+        )
+
+
 @pytest.mark.parametrize("fmt", ["mxfp8_e4m3", "mxfp4_e2m1", "nvfp4", "mxint8", "msfp13"])
 def test_stochastic_rounding_is_addressed_by_place(fmt: str) -> None:
     """Blocks along any axis take the random bits of their elements' places, seeded or handed in."""

@@ -268,3 +268,23 @@ def test_the_table() -> None:
     core = tensor_core("B200", input="float8_e4m3fn", instruction="mxf8f6f4")
     assert {p.accumulator for p in RECIPES["mxfp8"].products.values()} == {core}
     assert math.isclose(max(x.amax for x in [quantized([1.0, -3.0], Operand(), 0)]), 3.0)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("shape", [(0, 8, 3), (2, 0, 3), (2, 8, 0)], ids=str)
+def test_nothing_to_multiply(recipe: str, shape: tuple[int, int, int]) -> None:
+    """Operands without numbers: a sum of nothing is 0."""
+    m, k, n = shape
+    for product in RECIPES[recipe].products.values():
+        histories = [
+            AmaxHistory(x.scaling) if RECIPES[recipe].remembers else None for x in (product.first, product.second)
+        ]  # type: ignore[arg-type]
+        codes, flags = matmul(
+            np.ones((m, k), np.float32),
+            np.ones((k, n), np.float32),
+            product,
+            seed=1,
+            histories=tuple(histories),  # type: ignore[arg-type]
+        )
+        assert codes.shape == flags.shape == (m, n)
+        assert not codes.any()

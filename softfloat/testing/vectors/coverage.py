@@ -18,6 +18,8 @@ import numpy as np
 from softfloat.environments import Rounding
 from softfloat.formats import Format
 from softfloat.status import Flags
+from softfloat.testing.vectors.block_measures import block_dimensions, ladder, measure_blocks, no_such_row
+from softfloat.testing.vectors.block_operations import SCALE
 from softfloat.testing.vectors.distributions import draw_operands
 from softfloat.testing.vectors.files import Chunk, File, Progress, read_vectors
 from softfloat.testing.vectors.levels import corners_of
@@ -50,7 +52,7 @@ class Coverage:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.dimensions = dimensions(case)
+        self.dimensions = dimensions(case) if case.blocks is None else block_dimensions(case)
         self.counts = {x.name: np.zeros(len(x.bins), np.int64) for x in self.dimensions}
         self.rows = 0
         self._searched = ""
@@ -59,7 +61,7 @@ class Coverage:
     def add(self, operands: Sequence[Codes], results: Codes, flags: Codes | None) -> None:
         """Count some rows."""
         self.rows += len(results)
-        for name, places in measure(self.case, operands, results, flags).items():
+        for name, places in _measured(self.case, operands, results, flags).items():
             counts = self.counts[name]
             counts += np.bincount(places[places >= 0].ravel(), minlength=len(counts))
 
@@ -122,6 +124,8 @@ class Coverage:
             for first in range(0, 1 << case.operand_bits, step):
                 yield _codes(case, np.arange(first, min(first + step, 1 << case.operand_bits), dtype=np.uint64))
             return
+        if case.operation.name == SCALE:
+            yield ladder(case)
         rows = corners_of(case, 1)
         for first in range(0, rows.count, step):
             yield rows.operands(np.arange(first, min(first + step, rows.count)))
@@ -131,7 +135,7 @@ class Coverage:
     def _choose(self, operands: list[Codes], wanted: dict[str, Codes]) -> Codes:
         """Rows that are the first in a bin that is wanted, which then is no more."""
         chosen: set[int] = set()
-        found = measure(self.case, operands, *self.case.run(operands))
+        found = _measured(self.case, operands, *self.case.run(operands))
         flat = {name: places.reshape(len(operands[0]), -1) for name, places in found.items()}
         for name, places in flat.items():
             missing = wanted[name]
@@ -160,6 +164,10 @@ class Coverage:
             }
             found.append(entry)
         return {"title": self.case.title, "rows": self.rows, "searched": self._searched or None, "dimensions": found}
+
+
+def _measured(case: Case, operands: Sequence[Codes], results: Codes, flags: Codes | None) -> dict[str, Codes]:
+    return (measure if case.blocks is None else measure_blocks)(case, operands, results, flags)
 
 
 def _codes(case: Case, index: Codes) -> list[Codes]:
@@ -200,6 +208,8 @@ QUOTIENT_TIES = "a quotient that ends one bit beyond the last, times the divisor
 
 def _impossible(case: Case, name: str, label: str) -> str:
     """A proof that no row is in a bin, in a few words; or ""."""
+    if case.blocks is not None:
+        return no_such_row(case, name, label)
     if name == "flags":
         return _no_flags(case, label)
     if case.operation.result == "sum":

@@ -208,7 +208,7 @@ RESULTS = (
 )
 
 
-def _result_bins(number: Number) -> tuple[str, ...]:
+def result_bins(number: Number) -> tuple[str, ...]:
     fmt = number.format
     if fmt is None:
         return {"bool": ("false", "true")}.get(number.kind, ())
@@ -221,8 +221,8 @@ def _result_bins(number: Number) -> tuple[str, ...]:
     return (*(f"+ {x}" if x in signed else x for x in names), *(f"- {x}" for x in signed if fmt.signed))
 
 
-def _result_of(codes: Codes, number: Number) -> Codes:
-    fmt, names = number.format, list(_result_bins(number))
+def result_of(codes: Codes, number: Number) -> Codes:
+    fmt, names = number.format, list(result_bins(number))
     if fmt is None:
         return codes.astype(np.int64) if names else np.full(codes.shape, NONE)
     sign = fmt.dtype.type(fmt.sign_bit)
@@ -317,8 +317,8 @@ def dimensions(case: Case) -> list[Dimension]:
     """
     if case.blocks is not None:
         raise ValueError(
-            f"coverage has no bins for {case.operation.name}; accepted: elementwise operations, convert and vecdot. "
-            "Levels 1 and 2 of its vectors go through all elements, ties and scales"
+            f"measures has no bins for {case.operation.name}; accepted: elementwise operations, convert and vecdot; "
+            "block_measures has those of operations on blocks"
         )
     return list(_dimensions(case))
 
@@ -329,7 +329,7 @@ def _dimensions(case: Case) -> Iterator[Dimension]:
         yield from _dot_dimensions(case)
     else:
         columns = [column for column in case.operands if column.name != "random"]
-        names = [" ".join(x) for x in product(*(_joined(classes(column.number)) for column in columns))]
+        names = [" ".join(x) for x in product(*(joined(classes(column.number)) for column in columns))]
         yield Dimension("operands", tuple(names))
         for column in columns:
             if column.number.format is not None:
@@ -347,8 +347,8 @@ def _dimensions(case: Case) -> Iterator[Dimension]:
             yield Dimension("rounding of subnormals", ROUNDINGS)
             if case.operation.name not in ("div", "sqrt"):  # what does not end there never does
                 yield Dimension("sticky distance", _distance_bins(furthest(case)))
-    if _result_bins(case.target):
-        yield Dimension("result", _result_bins(case.target))
+    if result_bins(case.target):
+        yield Dimension("result", result_bins(case.target))
     yield Dimension("flags", tuple(map(flag_names, SETS)))
 
 
@@ -356,7 +356,7 @@ def _distance_bins(most: int) -> tuple[str, ...]:
     return (*map(str, range(1, most)), f"{most} and more")
 
 
-def _joined(names: Sequence[str]) -> list[str]:
+def joined(names: Sequence[str]) -> list[str]:
     return [name.replace(" ", "-") for name in names]
 
 
@@ -388,8 +388,8 @@ def measure(case: Case, operands: Sequence[Codes], results: Codes, flags: Codes 
         _measure_dots(case, operands, found)
     else:
         _measure_elements(case, operands, found)
-    if _result_bins(case.target):
-        found["result"] = _result_of(results, case.target)
+    if result_bins(case.target):
+        found["result"] = result_of(results, case.target)
     found["flags"] = np.full(len(results), NONE) if flags is None else flags.astype(np.int64)
     return found
 

@@ -16,7 +16,7 @@ from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.bits.windows import Geometry
 from softfloat.environments import Rounding
-from softfloat.formats import Format, float32
+from softfloat.formats import Format, bfloat16, float32
 from softfloat.scaling import (
     Matrices,
     Operand,
@@ -49,6 +49,7 @@ CONVOLUTIONS = {"convolution": 9, "convolution_overrideable": 9, "_convolution":
 BACKWARD = ("convolution_backward", "convolution_backward_overrideable")
 SCALED = {*MATRICES, *CONVOLUTIONS, *BACKWARD}
 """Operators that recipes are for."""
+SIZE_BITS, INFINITE = np.uint16(0x7FFF), np.uint16(0x7F80)  # of bfloat16
 NODES = {"Mm", "Bmm", "Mv", "Addmm", "Baddbmm", "Addmv", "Addbmm"}
 """What autograd calls their nodes, without Backward0."""
 
@@ -161,6 +162,8 @@ def numbers_of(tensor: torch.Tensor) -> Any:
     fmt = FORMATS[tensor.dtype].format
     if fmt == float32:
         return codes.view(np.float32)
+    if fmt == bfloat16 and not (codes & SIZE_BITS > INFINITE).any():  # NaNs are made quiet
+        return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0]).view(np.float32)
 
 
