@@ -91,9 +91,11 @@ def compiled(function: Callable) -> Callable:
 
         return interpreted
 
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=WholeCompiler)(
-        function
-    )
+    options: dict[str, Any] = {
+        "no_cfunc_wrapper": True,
+        "pipeline_class": WholeCompiler,
+    }  # not all of Numba's own types know
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
     told = set()  # threads that waited for one compilation saw it too
 

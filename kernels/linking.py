@@ -108,10 +108,11 @@ class Whole(JITCodeLibrary):
             self._final_module.link_in(part.own_module, preserve=True)
         self._linking_libraries = [library for library in found if not isinstance(library, Part)]
         super().finalize()
+        codegen: Any = self._codegen
         for part in parts:
             for name, environment in part.environments.items():
-                if self._codegen._engine.get_global_value_address(name):
-                    self._codegen.set_env(name, environment)
+                if codegen._engine.get_global_value_address(name):
+                    codegen.set_env(name, environment)
 
 
 class _Into(Compiler):
