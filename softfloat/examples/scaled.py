@@ -19,10 +19,10 @@ from softfloat.accumulators import Accumulator
 from softfloat.checks import check_count
 from softfloat.environments import Environment
 from softfloat.examples.data import load
-from softfloat.scaling import Recipe, check_recipe
+from softfloat.scaling import RECIPES, Operand, Product, Recipe, check_recipe
 from softfloat.torch import emulate
 
-__all__ = ["PLAIN", "ScaledTraining", "train"]
+__all__ = ["PLAIN", "ScaledTraining", "Way", "nvfp4_parts", "train"]
 
 PLAIN = ("float32", "bfloat16")
 """Ways to train without a recipe: as PyTorch computes it, and with bfloat16 products under autocast."""
@@ -50,6 +50,39 @@ class ScaledTraining:
     accuracy: float
 
 
+@dataclass(frozen=True)
+class Way:
+    """Recipes of one training.
+
+    Attributes
+    ----------
+    recipe : Recipe, str, or mapping of str to them or None
+        Of all layers, or by their paths: "Sequential.0", "Sequential.2" and "Sequential.4". A layer without one stays in bfloat16.
+    last : the same, optional
+        Of the last epoch, if it has others.
+    """
+
+    recipe: Any
+    last: Any = None
+
+
+def nvfp4_parts() -> dict[str, Way]:
+    """NVFP4's recipe with and without what NVIDIA leaves in bfloat16: layers at the ends, and the forward product towards the end of training.
+
+    After "Pretraining Large Language Models with NVFP4" (arXiv 2509.25149).
+    """
+    full, none = RECIPES["nvfp4"], Operand()
+    late = full.replace(forward=Product(first=none, second=none, accumulator=full.forward.accumulator))
+    inner, no_last = {"Sequential.2": full}, {"Sequential.4": None, "*": full}
+    return {
+        "all layers": Way(full),
+        "last layer in bfloat16": Way(no_last),
+        "first and last layer in bfloat16": Way(inner),
+        "the last epoch's forward in bfloat16": Way(full, late),
+        "everything": Way(inner, {"Sequential.2": late}),
+    }
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
@@ -61,7 +94,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def train(
-    ways: Sequence[str | Recipe] | Mapping[str, str | Recipe],
+    ways: Sequence[str | Recipe] | Mapping[str, str | Recipe | Way],
     *,
     epochs: int = 6,
     seed: int = 0,
@@ -72,7 +105,7 @@ def train(
 
     Parameters
     ----------
-    ways : sequence of str or Recipe, or mapping of names to them
+    ways : sequence of str or Recipe, or mapping of names to them or to Ways
         Recipes, or their names; "float32" and "bfloat16" are trainings without one. Weights are float32 in all, and bfloat16 in
         products of all but the first.
     epochs : int
@@ -89,10 +122,21 @@ def train(
         Naming the argument and the accepted values.
     """
     named = ways if isinstance(ways, Mapping) else {str(getattr(x, "name", x)): x for x in ways}
-    chosen: dict[str, Any] = {name: x if x in PLAIN else check_recipe(x, "ways") for name, x in named.items()}
+    chosen: dict[str, Any] = {name: x if x in PLAIN else _checked(x) for name, x in named.items()}
     check_count("epochs", epochs)
     with _one_thread():
         return [_trained(name, way, epochs, seed, limit, accumulator) for name, way in chosen.items()]
+
+
+def _checked(way: Any) -> Way:
+    """A recipe as a Way, and all recipes known."""
+    if not isinstance(way, Way):
+        return Way(check_recipe(way, "ways"))
+    for choice in (way.recipe, way.last):
+        for recipe in choice.values() if isinstance(choice, Mapping) else [choice]:
+            if recipe is not None:
+                check_recipe(recipe, "ways")
+    return way
 
 
 def _trained(
@@ -108,27 +152,38 @@ def _trained(
         net = nn.Sequential(*layers, nn.Linear(WIDTH, CLASSES))
     optimiser = torch.optim.SGD(net.parameters(), lr=RATE, momentum=MOMENTUM)
 
-    def arithmetic() -> AbstractContextManager[Any]:
+    def arithmetic(last: bool) -> AbstractContextManager[Any]:
         if way == "float32":
             return nullcontext()
-        recipe = None if way == "bfloat16" else way
-        return emulate(Environment(seed=seed), matmul=accumulator if recipe else None, quantize=recipe)
+        if way == "bfloat16":
+            return emulate(Environment(seed=seed))
+        recipe = way.last if last and way.last is not None else way.recipe
+        return emulate(Environment(seed=seed + last), matmul=accumulator, quantize=recipe)
 
     def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         with nullcontext() if way == "float32" else torch.autocast("cpu", torch.bfloat16):
             scores = net(x)
         return functional.cross_entropy(scores.float(), y)
 
-    with arithmetic():
-        for epoch in range(epochs):
+    def run(first: int, stop: int) -> None:
+        for epoch in range(first, stop):
             for group in optimiser.param_groups:
                 group["lr"] = RATE * (1 - epoch / epochs)
             for batch in torch.randperm(len(images), generator=random).split(BATCH):
                 optimiser.zero_grad()
                 loss(images[batch], labels[batch]).backward()
                 optimiser.step()
+
+    switch = epochs - 1 if getattr(way, "last", None) is not None else epochs
+    with arithmetic(False):
+        run(0, switch)
         with torch.no_grad():
             own = float(loss(images, labels))
+    if switch < epochs:
+        with arithmetic(True):
+            run(switch, epochs)
+            with torch.no_grad():
+                own = float(loss(images, labels))
     with torch.no_grad():
         single = float(functional.cross_entropy(net(images), labels))
         accuracy = float((net(test).argmax(1) == classes).float().mean())

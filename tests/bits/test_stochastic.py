@@ -556,7 +556,7 @@ def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     random = 2**52 - level + step
     monkeypatch.setattr(tiles, "dot_low", lambda *address: random % 2**36)
-    noise = 1 + (random >> 36) / 2**16
+    noise = random >> 36
     x, y = 2.0**-20, 2.0**-32 * (1 + side * 2.0**-11)
     source, target = source_of(*numbers), target_of(*numbers)
     found, flags = tiles.fma_again(x, y, 1.0, [noise], 0, 0, source, target, 52, 0, 0)

@@ -29,3 +29,15 @@ def test_what_is_refused() -> None:
         scaled.train(["fp8"])
     with pytest.raises(ValueError, match="epochs must be"):
         scaled.train(["float32"], epochs=0)
+
+
+def test_recipes_by_layer_and_of_the_last_epoch() -> None:
+    """Each part changes what it should: layers by their paths, the forward product in the end only."""
+    parts = scaled.nvfp4_parts()
+    ways = {"bfloat16": "bfloat16", "none": scaled.Way({"*": None}), **parts}
+    found = {x.name: x for x in scaled.train(ways, epochs=2, limit=128, accumulator=fma("float32"))}
+    losses = [found[name].own_loss for name in parts]
+    assert len(set(losses)) == len(losses)
+    assert found["none"].accuracy == pytest.approx(found["bfloat16"].accuracy, abs=0.02)
+    with pytest.raises(ValueError, match="ways must be one of"):
+        scaled.train({"wrong": scaled.Way("nvfp4", {"*": "fp9"})})

@@ -394,7 +394,6 @@ def test_commands(tmp_path: Path) -> None:
         (("vectors", "block_dequantize", "-f", "mxfp4", "--length", "3"), ("length", "vecdot")),
         (("vectors", "block_quantize", "-f", "mxfp4", "--level", "exhaustive"), ("exhaustive", "1 099 511 627 776")),
         (("vectors", "add", "-f", "half", "--rule", "floor"), ("rule", "block_scale")),
-        (("vectors", "block_quantize", "-f", "mxfp4", "--cover"), ("coverage", "block_quantize", "vecdot")),
         (("identify", "--scales", "nothing.npz", "-f", "mxfp4"), ("nothing.npz",)),
         (("identify", "--scales", "nothing.npz"), ("--format", "mxfp4")),
     ],
