@@ -95,6 +95,13 @@ def _arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> 
     """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
     if planned.index is None:
         return np.ascontiguousarray(values)
+    length = values.shape[axis]
+    if np.array_equal(planned.index[:length], np.arange(length)):  # nothing but more at the end
+        shape = *values.shape[:axis], planned.index.size, *values.shape[axis + 1 :]
+        longer = np.empty(shape, values.dtype)
+        along = np.moveaxis(longer, axis, 0)
+        along[:length], along[length:] = np.moveaxis(values, axis, 0), fill
+        return longer
     taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
     filled = planned.index < 0
     if filled.any():
