@@ -356,7 +356,7 @@ def settled(z, errors, state, call):
     if call.how.compensation == NEUMAIER:
         plus(RUNNING, z, errors, state, call)
     if call.how.fixed_bits:
-        stage(RUNNING, z, 0, state, call)
+        convert(RUNNING, z, state, call)
 
 
 @row

@@ -101,9 +101,7 @@ class Whole(JITCodeLibrary):
         """Link, optimise, make machine code."""
         self._raise_if_finalized()
         found = list(linked(self._linking_libraries))
-        parts = [
-            library for library in found if isinstance(library, Part)
-        ]  # none of ours is to be run when it is loaded
+        parts = [library for library in found if isinstance(library, Part)]
         for part in parts:
             self._final_module.link_in(part.own_module, preserve=True)
         self._linking_libraries = [library for library in found if not isinstance(library, Part)]

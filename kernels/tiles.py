@@ -386,17 +386,8 @@ def exact_blocks(block, blocks, stored, saturate):
                         for n in range(-(-(begun + count) // STEPS_OF_A_BLOCK) - block_):
                             at = n * STEPS_OF_A_BLOCK * cells
                             fill_noise(
-                                random_bits,
-                                at,
-                                STORE,
-                                block_ + n,
-                                corner,
-                                row_stride,
-                                column_stride,
-                                width,
-                                key,
-                                stream,
-                            )
+                                random_bits, at, STORE, block_ + n, corner, row_stride, column_stride, width, key, stream
+                            )  # fmt: skip
                         beside = noise[begun % STEPS_OF_A_BLOCK * cells :]
                     watching, settled = 0, known
                     if not known:

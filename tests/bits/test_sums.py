@@ -431,6 +431,13 @@ def test_sums_that_have_become_infinite_or_nan(name: str, settings: dict[str, An
         np.testing.assert_array_equal(flags, raised)
 
 
+@pytest.mark.parametrize(("nan", "flags"), [("ipu", 0x10), ("canonical", 0)])
+def test_a_register_that_is_nan_is_rounded_like_an_operand(nan: str, flags: int) -> None:
+    how = accumulators.fixed_point(16, -8)
+    found = bits.vecdot([0xFFC00000], [0x3FEDBF6C], ("float32", "float32"), how, nan=nan)
+    assert (int(found[0]), int(found[1])) == (0x7FC00000, flags)
+
+
 def test_counts_of_stores_begin_anew_with_each_segment() -> None:
     """The second segment stores 2049 as 2048: on top of +0, not of the first one's 2048."""
     how = sums_of(
