@@ -174,16 +174,14 @@ def _trained(
                 loss(images[batch], labels[batch]).backward()
                 optimiser.step()
 
-    switch = epochs - 1 if getattr(way, "last", None) is not None else epochs
-    with arithmetic(False):
-        run(0, switch)
+    switches = getattr(way, "last", None) is not None
+    if switches:
+        with arithmetic(False):
+            run(0, epochs - 1)
+    with arithmetic(switches):
+        run(epochs - 1 if switches else 0, epochs)
         with torch.no_grad():
             own = float(loss(images, labels))
-    if switch < epochs:
-        with arithmetic(True):
-            run(switch, epochs)
-            with torch.no_grad():
-                own = float(loss(images, labels))
     with torch.no_grad():
         single = float(functional.cross_entropy(net(images), labels))
         accuracy = float((net(test).argmax(1) == classes).float().mean())

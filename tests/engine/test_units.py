@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -229,31 +231,37 @@ def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatc
 STACKS = [case for case in CASES if case[0].aligned is not None]
 
 
+def stacked_ways(monkeypatch: pytest.MonkeyPatch, name: str, compute: Callable[[], Any]) -> bool:
+    """Whether this way of `unit_stacks` served; the plain loop has the same bits and flags."""
+    served, run = [], getattr(unit_stacks, name)
+
+    def watched(*arguments: Any) -> Any:
+        done = run(*arguments)
+        served.append(done is not None)
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(unit_stacks, name, watched)
+        quick = compute()
+        patch.setattr(elementwise, "FAST", False)
+        plain = compute()
+    for one, other in zip(quick, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return any(served)
+
+
 @pytest.mark.parametrize("case", STACKS, ids=label)
 def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together, and as the plain loop has them, one by one."""
     accumulator, fmt, options = resolved(case)
     monkeypatch.setattr(units, "LEAST_WORK", 0)
-    rng, served = np.random.default_rng(15), []
-    run_stack = unit_stacks.run_stack
-
-    def watched(*arguments: Any) -> Any:
-        done = run_stack(*arguments)
-        served.append(done is not None)
-        return done
-
+    rng, served = np.random.default_rng(15), False
     a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
     c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
     for start in (None, c):
-        with monkeypatch.context() as patch:
-            patch.setattr(unit_stacks, "run_stack", watched)
-            quick = bits.matmul(a, b, fmt, accumulator, start, **options)
-            patch.setattr(elementwise, "FAST", False)
-            plain = bits.matmul(a, b, fmt, accumulator, start, **options)
-        for one, other in zip(quick, plain, strict=True):
-            np.testing.assert_array_equal(one, other)
+        served |= stacked_ways(monkeypatch, "run_stack", partial(bits.matmul, a, b, fmt, accumulator, start, **options))
     grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
-    assert any(served) or grouped or accumulator.reduction or not all(available())
+    assert served or grouped or accumulator.reduction or not all(available())
 
 
 @pytest.mark.parametrize("case", STACKS[::2], ids=label)
@@ -261,27 +269,16 @@ def test_operands_of_their_own(case: Case, monkeypatch: pytest.MonkeyPatch) -> N
     """Dot products side by side: diagonals of tiles."""
     accumulator, fmt, options = resolved(case)
     monkeypatch.setattr(units, "LEAST_WORK", 0)
-    rng, served = np.random.default_rng(16), []
-    run_paired = unit_stacks.run_paired
-
-    def watched(*arguments: Any) -> Any:
-        done = run_paired(*arguments)
-        served.append(done is not None)
-        return done
-
+    rng, served = np.random.default_rng(16), False
     for outputs in (3, 16, 45):
         a, b = drawn(rng, fmt, (outputs, 33), 1.0), drawn(rng, fmt, (outputs, 33), 1.0)
         c = drawn(rng, accumulator.partials, (outputs,), 1.0)
         for start in (None, c):
-            with monkeypatch.context() as patch:
-                patch.setattr(unit_stacks, "run_paired", watched)
-                quick = bits.vecdot(a, b, fmt, accumulator, start, **options)
-                patch.setattr(elementwise, "FAST", False)
-                plain = bits.vecdot(a, b, fmt, accumulator, start, **options)
-            for one, other in zip(quick, plain, strict=True):
-                np.testing.assert_array_equal(one, other)
+            served |= stacked_ways(
+                monkeypatch, "run_paired", partial(bits.vecdot, a, b, fmt, accumulator, start, **options)
+            )
     grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
-    assert any(served) or grouped or accumulator.reduction or "seed" in options or not all(available())
+    assert served or grouped or accumulator.reduction or "seed" in options or not all(available())
 
 
 @pytest.mark.parametrize("case", CASES[::5] + [case for case in CASES[1::5] if "seed" in case[2]], ids=label)
