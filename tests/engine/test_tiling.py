@@ -489,6 +489,45 @@ def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest
     both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
 
 
+FUSED: list[Case] = [
+    *(x for x in CASES if x[0] == fma(x[0].partials.name)),
+    (fma("float16"), "float16", {"rounding": "stochastic", "seed": 3, "sr_bits": 7}),
+    (fma("float16"), "float16", {"rounding": "toward_negative", "ftz": True, "daz": True}),
+    (fma("float16"), "float16", {"rounding": "to_odd"}),
+    (fma("float8_e4m3fn"), "float8_e5m2", {"overflow": "saturate"}),
+    (fma("float8_e4m3fn"), "float8_e5m2", {"overflow": "saturate", "rounding": "stochastic", "seed": 4}),
+    (fma("float16"), "float16", {"nan": "riscv"}),
+]
+
+
+@pytest.mark.parametrize("case", FUSED, ids=label)
+def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
+    accumulator, name, options = case
+    fmt, rng = Format.from_name(str(name)), np.random.default_rng(5)
+    infinity, nan = fmt.spec.infinity if fmt.infinities else fmt.nan_code, fmt.nan_code
+    a, b = drawn(rng, fmt, (48, 40), 1.0), drawn(rng, fmt, (40, 64), 1.0)
+    c = drawn(rng, accumulator.partials, (48, 64), 1.0)
+    a[5, :20], b[:20, ::3] = fmt.max_code, fmt.max_code
+    for rows, columns, start in (
+        ({5: (20, infinity)}, {}, None),
+        ({5: (39, infinity), 7: (0, nan)}, {}, c),
+        ({}, {5: (20, infinity | fmt.sign_bit), 33: (39, nan)}, None),
+        ({5: (30, infinity)}, {6: (20, infinity)}, c),
+        ({5: (20, infinity), 9: (38, infinity)}, {6: (30, infinity), 8: (39, nan)}, None),
+    ):
+        x, y, z = a.copy(), b.copy(), start if start is None else start.copy()
+        for row, (k, code) in rows.items():
+            x[row, k] = code
+            y[k, ::5] = 0
+        for column, (k, code) in columns.items():
+            y[k, column] = code
+        both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
+        if z is not None:
+            z[11, 3] = accumulator.partials.nan_code
+            both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
+
+
 def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "PIECE", 1)
     redone: list[int] = []
