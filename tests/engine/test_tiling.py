@@ -714,6 +714,18 @@ def test_the_largest_number_beside_larger_products(
     assert bits.matmul(a, b, "bfloat16", stored, overflow="saturate")[0].tolist() == [[0x7BFF]]
 
 
+def counted_both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> bits.Counts:
+    """By tiles and by the plain loop."""
+    found = []
+    for fast in (True, False):
+        monkeypatch.setattr(elementwise, "FAST", fast)
+        codes, flags, counts = bits.matmul(*arguments, count=True, **options)
+        found.append((codes, flags, *vars(counts).values()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return counts
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
 def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, name, options = case
@@ -722,10 +734,32 @@ def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], mon
     for scale in (1.0, 2.0**-9, 30.0):
         a, b = drawn(rng, fmt, (17, 70), scale), drawn(rng, fmt, (70, 33), scale)
         c = drawn(rng, accumulator.partials, (17, 33), scale) if rng.random() < 0.5 else None
-        found = []
-        for fast in (True, False):
-            monkeypatch.setattr(elementwise, "FAST", fast)
-            codes, flags, counts = bits.matmul(a, b, fmt, accumulator, c, count=True, **options)
-            found.append((codes, flags, *vars(counts).values()))
-        for one, other in zip(*found, strict=True):
-            np.testing.assert_array_equal(one, other)
+        counted_both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), amp("half")], ids=repr)
+def test_counts_of_long_sums(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More additions than the words of quick loops count; nearly all inexact, or swamped; ties and tiny sums among them."""
+    fmt, rng = how.partials, np.random.default_rng(3)
+    noise = rng.standard_normal((2, 1300, 20)) * 2.0 ** rng.integers(-9, 1, (2, 1300, 1))
+    a, b = (bits.encode(x, fmt)[0] for x in (noise[0].T + 1, noise[1]))
+    counts = counted_both_ways(monkeypatch, a, b, fmt, how)
+    assert counts.inexact.max() > 1100 or how.block > 1
+    start = np.full((20, 20), bits.encode(4096.0, fmt)[0])
+    assert counted_both_ways(monkeypatch, a, b, fmt, how, start).swamped.max() > 30
+    counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how)
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero"])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_counted_sums_that_only_a_product_makes_inexact(
+    name: str, rounding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fmt = Format.from_name(name)
+    odd, one = (bits.encode(x, fmt)[0] for x in (1 + fmt.eps, 1.0))
+    a, b = np.full((16, 3), one, fmt.dtype), np.zeros((3, 32), fmt.dtype)
+    a[:, 1], b[1] = odd, odd
+    found = bits.matmul(a, b, fmt, mul_add(name), count=True, rounding=rounding)
+    counts = counted_both_ways(monkeypatch, a, b, fmt, mul_add(name), rounding=rounding)
+    assert not counts.inexact.any()
+    assert (found[1] == 1).all()
