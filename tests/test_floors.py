@@ -44,7 +44,7 @@ INSIDE = {
     "noise steps | counting_steps quick_steps | loops dot_steps quantization tiles units | "
     "dots four_over_six hadamard paired rules unit_loops | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
-    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
+    "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters results | decoding draws programs | elementwise inlined native | folds options transforms ways | "
     "tiling | entire lines stacks trees units | joining unit_stacks | calls products quantization segments | placing small",
