@@ -60,9 +60,9 @@ INSIDE = {
     "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "
     "random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
-    "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
-    "vectors.distributions hardware.tiles | vectors.streams | "
+    "testing": "assertions plugin hardware.features hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | "
+    "vectors.operations | vectors.corners verdicts.cause | verdicts.block_causes verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
+    "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.tiles | hardware.operands vectors.streams | "
     "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
     "vectors.coverage | "
     "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "

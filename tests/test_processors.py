@@ -13,7 +13,8 @@ import softfloat
 from softfloat import Environment, bits, float16, float32, reference
 from softfloat.accumulators import STANDINGS, fma
 from softfloat.processors import ENVIRONMENT_ROWS
-from softfloat.testing.hardware import model
+from softfloat.testing.hardware.features import features
+from softfloat.testing.hardware.table import instructions
 
 FMA = fma("float32")
 TINY = 0x00000001  # the least subnormal single
@@ -266,15 +267,15 @@ def test_avx10_bf16() -> None:
     assert int(bits.add(0x3F80, 0x3B80, "bfloat16", environment=env)[0]) == 0x3F80  # a tie to even
 
 
-CHECKED = [row for row in model.instructions() if row.is_checked and row.flags and row.by_register and not row.packed]
+CHECKED = [row for row in instructions() if row.is_checked and row.flags and row.by_register and not row.packed]
 
 
-@pytest.mark.skipif(bool(model.features().lacks(("AVX",))), reason="no x86 with AVX")
+@pytest.mark.skipif(bool(features().lacks(("AVX",))), reason="no x86 with AVX")
 @pytest.mark.parametrize("row", CHECKED, ids=lambda row: row.name)
 @pytest.mark.parametrize("mxcsr", [0x1F80, 0x9FC0, 0x7F80, 0x3FC0])
 def test_x86_against_the_cpu(row: Any, mxcsr: int) -> None:
     """The instruction under the register, and the model under the environment made from it."""
-    if model.features().lacks(row.extensions) or any(fmt.bits != 32 for fmt in (*row.formats, row.result)):
+    if features().lacks(row.extensions) or any(fmt.bits != 32 for fmt in (*row.formats, row.result)):
         pytest.skip("not of this machine, or not of singles alone")
     from softfloat.testing.hardware.instructions import assemble
 
