@@ -79,26 +79,42 @@ CASES: dict[str, Callable[[random.Random], tuple[Fraction | None, mpmath.mpf]]] 
 }
 
 
+def assert_next_to(found: Fraction, value: mpmath.mpf) -> None:
+    """No number of SETTLED_BITS bits lies between what was found and the value, which has bits to spare."""
+    with mpmath.workprec(60):
+        exponent = int(mpmath.floor(mpmath.log(abs(value), 2)))
+    below = int(mpmath.floor(abs(value) * mpmath.mpf(2) ** (SETTLED_BITS + 8 - exponent)))
+    exponent += below.bit_length() - SETTLED_BITS - 9
+    cell = int(mpmath.floor(abs(value) * mpmath.mpf(2) ** (SETTLED_BITS - 1 - exponent)))
+    assert cell.bit_length() == SETTLED_BITS
+    assert abs(found) * Fraction(2) ** (SETTLED_BITS - exponent) == 2 * cell + 1
+    assert (found < 0) == (value < 0)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_settled_is_next_to_the_value(name: str) -> None:
-    """No number of SETTLED_BITS bits lies between what was found and the value at 6 000 bits; nearly all are settled."""
+    """Of values at 6 000 bits; nearly all are settled."""
     rows = random.Random(name)
     unknown = 0
-    for _ in range(400):
-        with mpmath.workprec(6000):
+    with mpmath.workprec(6000):
+        for _ in range(400):
             found, value = CASES[name](rows)
             if found is None:
                 unknown += 1
-                continue
-            with mpmath.workprec(60):
-                exponent = int(mpmath.floor(mpmath.log(abs(value), 2)))
-            below = int(mpmath.floor(abs(value) * mpmath.mpf(2) ** (SETTLED_BITS + 8 - exponent)))
-            exponent += below.bit_length() - SETTLED_BITS - 9
-            cell = int(mpmath.floor(abs(value) * mpmath.mpf(2) ** (SETTLED_BITS - 1 - exponent)))
-        assert cell.bit_length() == SETTLED_BITS
-        assert abs(found) * Fraction(2) ** (SETTLED_BITS - exponent) == 2 * cell + 1
-        assert (found < 0) == (value < 0)
+            else:
+                assert_next_to(found, value)
     assert unknown < 80
+
+
+def test_a_large_exponent_widens_the_bound() -> None:
+    """Which a logarithm's error is multiplied by: 2^33 here, so that one power in some hundreds would be settled wrongly without."""
+    rows = random.Random(2)
+    with mpmath.workprec(260):
+        for _ in range(3000):
+            x, y = 1 + Fraction(rows.getrandbits(20) | 1, 2**44), Fraction(2**33 - rows.getrandbits(24))
+            found = fixed_point.power(x, y)
+            if found is not None:
+                assert_next_to(found, exact(x) ** exact(y))
 
 
 def test_the_edges_of_what_is_settled() -> None:
