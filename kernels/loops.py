@@ -394,13 +394,29 @@ def _extreme(largest, number):
         value = x if first else y
         if value == 0.0:
             chosen = target.zero_sign if float_bits(value) < 0 else target.none
-        code = chosen
-        if (nan_a & nan_b) if number else (nan_a | nan_b):
-            code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
         signals = is_signalling(code_a, source) | is_signalling(code_b, source)
         raised = (target.invalid if signals else target.none) | (
             target.any_nan_signals if nan_a | nan_b else target.none
         )
+        if number:
+            if target.number_signalling & target.ftz:
+                field = (chosen & source.magnitude_mask) >> target.mantissa_bits
+                if (field == target.none) & (target.zeroless == target.none) & (value != 0.0) & (value == value):
+                    chosen = target.zero_sign if float_bits(value) < 0 else target.none
+                    raised |= target.tiny_inexact
+            unordered = (nan_a & nan_b) | (signals & (target.number_signalling != target.none))
+        else:
+            unordered = nan_a | nan_b
+        code = chosen
+        if unordered:
+            code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
+            raised &= target.invalid
+        if not number and target.second_operand != target.none:
+            if unordered:
+                code = code_b
+                raised = target.invalid
+            if (unordered | (x == 0.0)) & (y == 0.0):
+                code = target.zero_sign if float_bits(y) < 0 else target.none
         return code, raised
 
     return jit.referable(extreme, largest, number)

@@ -50,6 +50,8 @@ DEPENDS = {
     "product_invalid": ("nan",),
     "propagate": ("nan",),
     "addend_first": ("nan",),
+    "number_signalling": ("nan",),
+    "second_operand": ("nan",),
     "ftz": ("ftz",),
     "downward": ("rounding",),
     "stochastic": ("rounding",),

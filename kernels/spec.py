@@ -100,6 +100,12 @@ class NanPolicy(NamedTuple):
     addend_first: bool = False  # whose payload an fma looks at first
     integer_nan: int = INTEGER_MAXIMUM  # what NaN converts to; INDEFINITE also replaces saturation
     all_ones: bool = False  # the NaN of an invalid operation has all its fraction bits set
+    number_signalling: bool = (
+        False  # minNum of IEEE 754-2008: a signalling NaN goes before a number; tiny results are flushed
+    )
+    second_operand: bool = (
+        False  # minimum and maximum are the second operand where one is a NaN (INVALID) or both are zeros
+    )
 
 
 NAN_POLICIES = {
@@ -124,23 +130,32 @@ NAN_POLICIES = {
         ),
         NanPolicy(
             "arm",
-            "Arm ARM, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.DN = 0; FCVT saturates, NaN to 0",
+            "Arm ARM, FPProcessNaNs, FPProcessNaNs3, FPMulAdd and FPMinNum with FPCR.DN = 0; FCVT saturates, NaN to 0",
             propagate=PROPAGATE_SIGNALLING_FIRST,
             addend_first=True,
             integer_nan=INTEGER_ZERO,
+            number_signalling=True,
         ),
         NanPolicy(
             "ipu", "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV", any_nan_signals=True
         ),
         NanPolicy("nvidia", "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF", all_ones=True),
-        NanPolicy("arm_dn", "Arm ARM, FPProcessNaN with FPCR.DN = 1; FCVT as in arm", integer_nan=INTEGER_ZERO),
+        NanPolicy(
+            "arm_dn",
+            "Arm ARM, FPProcessNaN and FPMinNum with FPCR.DN = 1; FCVT as in arm",
+            integer_nan=INTEGER_ZERO,
+            number_signalling=True,
+        ),
         NanPolicy(
             "arm_ah",
-            "Arm ARM, FPDefaultNaN, FPProcessNaNs, FPProcessNaNs3 and FPMulAdd with FPCR.AH = 1, DN = 0; FCVT as in arm",
+            "Arm ARM, FPDefaultNaN, FPProcessNaNs, FPProcessNaNs3, FPMulAdd, FPMin and FPMinNum with FPCR.AH = 1, DN = 0; "
+            "FCVT as in arm",
             negative_default=True,
             propagate=PROPAGATE_FIRST,
             product_invalid=False,
             integer_nan=INTEGER_ZERO,
+            number_signalling=True,
+            second_operand=True,
         ),
         NanPolicy(
             "arm_ah_dn",
@@ -148,6 +163,8 @@ NAN_POLICIES = {
             negative_default=True,
             product_invalid=False,
             integer_nan=INTEGER_ZERO,
+            number_signalling=True,
+            second_operand=True,
         ),
     )
 }
@@ -349,6 +366,8 @@ class Target(NamedTuple):
     product_invalid: int
     propagate: int
     addend_first: int
+    number_signalling: int
+    second_operand: int
     nan_base: int  # what a propagated payload is put onto
     nan_sign: int  # the sign bit if NaNs have one
     payload: int  # fraction bits that hold a payload; 0 where the format has a single NaN
@@ -540,6 +559,8 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         product_invalid=INVALID if policy.product_invalid else 0,
         propagate=policy.propagate,
         addend_first=int(policy.addend_first),
+        number_signalling=int(policy.number_signalling),
+        second_operand=int(policy.second_operand),
         nan_base=fmt.infinity if fmt.quiet else fmt.nan,
         nan_sign=sign if two_nans else 0,
         payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,

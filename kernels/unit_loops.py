@@ -155,9 +155,9 @@ def unit_loop(unit):
 
 @jit.once
 def drawn_unit_loop(unit):
-    """loop(first, ..., columns, index, row_stride, column_stride, width, key, stream): as `unit_loop`, for sums that are
+    """loop(first, ..., columns, index, row_stride, column_stride, apart, width, key, stream): as `unit_loop`, for sums that are
     stored stochastically at the end of each turn, by 16 random bits, and where these leave a store open, again by all.
-    Outputs of products follow each other.
+    The first output of a product is `apart` from the one before it.
     """
     kind, group = _Kind(unit), unit.group
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
@@ -168,7 +168,7 @@ def drawn_unit_loop(unit):
 
     def drawn_units_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-        index, row_stride, column_stride, width, key, stream,
+        index, row_stride, column_stride, apart, width, key, stream,
     ):  # fmt: skip
         products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
         a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
@@ -186,7 +186,7 @@ def drawn_unit_loop(unit):
             i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
             a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
             place = product * c_size + i * ROWS * wide + j * lanes
-            corner = index + product * rows * columns + i * ROWS * row_stride + j * lanes * column_stride
+            corner = index + product * apart + i * ROWS * row_stride + j * lanes * column_stride
             begin(state, flat_c, place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
@@ -211,7 +211,9 @@ def drawn_unit_loop(unit):
                     if not few or not np.any(unsettled):
                         break
                     copy_row(state, saved)
-                    draw_stores(drawn, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
+                    draw_stores(
+                        drawn, corner, row_stride, column_stride, done, count, lanes, ROWS, key, stream, width
+                    )  # fmt: skip
                 done += count
                 a_at += count * group * ROWS
                 b_at += count * group * lanes

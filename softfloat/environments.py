@@ -439,7 +439,8 @@ class Environment:
             The same as `fz` for halves.
         ah : bool
             Alternate handling (FEAT_AFP): tininess after rounding, the first NaN operand wins, of a fused multiply-add's too, whose
-            inf * 0 + NaN raises nothing; the default NaN is negative.
+            inf * 0 + NaN raises nothing; the default NaN is negative; `minimum` and `maximum` are the second operand where both are
+            zeros or one is a NaN.
         dn : bool
             Every NaN result is the default one.
 
@@ -451,7 +452,9 @@ class Environment:
         Notes
         -----
         Pseudo-code of the Arm Architecture Reference Manual, not measured. Where it differs here: a flushed result raises INEXACT
-        beside UNDERFLOW; a conversion into half reads its operand by `fz16`; `minimum` and `maximum` are those without `ah`.
+        beside UNDERFLOW; a conversion into half reads its operand by `fz16`. `minimum` and `maximum` are FMIN and FMAX,
+        `minimum_number` and `maximum_number` FMINNM and FMAXNM, for which a signalling NaN goes before a number. Reductions by NumPy's
+        names (`np.max`) are NaN if an element is, under `ah` too.
 
         >>> env = Environment.arm("RZ", fz=True)
         >>> env.rounding.name, env.daz, env.ftz, env.tininess.name, env.nan, env.for_format("float16").ftz

@@ -44,7 +44,7 @@ INSIDE = {
     "noise steps | quick_steps | counting_steps | loops dot_steps quantization tiles units | "
     "dots four_over_six hadamard paired rules unit_loops | entries inlined | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
-    "reference": "values | rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
+    "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters problems results | decoding draws programs | elementwise inlined native | folds options transforms "
     "ways | apart tiling | entire lines stacks trees units | joining unit_stacks | calls products quantization segments | placing small",
@@ -60,9 +60,9 @@ INSIDE = {
     "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "
     "random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
-    "vectors.corners verdicts.cause | verdicts.block_causes | verdicts.causes | vectors.dots | vectors.block_rows | "
-    "vectors.distributions hardware.tiles | vectors.streams | "
+    "testing": "assertions plugin hardware.features hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | "
+    "vectors.operations | vectors.corners verdicts.cause | verdicts.block_causes verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
+    "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.tiles | hardware.operands vectors.streams | "
     "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
     "vectors.coverage | "
     "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import softfloat
 from softfloat import Environment, bits, float16, float32, reference
 from softfloat.accumulators import STANDINGS, fma
 from softfloat.processors import ENVIRONMENT_ROWS
-from softfloat.testing.hardware import model
+from softfloat.testing.hardware.features import features
+from softfloat.testing.hardware.table import instructions
 
 FMA = fma("float32")
 TINY = 0x00000001  # the least subnormal single
@@ -150,6 +152,91 @@ def test_arm_nans_elsewhere(ah: bool, dn: bool) -> None:
     assert raised[0] & INVALID
 
 
+SINGLE = (float32, 0x80000000, 0x7F800000, 0x00400000, 0x00800000)
+HALF = (float16, 0x8000, 0x7C00, 0x0200, 0x0400)
+"""Format, sign, infinity, the bit of quiet NaNs, the smallest normal number."""
+
+
+def pseudo_code_chosen(
+    operands: tuple[int, int], fields: Any, largest: bool, number: bool, ah: bool, dn: bool, flushes: tuple[bool, bool]
+) -> tuple[int, int]:
+    """FPMin, FPMax, FPMinNum and FPMaxNum of the Arm Architecture Reference Manual; `flushes`: subnormal operands, results."""
+    _, sign, infinity, quiet_bit, normal = fields
+    a, b = operands
+
+    def is_nan(x: int) -> bool:
+        return x & ~sign > infinity
+
+    def is_quiet(x: int) -> bool:
+        return is_nan(x) and bool(x & quiet_bit)
+
+    def is_zero(x: int) -> bool:
+        return x & ~sign < (normal if flushes[0] else 1)
+
+    if number and not (ah and is_nan(a) and is_nan(b)):
+        beyond = infinity | (sign if largest else 0)
+        if is_quiet(a) and not is_quiet(b):
+            a = beyond
+        elif is_quiet(b) and not is_quiet(a):
+            b = beyond
+    alternate = ah and not number
+    if alternate and is_zero(a) and is_zero(b) and (a ^ b) & sign:
+        return b & sign, 0
+    if alternate and (is_nan(a) or is_nan(b)):
+        return (b & sign if is_zero(b) else b), INVALID
+    if is_nan(a) or is_nan(b):
+        nans = [x for x in (a, b) if is_nan(x)]
+        chosen = nans[0] if ah else next((x for x in nans if not is_quiet(x)), nans[0])
+        invalid = INVALID if not all(is_quiet(x) for x in nans) else 0
+        return (infinity | quiet_bit | (sign if ah else 0) if dn else chosen | quiet_bit), invalid
+    rank = [0 if is_zero(x) else -(x & ~sign) if x & sign else x for x in (a, b)]
+    chosen = a if (rank[0] > rank[1] if largest else rank[0] < rank[1]) else b
+    if is_zero(chosen):
+        return (a & b if largest else a | b) & sign, 0
+    if chosen & ~sign < normal and flushes[1] and not alternate:
+        return chosen & sign, UNDERFLOW | INEXACT
+    return chosen, 0
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum", "minimum_number", "maximum_number"])
+@pytest.mark.parametrize("ah", [False, True])
+def test_arm_choices(ah: bool, name: str) -> None:
+    """FMIN, FMAX, FMINNM and FMAXNM of all kinds of operands under every setting of FZ, FIZ, FZ16 and DN."""
+    largest, number = name.startswith("max"), name.endswith("number")
+    for dn, fz, other, fields in itertools.product((False, True), (False, True), (False, True), (SINGLE, HALF)):
+        fmt, sign, infinity, quiet, normal = fields
+        single = fmt == float32
+        env = Environment.arm(ah=ah, dn=dn, fz=fz, **({"fiz": other} if single else {"fz16": other}))
+        flushes = (other or (fz and not ah), fz) if single else (other, other)
+        sizes = 0, 1, normal - 1, normal, normal + 1, infinity, infinity + 1, infinity | quiet, infinity | quiet | 3
+        marks = [x | s for x in sizes for s in (0, sign)]
+        rows = list(itertools.product(marks, repeat=2))
+        codes, flags = getattr(bits, name)(*np.array(rows, fmt.dtype).T, fmt, environment=env)
+        wanted = [pseudo_code_chosen(row, fields, largest, number, ah, dn, flushes) for row in rows]
+        assert [(int(code), int(flag)) for code, flag in zip(codes, flags, strict=True)] == wanted
+        own = env.settings.for_format(fmt.name)
+        options = {"nan": own.nan, "daz": own.daz, "ftz": own.ftz}
+        for row, pair in zip(rows[::5], wanted[::5], strict=True):
+            assert bits.scalar(name, fmt, environment=env)(*row) == pair
+            assert getattr(reference, name)(*row, fmt, **options) == pair
+
+
+@pytest.mark.parametrize("ah", [False, True])
+def test_nans_are_quieted_whatever_the_choice(ah: bool) -> None:
+    """What takes NaNs through a choice elsewhere: a quiet one raises nothing, a signalling one is quieted and INVALID."""
+    env = Environment.arm(ah=ah, fz=True)
+    codes, flags = bits.next_up([0x7FC00001, 0x7F800003, 1], float32, environment=env)
+    assert (codes.tolist(), flags.tolist()) == ([0x7FC00001, 0x7FC00003, 2], [0, INVALID, 0])
+    with env.replace() as entered:
+        x = softfloat.from_codes([0x7FC00001, 0x3F800000, 0x7F800003], float32)
+        assert np.sign(x[:2]).codes.tolist() == [0x7FC00001, 0x3F800000]
+        assert np.nextafter(x[:2], x[1::-1]).codes.tolist() == [0x7FC00001] * 2
+        assert np.max(x[:2]).codes == 0x7FC00001
+        assert entered.status.flags == 0
+        assert np.max(x[2:]).codes == 0x7FC00003
+        assert entered.status.flags == INVALID
+
+
 def test_x86_register() -> None:
     start = Environment.x86()
     assert (start.rounding.name, start.daz, start.ftz, int(start.traps)) == ("NEAREST_EVEN", False, False, 0)
@@ -180,15 +267,15 @@ def test_avx10_bf16() -> None:
     assert int(bits.add(0x3F80, 0x3B80, "bfloat16", environment=env)[0]) == 0x3F80  # a tie to even
 
 
-CHECKED = [row for row in model.instructions() if row.is_checked and row.flags and row.by_register and not row.packed]
+CHECKED = [row for row in instructions() if row.is_checked and row.flags and row.by_register and not row.packed]
 
 
-@pytest.mark.skipif(bool(model.features().lacks(("AVX",))), reason="no x86 with AVX")
+@pytest.mark.skipif(bool(features().lacks(("AVX",))), reason="no x86 with AVX")
 @pytest.mark.parametrize("row", CHECKED, ids=lambda row: row.name)
 @pytest.mark.parametrize("mxcsr", [0x1F80, 0x9FC0, 0x7F80, 0x3FC0])
 def test_x86_against_the_cpu(row: Any, mxcsr: int) -> None:
     """The instruction under the register, and the model under the environment made from it."""
-    if model.features().lacks(row.extensions) or any(fmt.bits != 32 for fmt in (*row.formats, row.result)):
+    if features().lacks(row.extensions) or any(fmt.bits != 32 for fmt in (*row.formats, row.result)):
         pytest.skip("not of this machine, or not of singles alone")
     from softfloat.testing.hardware.instructions import assemble
 

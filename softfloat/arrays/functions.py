@@ -27,6 +27,7 @@ from softfloat.arrays.softarray import (
     wrapped,
     zeros_like,
 )
+from softfloat.bits.comparisons import quieted
 from softfloat.engine import Codes
 from softfloat.environments import current_environment
 from softfloat.formats import Format
@@ -461,7 +462,7 @@ def ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
 
 def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
     """Elements that were chosen: NaNs quiet, INVALID for signalling ones."""
-    return np.asarray(evaluated(name, bits.maximum, found, found, x.format))
+    return np.asarray(evaluated(name, quieted, found, x.format))
 
 
 def _extreme(name: str, largest: bool, number: bool) -> Handler:

@@ -29,6 +29,7 @@ from softfloat.arrays.softarray import (
     straight_unary,
     wrapped,
 )
+from softfloat.bits.comparisons import quieted
 from softfloat.bits.operations import ELEMENTWISE, Operation
 from softfloat.engine import Codes
 from softfloat.environments import Rounding
@@ -121,7 +122,7 @@ def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:
     nan = bits.isnan(x, fmt)
     if not np.any(nan):
         return np.asarray(result).astype(fmt.dtype)
-    return np.where(nan, evaluated(name, bits.maximum, x, x, fmt), result).astype(fmt.dtype)
+    return np.where(nan, evaluated(name, quieted, x, fmt), result).astype(fmt.dtype)
 
 
 def _positive(x: Codes, fmt: Format) -> Any:
@@ -144,8 +145,12 @@ def _nextafter(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
     order = np.sign(functions.ranks(np.asarray(y), fmt) - functions.ranks(np.asarray(x), fmt))
     same = bits.eq(x, y, fmt)[0]
     found = np.where(same, y, np.where(order > 0, up, down))
-    nan = bits.isnan(x, fmt) | bits.isnan(y, fmt)
-    return np.where(nan, evaluated(name, bits.maximum, x, y, fmt), found).astype(fmt.dtype) if np.any(nan) else found
+    first, second = bits.isnan(x, fmt), bits.isnan(y, fmt)
+    nan = first | second
+    if not np.any(nan):
+        return found
+    pair = np.where(first, x, np.where(second, y, 0)), np.where(second, y, np.where(first, x, 0))
+    return np.where(nan, evaluated(name, bits.maximum_number, *pair, fmt), found).astype(fmt.dtype)
 
 
 def _spacing(name: str, fmt: Format, x: Codes) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.bits.arithmetic import Result
-from softfloat.bits.comparisons import minimum
+from softfloat.bits.comparisons import quieted
 from softfloat.engine import Call, Options, check_codes
 from softfloat.formats import Format, check_format
 
@@ -176,7 +176,7 @@ def _next(codes: Any, fmt: Format | str, step: int, options: Options) -> Result:
     moved = np.where(rank == 0, 0, np.abs(rank) + first - 1)
     below_zero = (rank < 0) | ((rank == 0) & (step > 0) & fmt.signed_zero)  # nextUp of the least negative number is -0
     stepped = (moved | np.where(below_zero, fmt.sign_bit, 0)).astype(fmt.dtype)
-    quiet, raised = minimum(array, array, fmt, environment=call.settings, flags="each")
+    quiet, raised = quieted(array, fmt, environment=call.settings, flags="each")
     result, flags = engine.outputs(call.out, call.flags, array.shape, fmt.dtype, [array])
     result.flat[...] = np.where(isnan(array, fmt), quiet, stepped).reshape(-1)
     if flags is None:

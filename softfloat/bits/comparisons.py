@@ -64,7 +64,7 @@ def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options:
     return _compare("le", a, b, fmt, signalling, options)
 
 
-def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options) -> Result:
+def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options, flushes: bool = True) -> Result:
     fmt = check_format(fmt)
     call = Call(options, fmt)
     call.draws_nothing()
@@ -72,7 +72,8 @@ def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options) ->
     (x, y), shape = engine.broadcast(operands, ["a", "b"])
     result, raised = engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
     raises = engine.flag_bytes(raised)
-    choose = calls.extremum(name, fmt, call.settings.daz, call.settings.nan, raised is not None)
+    settings = call.settings
+    choose = calls.extremum(name, fmt, settings.daz, settings.ftz and flushes, settings.nan, raised is not None)
 
     def work(start: int, stop: int) -> int:
         return choose(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop])
@@ -80,8 +81,17 @@ def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options) ->
     return engine.finished(result, raised, engine.share(x.size, work))
 
 
+def quieted(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """Operands as operations take them: NaNs quiet, INVALID for signalling ones; under `daz`, subnormals zero."""
+    return _extremum("maximum_number", codes, codes, fmt, options, flushes=False)
+
+
 def minimum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
-    """The lesser operand, -0 below +0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    """The lesser operand, -0 below +0; NaN if either is NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6.
+
+    Under `nan="arm_ah"` and `"arm_ah_dn"`, the second operand where both are zeros, and, raising INVALID, as it is, where either is a
+    NaN: Arm ARM, FPMin with FPCR.AH = 1. So `maximum`.
+    """
     return _extremum("minimum", a, b, fmt, options)
 
 
@@ -91,7 +101,10 @@ def maximum(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Re
 
 
 def minimum_number(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
-    """The lesser operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6."""
+    """The lesser operand, a number before a NaN. INVALID for signalling NaNs. Source: IEEE 754-2019 9.6.
+
+    Under Arm's policies a signalling NaN goes before a number, and `ftz` flushes the result: Arm ARM, FPMinNum. So `maximum_number`.
+    """
     return _extremum("minimum_number", a, b, fmt, options)
 
 

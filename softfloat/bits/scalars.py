@@ -104,7 +104,7 @@ def scalar(
         compare = calls.relation(operation, source, settings.daz, settings.nan, signals, True)
         return _Quick(whole, count, source, np.dtype(bool), _undrawn(compare), call.stream).scalar()
     if operation in _EXTREMA:
-        choose = calls.extremum(operation, source, settings.daz, settings.nan, True)
+        choose = calls.extremum(operation, source, settings.daz, settings.ftz, settings.nan, True)
         return _Quick(whole, count, source, source.dtype, _undrawn(choose), call.stream).scalar()
     drawn = settings.rounding is Rounding.STOCHASTIC
     if operation not in _PREPARED:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from softfloat.testing.hardware.model import Features, Outcome
+    from softfloat.testing.hardware.features import Features
+    from softfloat.testing.hardware.model import Outcome
     from softfloat.testing.identification.identify import Identification, Unit
 
 __all__ = ["add_parsers", "render_identification", "render_outcomes"]
@@ -114,8 +115,9 @@ def _seconds(text: str) -> float:
 
 def _hardware(options: argparse.Namespace) -> int:
     from softfloat.testing.hardware import model
+    from softfloat.testing.hardware.table import instructions
 
-    table = {row.name: row for row in model.instructions()}
+    table = {row.name: row for row in instructions()}
     names = [_instruction(name, list(table)) for name in options.names] or None
     have = model.features()
     if options.list:

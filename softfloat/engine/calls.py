@@ -199,9 +199,9 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each
 
 
 @lru_cache(maxsize=512)
-def extremum(name: str, fmt: Format, daz: bool, nan: str, each: bool) -> Relation:
+def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str, each: bool) -> Relation:
     """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
-    known = numbers(fmt.spec, fmt.spec, Rule(nan=nan, daz=daz), CARRIER64)
+    known = numbers(fmt.spec, fmt.spec, Rule(nan=nan, daz=daz, ftz=ftz), CARRIER64)
     loop = loops().extremum(name.startswith("maximum"), name.endswith("number"), each)
     return lambda x, y, codes, flags: loop(x, y, codes, flags, *known)
 

@@ -47,7 +47,7 @@ def fold(
     """
     if settings.rounding is not Rounding.STOCHASTIC or operation in EXTREMA:
         chooses = operation in EXTREMA  # and rounds nothing
-        rule = Rule(nan=settings.nan, daz=settings.daz) if chooses else rule_for(settings, fmt, False)
+        rule = Rule(nan=settings.nan, daz=settings.daz, ftz=settings.ftz) if chooses else rule_for(settings, fmt, False)
         return _settled(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())

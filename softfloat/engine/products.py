@@ -273,7 +273,14 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             return
     if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
         x, y = _arranged(a, 0, planned), _arranged(b, 0, planned)
-        done = unit_stacks.run_paired(planned, x, y, values[0] if problem.c is not None else None)
+        done = unit_stacks.run_paired(
+            planned,
+            x,
+            y,
+            values[0] if problem.c is not None else None,
+            _place_of(problem),
+            ways.Random(key, call.stream),
+        )
         if done is not None:
             paired = done[0].reshape(results.codes.shape), done[1].reshape(results.codes.shape)
             _finish(paired, problem, planned, call, key, results)

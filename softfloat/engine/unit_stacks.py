@@ -6,7 +6,7 @@ import numpy as np
 
 from softfloat.engine import tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import dots, tiles
+from softfloat.engine.parameters import tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
 
@@ -27,6 +27,14 @@ def run_stack(
 
     The outputs are numbers `index` and following of their call.
     """
+    columns = b.shape[2]
+    return _run(planned, a, b, c, Place(index, columns, 1), a.shape[1] * columns, random)
+
+
+def _run(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, apart: int, random: Random
+) -> tuple[Codes, Codes] | None:
+    """The same, of products that lie like the one at `place`, each `apart` from the one before it."""
     way = units.choose(planned)
     if way is None or a.shape[1] * b.size < units.LEAST_WORK:
         return None
@@ -39,21 +47,22 @@ def run_stack(
     count = max(1, STACKED // (2 * planned.length * (rows + columns) + rows * columns))
     for first in range(0, products, count):
         part = slice(first, first + count)
-        loop = units.loop_of(way, way.unit, Place(index + first * rows * columns, columns, 1), random)
+        loop = units.loop_of(way, way.unit, place._replace(first=place.first + first * apart), random, apart)
         panels = units.aligned_panels(planned, a[part], b[part])
         found = units.looped(way, loop, panels, None if c is None else c[part], rows, columns)
         codes[part], flags[part] = units.coded(way, planned, *found)
     return codes, flags
 
 
-def run_paired(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
+def run_paired(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random
+) -> tuple[Codes, Codes] | None:
     """As `units.run`, of dot products whose operands are all their own, (k, outputs) each, and c one of each: the diagonals of tiles.
 
-    Not for sums that draw, whose random numbers are those of outputs in their order.
+    A row of a tile has the random numbers of its output on the diagonal, in every column.
     """
     size = tiles().ROWS
-    drawn = any(site.width for number, site in planned.sites.items() if number != dots().RESULT)
-    if drawn or size != tiles().LANES[np.float64] or not takes_stacks(planned):
+    if size != tiles().LANES[np.float64] or not takes_stacks(planned):
         return None
     (length, outputs), missing = a.shape, -a.shape[1] % size
     if missing:
@@ -63,7 +72,10 @@ def run_paired(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[C
     if c is not None:
         start = np.zeros((x.shape[1], size, size))
         start[:, places, places] = np.pad(c, (0, missing)).reshape(-1, size)
-    done = run_stack(planned, x.transpose(1, 2, 0), y.transpose(1, 0, 2), start, 0, Random(0, 0))
+    stride = place.column_stride
+    done = _run(
+        planned, x.transpose(1, 2, 0), y.transpose(1, 0, 2), start, Place(place.first, stride, 0), size * stride, random
+    )
     if done is None:
         return None
     codes, flags = (np.ascontiguousarray(v[:, places, places]).reshape(-1)[:outputs] for v in done)

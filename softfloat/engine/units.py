@@ -581,12 +581,12 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
 
 
-def loop_of(way: UnitWay, unit: Any, place: Place, random: Random) -> Loop:
-    """The loop of a unit, and what it takes beyond what all take."""
+def loop_of(way: UnitWay, unit: Any, place: Place, random: Random, apart: int = 0) -> Loop:
+    """The loop of a unit, and what it takes beyond what all take; products' first outputs are `apart`."""
     if unit.kind == "aligned" and _phased(unit):
         return loops().long_unit_loop(unit), ()
     if unit.kind in ("aligned", "exact") and unit.stored == "drawn":
-        return loops().drawn_unit_loop(unit), (*place, way.site.width, *random.words)
+        return loops().drawn_unit_loop(unit), (*place, apart, way.site.width, *random.words)
     return loops().unit_loop(unit), ()
 
 

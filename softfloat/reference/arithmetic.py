@@ -16,9 +16,10 @@ import mpmath
 
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Rounding
-from softfloat.reference.rounding import invalid_result, propagated, round_once, rules_for
+from softfloat.reference.rounding import BY_DEFAULT, invalid_result, propagated, round_once, rules_for
 from softfloat.reference.values import (
     DIVBYZERO,
+    NAN,
     ROOT_BITS,
     UNDEFINED,
     Exact,
@@ -27,6 +28,7 @@ from softfloat.reference.values import (
     Options,
     Result,
     Value,
+    decode,
     exactly,
     exponent_of,
     operand_of,
@@ -42,6 +44,8 @@ __all__ = ["add", "div", "floor_divide", "fma", "fmod", "modulo", "mul", "remain
 
 def evaluate(exact: Callable[..., Exact], codes: Sequence[int], fmt: Format, options: dict[str, Any]) -> Result:
     """Decode, settle NaNs, work exactly, round."""
+    if not options:
+        return settled(exact, [decode(code, fmt) for code in codes], fmt, BY_DEFAULT)
     formats, output = _formats(len(codes), fmt, options)
     rules = rules_for(output, options)
     values = [operand_of(code, own, rules) for code, own in zip(codes, formats, strict=True)]
@@ -59,8 +63,9 @@ def _formats(count: int, fmt: Format, options: dict[str, Any]) -> tuple[list[For
 
 def settled(exact: Callable[..., Exact], values: Sequence[Value], fmt: Format, rules: Options) -> Result:
     """Settle NaNs, work exactly, round."""
-    if Kind.NAN in [x.kind for x in values]:
-        return propagated(values, fmt, rules)
+    for x in values:
+        if x[0] is NAN:
+            return propagated(values, fmt, rules)
     result, flags = exact(*values, rules)
     code, raised = invalid_result(fmt, rules) if result is None else round_once(result, fmt, rules)
     return code, flags | raised

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from softfloat.formats import Format
 from softfloat.reference.rounding import infinity_code, options_of, propagated, signalled
-from softfloat.reference.values import INVALID, FormatOrName, Result, code_of, emin_of, operand_of, two_to
+from softfloat.reference.values import (
+    INEXACT,
+    INVALID,
+    UNDERFLOW,
+    FormatOrName,
+    Result,
+    code_of,
+    emin_of,
+    operand_of,
+    two_to,
+)
 
 __all__ = [
     "classify",
@@ -68,10 +79,18 @@ def le_signalling(a: int, b: int, fmt: FormatOrName, **options: Any) -> tuple[bo
     return _compare(operator.le, True, a, b, fmt, options)
 
 
+NOTHING = Fraction(0)
+
+
 def _extreme(largest: bool, number: bool, a: int, b: int, fmt: Format, options: dict[str, Any]) -> Result:
     rules = options_of(options)
     values = [operand_of(a, fmt, rules), operand_of(b, fmt, rules)]
     numbers = [x for x in values if not x.is_nan]
+    if rules.policy.second_operand and not number and (len(numbers) < 2 or (values[0].is_zero and values[1].is_zero)):
+        zero = values[1].is_zero  # Arm ARM, FPMax and FPMin, altfp: NaNs as they are
+        return code_of(values[1].negative, NOTHING, fmt) if zero else b, 0 if len(numbers) == 2 else INVALID
+    if rules.policy.number_signalling and number and any(x.signalling for x in values):
+        return propagated(values, fmt, rules)  # Arm ARM, FPMaxNum and FPMinNum: only a quiet NaN gives way
     if not numbers or (len(numbers) < 2 and not number):
         return propagated(values, fmt, rules)
     ordered = sorted(numbers, key=lambda x: (x.real, not x.negative))  # -0 < +0
@@ -79,6 +98,8 @@ def _extreme(largest: bool, number: bool, a: int, b: int, fmt: Format, options: 
     flags = signalled(values, rules)
     if chosen.is_infinite:
         return infinity_code(chosen.negative, fmt, rules), flags
+    if rules.policy.number_signalling and number and rules.ftz and 0 < chosen.magnitude < two_to(emin_of(fmt)):
+        return code_of(chosen.negative, NOTHING, fmt), flags | UNDERFLOW | INEXACT
     return code_of(chosen.negative, chosen.magnitude, fmt), flags
 
 

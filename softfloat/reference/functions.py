@@ -11,11 +11,14 @@ from typing import Any, TypeAlias
 from mpmath import libmp
 
 from softfloat.formats import Format
+from softfloat.reference import fixed_point
 from softfloat.reference.arithmetic import evaluate, settled
 from softfloat.reference.rounding import round_once, rules_for, signalled
 from softfloat.reference.values import (
     DIVBYZERO,
+    FINITE,
     ROOT_BITS,
+    SETTLED_BITS,
     UNDEFINED,
     Exact,
     FormatOrName,
@@ -64,14 +67,13 @@ __all__ = [
 
 # -- mathematical functions ------------------------------------------------------------------------------------------
 
-SETTLED_BITS = (
-    128  # numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold
-)
 BEYOND = 2000  # 2^2000 overflows every format, 2^-2000 is on the same side of everything as any smaller number
 LOST_BITS = (
     60  # of mpmath's working precision, by cancellation and by its own errors: more than any function here loses
 )
 STARTING_BITS = SETTLED_BITS + LOST_BITS + 20  # one value in a million takes more
+
+NOTHING = Fraction(0)
 
 Raw: TypeAlias = Any
 """A number as mpmath's inner functions take it: sign, significand, exponent, bits of the significand."""
@@ -81,26 +83,32 @@ Computed = Callable[..., Raw]
 
 def _raw(x: Fraction) -> Raw:
     """An operand, exactly: its denominator is a power of two."""
-    return libmp.from_man_exp(x.numerator, 1 - x.denominator.bit_length())
+    numerator, denominator = x.as_integer_ratio()
+    return libmp.from_man_exp(numerator, 1 - denominator.bit_length())
 
 
 def _settled(compute: Computed, *operands: Fraction) -> Fraction:
-    """A number between the same neighbours of 128 bits as a value that has no 128 bits itself; mpmath computes it ever more precisely."""
+    """A number between the same neighbours of 96 bits as a value that has no 96 bits itself; mpmath computes it ever more precisely."""
     return _settled_raw(compute, *map(_raw, operands))
 
 
-@lru_cache(maxsize=1 << 18)
-def _settled_raw(compute: Computed, *operands: Raw) -> Fraction:
+def _settled_alone(compute: Computed, *operands: Raw) -> Fraction:
+    """`_settled`, not kept: pairs of operands hardly come again."""
     precision = STARTING_BITS
     while True:
         negative, significand, exponent, length = compute(*operands, precision, "n")
-        size, top, beyond, sign = int(significand), exponent + length, length - SETTLED_BITS, -1 if negative else 1
-        if abs(top) > BEYOND:
-            return sign * two_to(BEYOND if top > 0 else -BEYOND)
+        top, beyond = int(exponent + length), int(length) - SETTLED_BITS
+        if not -BEYOND <= top <= BEYOND:
+            size = two_to(BEYOND if top > 0 else -BEYOND)
+            return -size if negative else size
         slack = 1 << max(beyond + SETTLED_BITS + LOST_BITS - precision, 0)
-        if beyond > 0 and slack < size & ((1 << beyond) - 1) < (1 << beyond) - slack:
-            return times_two_to(sign * ((size >> beyond) * 2 + 1), int(top) - SETTLED_BITS - 1)
+        if beyond > 0 and slack < (significand & ((1 << beyond) - 1)) < (1 << beyond) - slack:
+            middle = 2 * int(significand >> beyond) + 1
+            return times_two_to(-middle if negative else middle, top - SETTLED_BITS - 1)
         precision *= 2
+
+
+_settled_raw = lru_cache(maxsize=1 << 18)(_settled_alone)
 
 
 def _near(limit: int, side: int) -> Fraction:
@@ -135,8 +143,11 @@ def _scaled_logarithm(scale: Callable[[int], Raw]) -> Computed:
     return compute
 
 
-_power_of_two, _binary_logarithm = _scaled_exponential(libmp.mpf_ln2), _scaled_logarithm(libmp.mpf_ln2)
-_power_of_ten, _decimal_logarithm = _scaled_exponential(libmp.mpf_ln10), _scaled_logarithm(libmp.mpf_ln10)
+_ln2, _ln10 = lru_cache(maxsize=64)(libmp.mpf_ln2), lru_cache(maxsize=64)(libmp.mpf_ln10)
+
+
+_power_of_two, _binary_logarithm = _scaled_exponential(_ln2), _scaled_logarithm(_ln2)
+_power_of_ten, _decimal_logarithm = _scaled_exponential(_ln10), _scaled_logarithm(_ln10)
 
 
 def _exponential_less_one(x: Raw, precision: int, rounding: str) -> Raw:
@@ -195,7 +206,7 @@ def _log10(x: Fraction) -> Fraction:
 
 def _irrational(function: Computed, exact: int = 0) -> Callable[[Fraction], Fraction]:
     """A function whose value at `exact` is 0 and which is irrational elsewhere."""
-    return lambda x: Fraction(0) if x.numerator == exact and x.denominator == 1 else _settled(function, x)
+    return lambda x: NOTHING if x.numerator == exact and x.denominator == 1 else _settled_raw(function, _raw(x))
 
 
 def _hyperbolic(function: Computed) -> Callable[[Fraction], Fraction]:
@@ -343,7 +354,7 @@ def _exact_power(x: Fraction, y: Fraction) -> Fraction:
         return base ** int(power)
     if power.denominator == 1 and _is_power_of_two(base):
         return two_to(BEYOND if (base > 1) == (power > 0) else -BEYOND)
-    return _settled(libmp.mpf_pow, x, y)
+    return fixed_point.power(x, y) or _settled_alone(libmp.mpf_pow, _raw(x), _raw(y))
 
 
 def _power_of(x: Value, y: Value, rules: Options) -> Exact:
@@ -374,6 +385,8 @@ def pow(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """
     rules = rules_for(fmt, options)
     x, y = operand_of(a, fmt, rules), operand_of(b, fmt, rules)
+    if x[0] is FINITE and y[0] is FINITE and not x[1] and x[2] and y[2] and x[2] != 1:
+        return round_once(Value(FINITE, False, _exact_power(x[2], y.number)), fmt, rules)
     signals = (x.is_nan and x.signalling) or (y.is_nan and y.signalling)
     unit = not x.is_nan and not x.negative and x.magnitude == 1 and not x.is_infinite
     if (y.is_zero or unit) and not signals:
@@ -414,7 +427,9 @@ def _angle(y: Value, x: Value, rules: Options) -> Exact:
     elif x.is_zero:
         size = turn / 2
     else:
-        size = _settled(libmp.mpf_atan2, y.magnitude, x.number)
+        size = fixed_point.angle(y.magnitude, x.number) or _settled_alone(
+            libmp.mpf_atan2, _raw(y.magnitude), _raw(x.number)
+        )
     return Value(Kind.FINITE, y.negative, size), 0
 
 
@@ -426,38 +441,49 @@ def atan2(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     return evaluate(_angle, (a, b), fmt, options)
 
 
-def _natural_sum(a: Raw, b: Raw, precision: int, rounding: str) -> Raw:
-    rest = _logarithm_of_one_and(libmp.mpf_exp(libmp.mpf_sub(b, a), precision, rounding), precision, rounding)
-    return libmp.mpf_add(a, rest, precision, rounding)
+def _natural_sum(high: Raw, less: Raw, precision: int, rounding: str) -> Raw:
+    """log(e^high + e^(high + less))."""
+    rest = _logarithm_of_one_and(libmp.mpf_exp(less, precision, rounding), precision, rounding)
+    return libmp.mpf_add(high, rest, precision, rounding)
 
 
-def _binary_sum(a: Raw, b: Raw, precision: int, rounding: str) -> Raw:
-    rest = _logarithm_of_one_and(_power_of_two(libmp.mpf_sub(b, a), precision, rounding), precision, rounding)
-    rest = libmp.mpf_div(rest, libmp.mpf_ln2(precision), precision, rounding)
-    return libmp.mpf_add(a, rest, precision, rounding)
+def _binary_sum(high: Raw, less: Raw, precision: int, rounding: str) -> Raw:
+    """log2(2^high + 2^(high + less))."""
+    rest = _logarithm_of_one_and(_power_of_two(less, precision, rounding), precision, rounding)
+    rest = libmp.mpf_div(rest, _ln2(precision), precision, rounding)
+    return libmp.mpf_add(high, rest, precision, rounding)
 
 
 def _log_of_sum(x: Value, y: Value, compute: Computed) -> Exact:
-    if x.is_infinite or y.is_infinite:
+    if x[0] is not FINITE or y[0] is not FINITE:
         if not all(value.negative for value in (x, y) if value.is_infinite):
             return UP
         return DOWN if x.is_infinite and y.is_infinite else exactly(y.number if x.is_infinite else x.number)
     high, low = x.number, y.number
-    distance = high - low
-    if distance.numerator < 0:
-        high, low, distance = low, high, -distance
-    if not distance and compute is _binary_sum:
+    less = low - high
+    if less.numerator > 0:
+        high, less = low, -less
+    if not less and compute is _binary_sum:
         return exactly(high + 1)
-    if distance.numerator > 2 * BEYOND * distance.denominator:
+    if less.numerator < -2 * BEYOND * less.denominator:
         return exactly(high + two_to(-BEYOND))
-    return exactly(_settled(compute, high, low))
+    found = fixed_point.log_of_sum(high, less, compute is _natural_sum)
+    return exactly(found or _settled_alone(compute, _raw(high), _raw(less)))
+
+
+def _natural_log_of_sum(x: Value, y: Value, rules: Options) -> Exact:
+    return _log_of_sum(x, y, _natural_sum)
+
+
+def _binary_log_of_sum(x: Value, y: Value, rules: Options) -> Exact:
+    return _log_of_sum(x, y, _binary_sum)
 
 
 def logaddexp(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """log(e^a + e^b) (numpy.logaddexp). Flags and errors as `atan2`."""
-    return evaluate(lambda x, y, _: _log_of_sum(x, y, _natural_sum), (a, b), fmt, options)
+    return evaluate(_natural_log_of_sum, (a, b), fmt, options)
 
 
 def logaddexp2(a: int, b: int, fmt: FormatOrName, **options: Any) -> Result:
     """log2(2^a + 2^b) (numpy.logaddexp2). Flags and errors as `atan2`."""
-    return evaluate(lambda x, y, _: _log_of_sum(x, y, _binary_sum), (a, b), fmt, options)
+    return evaluate(_binary_log_of_sum, (a, b), fmt, options)

@@ -19,6 +19,7 @@ from softfloat.kernels.spec import (
     Tininess,
 )
 from softfloat.reference.values import (
+    FINITE,
     INEXACT,
     INVALID,
     OVERFLOW,
@@ -148,31 +149,33 @@ def round_once(value: Value, fmt: Format, rules: Options) -> Result:
     """The one rounding. The value is exact: finite, or infinite as the result of arithmetic."""
     if rules.projection == "p3109":
         return projected(value, fmt, rules)
-    if value.negative and not value.is_zero and not fmt.signed:
+    kind, negative, magnitude, _, _ = value
+    if not magnitude and kind is FINITE:
+        return (code_of_units(negative, 0, 0, fmt), 0) if fmt.zero else invalid_result(fmt, rules)
+    if negative and not fmt.signed:
         return invalid_result(fmt, rules)
-    if value.is_zero:
-        return (code_of_units(value.negative, 0, 0, fmt), 0) if fmt.zero else invalid_result(fmt, rules)
-    if value.is_infinite:
+    if kind is not FINITE:
         if rules.infinite_input is InfiniteInput.NAN:
             return invalid_result(fmt, rules)
         if fmt.infinities or rules.overflow is Overflow.INFINITY:
             return infinity_code(value.negative, fmt, rules), 0
         return largest_code(value.negative, fmt) if rules.overflow is Overflow.SATURATE else default_nan(fmt, rules), 0
 
-    magnitude = value.magnitude
-    e, emin, m = exponent_of(magnitude), emin_of(fmt), fmt.mantissa_bits
+    layout = layout_of(fmt)
+    e, emin, m = exponent_of(magnitude), layout.emin, layout.m
     unit = e - m  # exponents of spacings: of a range without bounds, and of the format
     spacing = unit if e >= emin else emin - m if fmt.subnormals else emin
     numerator, denominator = in_units(magnitude, spacing)
-    count = rounded_quotient(numerator, denominator, value.negative, rules)
+    count = rounded_quotient(numerator, denominator, negative, rules)
 
-    largest, one = in_units(largest_of(fmt), spacing)
-    if count * one > largest:
-        return _overflow(value.negative, fmt, rules)
+    if count.bit_length() - 1 + spacing >= layout.emax:
+        largest, one = in_units(largest_of(fmt), spacing)
+        if count * one > largest:
+            return _overflow(negative, fmt, rules)
 
     tiny = e < emin
     if tiny and rules.tininess is Tininess.AFTER:
-        tiny = rounded_quotient(*in_units(magnitude, unit), value.negative, rules) < 2 ** (emin - unit)
+        tiny = rounded_quotient(*in_units(magnitude, unit), negative, rules) < 2 ** (emin - unit)
     flags = INEXACT if count * denominator != numerator else 0
     if tiny and flags:
         flags |= UNDERFLOW
@@ -180,7 +183,7 @@ def round_once(value: Value, fmt: Format, rules: Options) -> Result:
         count, flags = 0, UNDERFLOW | INEXACT
     if not count and not fmt.zero:
         count, spacing = 1, emin
-    return code_of_units(value.negative, count, spacing, fmt), flags
+    return code_of_units(negative, count, spacing, fmt), flags
 
 
 def _overflow(negative: bool, fmt: Format, rules: Options) -> Result:

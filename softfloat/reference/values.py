@@ -43,6 +43,10 @@ ROOT_BITS = (
     128  # a root between two numbers this precise is on one side of every candidate, tie and stochastic threshold
 )
 
+SETTLED_BITS = 96
+"""Numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold of a stochastic rounding: these have
+at most 24 + 52 + 2 bits, of a precision, of random numbers, and of halves of both."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -165,6 +169,8 @@ class Value(NamedTuple):
         return self.kind is Kind.FINITE and not self.magnitude
 
 
+FINITE, NAN, ZERO = Kind.FINITE, Kind.NAN, Fraction(0)
+
 Result = tuple[int, int]
 Exact = tuple[Value | None, int]  # the exact result, None if the operation is invalid; and the flags of reaching it
 
@@ -173,29 +179,46 @@ Exact = tuple[Value | None, int]  # the exact result, None if the operation is i
 
 
 class Layout(NamedTuple):
-    """Magnitudes (codes without sign) with a meaning of their own; None where the format has none."""
+    """Magnitudes (codes without sign) with a meaning of their own; None where the format has none. And what the fields are."""
 
     largest: int
     infinity: int | None
     nan: int | None  # the canonical quiet NaN; with `nan="fnuz"` the whole code
+    emin: int  # exponent of the smallest normal number: of exponent field 1, or of field 0 where that is an ordinary binade
+    emax: int  # exponent of the largest number; where all are subnormal, of the smallest
+    m: int  # bits of the fraction
+    sign: int
+    signed_zero: int  # the code of -0, or 0
+    codes: int
+    lone_nan: int  # of `nan="fnuz"`; else -1
 
 
 @lru_cache(maxsize=1024)
 def layout_of(fmt: Format) -> Layout:
+    largest, infinity, nan = _ends_of(fmt)
+    sign, emin = fmt.sign_bit, 1 - fmt.bias if fmt.zero else -fmt.bias
+    lone = nan if fmt.nan == "fnuz" and nan is not None else -1
+    m = fmt.mantissa_bits
+    field = largest >> m
+    emax = emin - m if fmt.zero and not field else emin + field - (1 if fmt.zero else 0)
+    signed_zero = sign if fmt.signed_zero else 0
+    return Layout(largest, infinity, nan, emin, emax, m, sign, signed_zero, 2**fmt.bits, lone)
+
+
+def _ends_of(fmt: Format) -> tuple[int, int | None, int | None]:
     top = 2 ** (fmt.exponent_bits + fmt.mantissa_bits) - 1
     if (
         fmt.nan == "ieee"
     ):  # IEEE 754-2019 3.4: all ones in the exponent; fraction 0 is infinity, its first bit means quiet
         infinity = top - (2**fmt.mantissa_bits - 1)
-        return Layout(infinity - 1, infinity, infinity + 2 ** (fmt.mantissa_bits - 1))
+        return infinity - 1, infinity, infinity + 2 ** (fmt.mantissa_bits - 1)
     nan = {"fn": top, "fnuz": fmt.sign_bit, "none": None}[fmt.nan]
     left = top - 1 if fmt.nan == "fn" else top
-    return Layout(left - 1, left, nan) if fmt.infinities else Layout(left, None, nan)
+    return (left - 1, left, nan) if fmt.infinities else (left, None, nan)
 
 
 def emin_of(fmt: Format) -> int:
-    """Exponent of the smallest normal number: of exponent field 1, or of field 0 where that is an ordinary binade."""
-    return 1 - fmt.bias if fmt.zero else -fmt.bias
+    return layout_of(fmt).emin
 
 
 @lru_cache(maxsize=4096)
@@ -234,25 +257,26 @@ def decode(code: int, fmt: FormatOrName) -> Value:
 
 
 def _decoded(code: int, fmt: Format) -> Value:
-    if not 0 <= code < 2**fmt.bits:
+    largest, infinity, _, emin, _, m, sign, _, codes, lone_nan = layout_of(fmt)
+    if not 0 <= code < codes:
         raise ValueError(f"code must be 0 to 2^{fmt.bits} - 1 in {fmt.name}, got {code}")
-    layout = layout_of(fmt)
-    if fmt.nan == "fnuz" and code == layout.nan:
+    if code == lone_nan:
         return Value(Kind.NAN, negative=True)  # by its sign bit; ml_dtypes converts it so
-    sign, m = fmt.sign_bit, fmt.mantissa_bits
-    negative, magnitude = bool(code & sign), code & ~sign
-    if magnitude == layout.infinity:
-        return Value(Kind.INFINITE, negative)
-    if magnitude > layout.largest:
+    negative, magnitude = code & sign != 0, code & ~sign
+    if magnitude > largest:
+        if magnitude == infinity:
+            return Value(Kind.INFINITE, negative)
         if fmt.nan == "fn":
             return Value(Kind.NAN, negative)
         quiet = 2 ** (m - 1)
         return Value(Kind.NAN, negative, signalling=not magnitude & quiet, payload=Fraction(magnitude % quiet, quiet))
     field, fraction = magnitude >> m, magnitude & (1 << m) - 1
-    if fmt.zero and field == 0:
-        least = emin_of(fmt) - m
-        return Value(Kind.FINITE, negative, times_two_to(fraction, least) if fmt.subnormals else Fraction(0))
-    return Value(Kind.FINITE, negative, times_two_to(fraction + (1 << m), field - fmt.bias - m))
+    if field:
+        first = 1 if fmt.zero else 0
+        return Value(FINITE, negative, times_two_to(fraction + (1 << m), emin + field - first - m))
+    if fmt.zero:
+        return Value(FINITE, negative, times_two_to(fraction, emin - m) if fmt.subnormals and fraction else ZERO)
+    return Value(FINITE, negative, times_two_to(fraction + (1 << m), emin - m))
 
 
 _kept = lru_cache(maxsize=1 << 17)(_decoded)
@@ -271,18 +295,18 @@ def code_of(negative: bool, magnitude: Fraction, fmt: Format) -> int:
 
 def code_of_units(negative: bool, count: int, unit: int, fmt: Format) -> int:
     """The code of count * 2^unit, which the format has."""
+    largest, _, _, emin, _, m, sign, signed_zero, _, _ = layout_of(fmt)
     if not count:
-        return fmt.sign_bit if negative and fmt.signed_zero else 0
-    exponent, m = max(count.bit_length() - 1 + unit, emin_of(fmt)), fmt.mantissa_bits
+        return signed_zero if negative else 0
+    exponent = max(count.bit_length() - 1 + unit, emin)
     up = unit - (exponent - m)
     significand = count << up if up >= 0 else count >> -up
     assert up >= 0 or significand << -up == count
-    field = exponent + fmt.bias
-    if significand < 2**m:
-        field = 0  # subnormal: no hidden bit
-    code = field * 2**m + significand % 2**m
-    assert code <= layout_of(fmt).largest
-    return code + fmt.sign_bit if negative else code
+    one = 1 << m
+    # subnormals have no hidden bit, and the field 0
+    code = significand if significand < one else ((exponent + fmt.bias) << m) + significand - one
+    assert code <= largest
+    return code + sign if negative else code
 
 
 def operand_of(code: int, fmt: Format, rules: Options) -> Value:
@@ -316,10 +340,18 @@ def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
     places = {i: name for i, name in enumerate(parameters) if name in ("fmt", "src", "dst")}
     least, indices = max(places, default=-1) + 1, tuple(places)
 
+    last = indices[0] if len(indices) == 1 else 0
+
     @wraps(function)
     def named(*arguments: Any, **options: Any) -> Any:
-        if len(arguments) >= least and {type(arguments[i]) for i in indices} == {Format}:
+        if last and len(arguments) >= least and type(arguments[last]) is Format:
             return function(*arguments, **options)
+        if len(arguments) >= least:
+            for i in indices:
+                if type(arguments[i]) is not Format:
+                    break
+            else:
+                return function(*arguments, **options)
         given = list(arguments)
         for i, name in places.items():
             if i < len(given):

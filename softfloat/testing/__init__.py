@@ -48,11 +48,11 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.vectors.operations import Operation as Operation
     from softfloat.testing.vectors.operations import resolve as resolve
     from softfloat.testing.verdicts.cause import Cause as Cause
-    from softfloat.testing.verdicts.causes import Finding as Finding
     from softfloat.testing.verdicts.causes import causes_of as causes_of
     from softfloat.testing.verdicts.check import Mismatch as Mismatch
     from softfloat.testing.verdicts.check import Report as Report
     from softfloat.testing.verdicts.check import check_vectors as check_vectors
+    from softfloat.testing.verdicts.diagnosis import Finding as Finding
 
 _EXPORTS = {
     "vectors.columns": ("Column", "Number"),
@@ -64,7 +64,8 @@ _EXPORTS = {
     "vectors.files": ("Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"),
     "vectors.levels": ("corners_of",),
     "verdicts.cause": ("Cause",),
-    "verdicts.causes": ("Finding", "causes_of"),
+    "verdicts.causes": ("causes_of",),
+    "verdicts.diagnosis": ("Finding",),
     "assertions": ("assert_bits_equal", "bits_differ", "ulp_distance"),
     "verdicts.check": ("Mismatch", "Report", "check_vectors"),
     "hardware.model": ("check_hardware",),

@@ -16,17 +16,10 @@ from softfloat.accumulators import amx
 from softfloat.reference import dots
 from softfloat.testing.hardware import model as hardware_model
 from softfloat.testing.hardware import tiles
-from softfloat.testing.hardware.model import (
-    EXTENSIONS,
-    FAMILIES,
-    STATUSES,
-    Features,
-    Operands,
-    Outcome,
-    _draw,
-    check_hardware,
-    instructions,
-)
+from softfloat.testing.hardware.features import EXTENSIONS, Features
+from softfloat.testing.hardware.model import STATUSES, Outcome, check_hardware
+from softfloat.testing.hardware.operands import FAMILIES, drawn_operands
+from softfloat.testing.hardware.table import Operands, instructions
 
 TABLE = {row.name: row for row in instructions()}
 X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -182,8 +175,8 @@ def test_the_table_is_whole() -> None:
 def test_operands(name: str) -> None:
     row = TABLE[name]
     for family in row.families:
-        drawn = _draw(row, family, 500, np.random.default_rng(0))
-        again = _draw(row, family, 500, np.random.default_rng(0))
+        drawn = drawn_operands(row, family, 500, np.random.default_rng(0))
+        again = drawn_operands(row, family, 500, np.random.default_rng(0))
         assert len(drawn) == len(row.formats)
         assert len({x.shape for x in drawn}) == 1
         assert all(np.array_equal(x, y) for x, y in zip(drawn, again, strict=True))

@@ -41,7 +41,7 @@ def cases(draw: st.DrawFn) -> tuple[softfloat.SoftArray, np.ufunc, dict[str, Any
     environment = {
         "rounding": draw(st.sampled_from(list(softfloat.Rounding))),
         "overflow": draw(st.sampled_from(("infinity", "saturate", "nan") if fmt.has_nan else ("infinity", "saturate"))),
-        "nan": draw(st.sampled_from(("canonical", "x86", "arm"))),
+        "nan": draw(st.sampled_from(("canonical", "x86", "arm", "arm_ah", "arm_ah_dn"))),
         "daz": draw(st.booleans()),
         "ftz": draw(st.booleans()),
         "sr_bits": draw(st.sampled_from((None, 1, 8, 20))),

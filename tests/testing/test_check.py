@@ -26,8 +26,9 @@ from softfloat.testing.vectors import files
 from softfloat.testing.vectors.distributions import draw_operands
 from softfloat.testing.vectors.files import Chunk, Layout, format_rows, write_vectors
 from softfloat.testing.vectors.operations import OPERATIONS, Case, resolve
-from softfloat.testing.verdicts.causes import NEARLY_ALL, causes_of
+from softfloat.testing.verdicts.causes import causes_of
 from softfloat.testing.verdicts.check import CLASSES, Checker, Comparison, Report, check_vectors, distances, kappa_of
+from softfloat.testing.verdicts.diagnosis import NEARLY_ALL
 
 ROWS = 10_000
 ADD = resolve("add", "float16")

@@ -34,7 +34,8 @@ from softfloat.accumulators import (
 from softfloat.accumulators.roster import ARRAYS
 from softfloat.reference import dots
 from softfloat.testing import UnitError, command_unit, identify, presets_for, unit_of
-from softfloat.testing.hardware import model
+from softfloat.testing.hardware.features import features
+from softfloat.testing.hardware.table import instructions
 from softfloat.testing.identification.identify import MAXIMUM_CALLS, Candidate, Identification
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
@@ -435,12 +436,12 @@ def test_what_random_rows_contradict_is_not_said() -> None:
 
 
 def test_the_cpus_own_instruction() -> None:
-    lacking = model.features().lacks(("AVX512_BF16",))
+    lacking = features().lacks(("AVX512_BF16",))
     if lacking:
         pytest.skip(f"this machine has no {', '.join(lacking)}")
     from softfloat.testing.hardware.instructions import assemble
 
-    row = next(x for x in model.instructions() if x.name == "VDPBF16PS")
+    row = next(x for x in instructions() if x.name == "VDPBF16PS")
     assert row.code is not None
     instruction = assemble(row.code("nearest_even"))
 

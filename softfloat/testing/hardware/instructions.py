@@ -2,7 +2,7 @@
 
 An instruction is written in AT&T syntax inside a small loop, so that what runs is that instruction and not what a compiler
 takes for its equal. Nothing is compiled on a machine that lacks the extension: the caller looks at
-`softfloat.testing.hardware.model.features` first.
+`softfloat.testing.hardware.features.features` first.
 
 Two loops are made of each. `whole` takes full vectors and tells what the MXCSR's flags were in the end. `each` takes one
 element at a time, in every lane, and tells its flags.

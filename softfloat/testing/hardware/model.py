@@ -1,10 +1,8 @@
-"""The model against the machine it runs on: which numeric instructions there are, and whether they give the model's bits.
+"""The model against the machine it runs on: whether its numeric instructions give the model's bits.
 
-`features` says what this machine has, `instructions` what there is to check and which call of `softfloat.bits` says the
+`features` says what this machine has, `table.instructions` what there is to check and which call of `softfloat.bits` says the
 same, `check_hardware` runs both over operands of every kind, or over all there are.
 
->>> [row.name for row in instructions() if row.extensions == ("F16C",)]
-['VCVTPS2PH', 'VCVTPH2PS']
 >>> all(outcome.status in STATUSES for outcome in check_hardware(["VCVTPH2PS"], samples=1000))
 True
 """
@@ -12,7 +10,6 @@ True
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import functools
 import itertools
@@ -21,438 +18,28 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from softfloat import bits
-from softfloat.accumulators import amx, vdpbf16ps
+from softfloat.accumulators import amx
 from softfloat.checks import check_seed, check_whole
-from softfloat.formats import Format, bfloat16, float16, float32
-from softfloat.testing.vectors.distributions import edges
+from softfloat.testing.hardware.features import Features, features
+from softfloat.testing.hardware.operands import drawn_operands, tile_operands
+from softfloat.testing.hardware.table import Instruction, Operands, instructions
 
-if TYPE_CHECKING:
-    from softfloat.testing.hardware.instructions import Code
-
-__all__ = [
-    "DEVICES",
-    "EXTENSIONS",
-    "STATUSES",
-    "Features",
-    "Instruction",
-    "Mismatch",
-    "Outcome",
-    "check_hardware",
-    "features",
-    "instructions",
-]
-
-Codes = np.ndarray[Any, Any]
-Operands = tuple[Codes, ...]
+__all__ = ["DEVICES", "STATUSES", "Mismatch", "Outcome", "check_hardware"]
 
 DEVICES = ("cpu",)
 """Where instructions can be checked."""
-
-EXTENSIONS = {
-    "AVX": ("avx",),
-    "F16C": ("f16c",),
-    "FMA": ("fma",),
-    "AVX512F": ("avx512f",),
-    "AVX512_BF16": ("avx512bf16", "avx512f"),
-    "AVX512_FP16": ("avx512fp16", "avx512f", "avx512bw"),
-    "AVX_NE_CONVERT": ("avxneconvert",),
-    "AMX_TILE": ("amx-tile",),
-    "AMX_BF16": ("amx-bf16", "amx-tile"),
-    "AMX_FP16": ("amx-fp16", "amx-tile"),
-    "AMX_INT8": ("amx-int8", "amx-tile"),
-}
-"""Extensions of x86 by Intel's names, and what LLVM calls what each needs. LLVM counts only what the operating system lets through."""
 
 STATUSES = ("agrees", "differs", "not available", "not checked")
 SETTINGS = ("as the process starts", "DAZ and FTZ on")
 EXAMPLES = 5
 CHUNK = 1 << 22
 SPACE = 1 << 32  # operands of a conversion from float32
-
-
-# -- what the machine has --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Features:
-    """What this machine offers.
-
-    Attributes
-    ----------
-    machine, cpu : str
-        The architecture, and LLVM's name of the CPU.
-    extensions : dict of str to bool
-        Those of `EXTENSIONS`, and "CUDA".
-    gpus : tuple of str
-        Names of CUDA devices with their compute capability.
-    """
-
-    machine: str
-    cpu: str
-    extensions: dict[str, bool]
-    gpus: tuple[str, ...]
-
-    def lacks(self, extensions: Sequence[str]) -> list[str]:
-        """Those of some extensions that the machine does not have."""
-        return [name for name in extensions if not self.extensions.get(name, False)]
-
-
-@cache
-def features() -> Features:
-    """What this machine has: extensions of x86 as LLVM reports them, CUDA devices as the driver does.
-
-    Anything else than x86 has none of the former, and a machine without NVIDIA's driver none of the latter.
-    """
-    from llvmlite import binding
-
-    known: dict[str, bool] = {}
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        try:
-            known = dict(binding.get_host_cpu_features())
-        except RuntimeError:  # LLVM does not know how to ask
-            known = {}
-    found = {name: all(known.get(x, False) for x in needed) for name, needed in EXTENSIONS.items()}
-    gpus = _gpus()
-    return Features(platform.machine(), binding.get_host_cpu_name(), found | {"CUDA": bool(gpus)}, gpus)
-
-
-def _gpus() -> tuple[str, ...]:
-    """CUDA devices, by the driver's own library; none if there is no driver or it fails."""
-    name = "nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1"
-    try:
-        driver = ctypes.CDLL(name)
-    except OSError:
-        return ()
-    count = ctypes.c_int()
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return ()
-    found = []
-    for number in range(count.value):
-        device, text, major, minor = ctypes.c_int(), ctypes.create_string_buffer(128), ctypes.c_int(), ctypes.c_int()
-        if driver.cuDeviceGet(ctypes.byref(device), number) or driver.cuDeviceGetName(text, len(text), device):
-            continue
-        for place, attribute in ((major, 75), (minor, 76)):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-            driver.cuDeviceGetAttribute(ctypes.byref(place), attribute, device)
-        found.append(f"{text.value.decode(errors='replace')} (sm_{major.value}{minor.value})")
-    return tuple(found)
-
-
-# -- instructions ----------------------------------------------------------------------------------------------------
-
-Model = Callable[[Operands, dict[str, Any]], tuple[Codes, Codes]]
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One instruction, and what the model says it does.
-
-    Attributes
-    ----------
-    name : str
-        As the manual spells it.
-    extensions : tuple of str
-        What the machine must have.
-    model : str
-        The call of `softfloat.bits` that says the same, or why there is none.
-    modes : tuple of str
-        Rounding modes, each a row of results; chosen by an immediate or by MXCSR.RC.
-    formats : tuple of Format
-        Of the operands.
-    families : tuple of str
-        Kinds of operands it is tried with; `FAMILIES` says what they are.
-    flags : bool
-        Whether it reports in MXCSR; if not, its flags must stay clear.
-    daz, ftz : bool
-        Whether these bits of MXCSR concern it.
-    source : str
-        Where the rules come from.
-    """
-
-    name: str
-    extensions: tuple[str, ...]
-    model: str
-    source: str
-    modes: tuple[str, ...] = ("nearest_even",)
-    formats: tuple[Format, ...] = ()
-    result: Format = float32
-    families: tuple[str, ...] = ("any bits", "edges", "near")
-    flags: bool = True
-    daz: bool = False
-    ftz: bool = False
-    code: Callable[[str], Code] | None = field(default=None, repr=False, compare=False)
-    run_model: Model | None = field(default=None, repr=False, compare=False)
-    by_register: bool = False  # MXCSR.RC chooses the mode
-    tiles: bool = False  # operands are tiles of AMX
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether there is a model to check it against."""
-        return self.code is not None or self.tiles
-
-    @property
-    def all_operands(self) -> int:
-        """How many different operands there are."""
-        return int(np.prod([2.0 ** (2 * x.bits if self.packed else x.bits) for x in self.formats]))
-
-    @property
-    def packed(self) -> bool:
-        """Whether operands are pairs of codes, the first in the low bits."""
-        return self.name == "VDPBF16PS"
-
-
-SDM = "Intel SDM, volume 2"
-NEVER_FLUSHED = "FP16 instructions ignore DAZ and FTZ"
-MODES = ("nearest_even", "toward_negative", "toward_positive", "toward_zero")
-
-
-def _code(template: str, operands: tuple[int, ...], result: int, lanes: int, **more: Any) -> Callable[[str], Code]:
-    """{mode} in a template is the immediate that chooses a rounding mode."""
-
-    def make(mode: str) -> Code:
-        from softfloat.testing.hardware.instructions import ROUNDING_FIELD, Code
-
-        return Code(template.replace("{mode}", str(ROUNDING_FIELD[mode])), operands, result, lanes, **more)
-
-    return make
-
-
-def _conversion(source: Format, target: Format) -> Model:
-    def run(operands: Operands, options: dict[str, Any]) -> tuple[Codes, Codes]:
-        codes, flags = bits.convert(operands[0], source, target, nan="x86", **options)
-        return codes, flags
-
-    return run
-
-
-def _arithmetic(function: Callable[..., Any], fmt: Format, nan: str) -> Model:
-    def run(operands: Operands, options: dict[str, Any]) -> tuple[Codes, Codes]:
-        codes, flags = function(*operands, fmt, nan=nan, **options)
-        return codes, flags
-
-    return run
-
-
-def _dot(operands: Operands, options: dict[str, Any]) -> tuple[Codes, Codes]:
-    c, a, b = operands
-    first, second = (x.astype("<u4").view("<u2").reshape(-1, 2) for x in (a, b))
-    codes, _ = bits.vecdot(first, second, bfloat16, vdpbf16ps(), c)
-    return codes, np.zeros(codes.shape, np.uint8)
-
-
-def _to_bfloat16(operands: Operands, options: dict[str, Any]) -> tuple[Codes, Codes]:
-    codes, _ = bits.convert(operands[0], float32, bfloat16, daz=True, nan="x86")
-    return codes, np.zeros(codes.shape, np.uint8)
-
-
-def _arithmetic_rows(fmt: Format, suffix: str, extensions: tuple[str, ...], lanes: int, **more: Any) -> Iterator[Any]:
-    """Six instructions on vectors in a format."""
-    wide = lanes * fmt.bits == 512
-    shared: dict[str, Any] = {"modes": MODES, "by_register": True, "result": fmt, **more}
-    for name, arity in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("sqrt", 1)):
-        template = f"v{name}{suffix} $2, $1, $0" if arity == 2 else f"v{name}{suffix} $1, $0"
-        yield Instruction(
-            f"V{name.upper()}{suffix.upper()}",
-            extensions,
-            f'{name}({", ".join("ab"[:arity])}, "{fmt.name}", rounding=mode, nan="x86")',
-            formats=(fmt,) * arity,
-            code=_code(template, (fmt.bits,) * arity, fmt.bits, lanes, wide=wide),
-            run_model=_arithmetic(getattr(bits, name), fmt, "x86"),
-            **shared,
-        )
-    yield Instruction(
-        f"VFMADD213{suffix.upper()}",
-        extensions if "FP16" in extensions[0] else ("FMA",),
-        f'fma(a, b, c, "{fmt.name}", rounding=mode, nan="x86_fma3")',
-        formats=(fmt,) * 3,
-        code=_code(f"vfmadd213{suffix} $3, $1, $0", (fmt.bits,) * 3, fmt.bits, lanes, tied=1, wide=wide),
-        run_model=_arithmetic(bits.fma, fmt, "x86_fma3"),
-        **shared,
-    )
-
-
-@cache
-def instructions() -> tuple[Instruction, ...]:
-    """The table of instructions, those without a model at the end."""
-    conversions = ("any bits", "edges", "next to the target")
-    return (
-        Instruction(
-            "VCVTPS2PH",
-            ("F16C",),
-            'convert(x, "float32", "float16", rounding=mode, nan="x86")',
-            f"{SDM}, VCVTPS2PH: rounding by the immediate, FTZ ignored",
-            modes=MODES,
-            formats=(float32,),
-            result=float16,
-            families=conversions,
-            daz=True,
-            code=_code("vcvtps2ph $${mode}, $1, $0", (32,), 16, 8, wide=False),
-            run_model=_conversion(float32, float16),
-        ),
-        Instruction(
-            "VCVTPH2PS",
-            ("F16C",),
-            'convert(x, "float16", "float32", nan="x86")',
-            f"{SDM}, VCVTPH2PS: exact, subnormal halves whatever DAZ says",
-            formats=(float16,),
-            families=("all",),
-            code=_code("vcvtph2ps $1, $0", (16,), 32, 8, wide=False),
-            run_model=_conversion(float16, float32),
-        ),
-        Instruction(
-            "VCVTNEPS2BF16",
-            ("AVX512_BF16",),
-            'convert(x, "float32", "bfloat16", daz=True, nan="x86")',
-            f"{SDM}, VCVTNEPS2BF16: nearest even, DAZ and FTZ always, MXCSR neither read nor written",
-            formats=(float32,),
-            result=bfloat16,
-            families=conversions,
-            flags=False,
-            code=_code("vcvtneps2bf16 $1, $0", (32,), 16, 16),
-            run_model=_to_bfloat16,
-        ),
-        Instruction(
-            "VDPBF16PS",
-            ("AVX512_BF16",),
-            'vecdot(a, b, "bfloat16", vdpbf16ps(), c)',
-            f"{SDM}, VDPBF16PS: nearest even, DAZ and FTZ always, MXCSR neither read nor written",
-            formats=(float32, bfloat16, bfloat16),
-            families=("any bits", "edges", "near", "tiny", "huge"),
-            flags=False,
-            code=_code("vdpbf16ps $3, $2, $0", (32, 32, 32), 32, 16, tied=0),
-            run_model=_dot,
-        ),
-        *_arithmetic_rows(
-            float32,
-            "ps",
-            ("AVX",),
-            8,
-            daz=True,
-            ftz=True,
-            families=("any bits", "edges", "near", "tiny", "huge"),
-            source="Intel SDM, volume 1, 4.8 and table 4-7 (NaNs), 10.2.3 (MXCSR)",
-        ),
-        *_arithmetic_rows(
-            float16,
-            "ph",
-            ("AVX512_FP16",),
-            32,
-            families=("any bits", "edges", "near", "tiny", "huge"),
-            source=f"Intel AVX512-FP16 Architecture Specification: as single precision, and {NEVER_FLUSHED}",
-        ),
-        Instruction(
-            "VCVTNEPS2BF16 (VEX)",
-            ("AVX_NE_CONVERT",),
-            "not checked: the EVEX form stands for it",
-            f"{SDM}, VCVTNEPS2BF16",
-        ),
-        *(
-            Instruction(
-                name,
-                (extension,),
-                f'matmul(a, b, "{fmt.name}", amx("{fmt.name}"), c)',
-                f"{SDM}, {name}: nearest even, DAZ and FTZ, MXCSR neither read nor written",
-                formats=(float32, fmt, fmt),
-                families=("any bits", "edges", "near"),
-                flags=False,
-                tiles=True,
-            )
-            for name, extension, fmt in (("TDPBF16PS", "AMX_BF16", bfloat16), ("TDPFP16PS", "AMX_FP16", float16))
-        ),
-        Instruction("TDPBSSD", ("AMX_INT8",), "not checked: integers", f"{SDM}, TDPBSSD"),
-        Instruction(
-            "mma.sync", ("CUDA",), "not checked: vecdot(a, b, fmt, tensor_core(...), c)", "NVIDIA PTX ISA, mma.sync"
-        ),
-    )
-
-
-# -- operands --------------------------------------------------------------------------------------------------------
-
-FAMILIES = {
-    "all": "every code there is",
-    "any bits": "codes with every bit random",
-    "edges": "zeros, infinities, NaNs quiet and signalling, the least and greatest numbers, one, and their neighbours",
-    "near": "magnitudes within a few units in the last place of each other, or of a product: cancellation, ties",
-    "tiny": "products and sums about the smallest normal number and the smallest subnormal one",
-    "huge": "products and sums about the largest number",
-    "next to the target": "a number of the target format, off by a power of two in the last places and by one more",
-}
-"""Kinds of operands, as in the project's tests of single operations."""
-
-
-def with_exponents(fmt: Format, exponents: Codes, random: np.random.Generator) -> Codes:
-    """Codes of about these exponents, as far as the format goes, of any sign and fraction; few bits set in half of them."""
-    shape = exponents.shape
-    biased = np.clip(exponents + fmt.bias, 0, fmt.max_code >> fmt.mantissa_bits)
-    any_fraction = random.integers(0, 1 << fmt.mantissa_bits, shape)
-    power = np.int64(1) << random.integers(0, max(fmt.mantissa_bits, 1), shape)
-    simple = power - random.integers(0, 2, shape)
-    fractions = np.where(random.random(shape) < 0.5, simple, any_fraction) & ((1 << fmt.mantissa_bits) - 1)
-    codes = np.minimum(biased << fmt.mantissa_bits | fractions, fmt.max_code)
-    signs = fmt.sign_bit if fmt.signed else 0
-    return (codes | np.where(random.random(shape) < 0.5, signs, 0)).astype(fmt.dtype)
-
-
-def _draw(instruction: Instruction, family: str, count: int, random: np.random.Generator) -> Operands:
-    """Operands of a family: one array of codes for each format, pairs in one code where the instruction takes pairs."""
-    if family == "all":
-        return (np.arange(1 << instruction.formats[0].bits, dtype=instruction.formats[0].dtype),)
-    lanes = [(x, 2 if instruction.packed and x == bfloat16 else 1) for x in instruction.formats]
-    shapes = [(fmt, (count, width)) for fmt, width in lanes]
-    if family == "any bits":
-        drawn = [random.integers(0, 1 << fmt.bits, shape, np.uint64).astype(fmt.dtype) for fmt, shape in shapes]
-    elif family == "edges":
-        drawn = [random.choice(edges(fmt), shape) for fmt, shape in shapes]
-    elif family == "next to the target":
-        source, target = instruction.formats[0], instruction.result
-        codes, _ = bits.convert(random.integers(0, 1 << target.bits, count).astype(target.dtype), target, source)
-        offset = random.choice([-1, 1], count) << random.integers(0, source.mantissa_bits, count)
-        drawn = [(codes.astype(np.int64) + offset + random.integers(-1, 2, count)).astype(source.dtype)]
-    else:
-        drawn = _related(instruction, family, shapes, random)
-    return tuple(x.view(np.uint32).reshape(-1) if x.shape[-1:] == (2,) else x.reshape(-1) for x in drawn)
-
-
-def _related(
-    instruction: Instruction, family: str, shapes: list[tuple[Format, tuple[int, int]]], random: np.random.Generator
-) -> list[Codes]:
-    """Operands whose sum, product or quotient is of the kind that the family's name says."""
-    fmt, shape = shapes[0]
-    dot, name = len(shapes) == 3, instruction.name
-    if family == "near" and not dot:
-        first = random.integers(0, 1 << fmt.bits, shape, np.uint64).astype(np.int64)
-        drawn = [first & (fmt.sign_bit - 1)]
-        drawn += [np.clip(drawn[0] + random.integers(-3, 4, shape), 0, fmt.max_code) for _ in shapes[1:]]
-        return [(x | random.choice([0, fmt.sign_bit], shape)).astype(fmt.dtype) for x in drawn]
-    low, high = {
-        "near": (-3, 4),
-        "tiny": (fmt.emin - fmt.mantissa_bits - 2, fmt.emin + 3),
-        "huge": (fmt.emax - 2, fmt.emax + 2),
-    }[family]
-    target = random.integers(low, high, shape)
-    if not dot:
-        if name.startswith(("VADD", "VSUB", "VSQRT")):
-            return [with_exponents(x, target + random.integers(-1, 2, shape), random) for x, _ in shapes]
-        one = random.integers(fmt.emin // 2, fmt.emax // 2, shape)
-        other = one - target if name.startswith("VDIV") else target - one
-        return [with_exponents(fmt, one, random), with_exponents(fmt, other, random)]
-    if name == "VDPBF16PS":
-        products = target + random.integers(-2, 3, (shape[0], 2))
-        half = products // 2 + random.integers(-3, 4, products.shape)
-        factors = [with_exponents(bfloat16, x, random) for x in (half, products - half)]
-        return [with_exponents(fmt, target, random), *factors]
-    half = target // 2 + random.integers(-3, 4, shape)
-    factors = [with_exponents(fmt, x, random) for x in (half, target - half)]
-    return [*factors, with_exponents(fmt, target + random.integers(-fmt.p - 1, 3, shape), random)]
-
-
-# -- checking --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -734,23 +321,6 @@ def _check_tiles(
         _settled(outcome, started)
 
 
-def tile_operands(
-    fmt: Format, memory: Format, family: str, random: np.random.Generator, rows: int, depth: int
-) -> tuple[Codes, Codes, Codes]:
-    """(a, b, c) of a tile product: any bits, edges among numbers about 1, or numbers whose products are near each other."""
-    shapes = ((fmt, (rows, depth)), (fmt, (depth, rows)), (memory, (rows, rows)))
-    if family == "any bits":
-        made = [random.integers(0, 1 << x.bits, shape, np.uint64).astype(x.dtype) for x, shape in shapes]
-    else:
-        made = [with_exponents(x, random.integers(-3, 4, shape), random) for x, shape in shapes]
-    if family == "edges":
-        made = [
-            np.where(random.random(shape) < 0.05, random.choice(edges(x), shape), codes).astype(x.dtype)
-            for codes, (x, shape) in zip(made, shapes, strict=True)
-        ]
-    return made[0], made[1], made[2]
-
-
 def _check(
     row: Instruction,
     outcome: Outcome,
@@ -772,7 +342,7 @@ def _check(
         for flushing in (False, True):
             for family in row.families:
                 for start in range(0, each, CHUNK):
-                    drawn = _draw(row, family, min(CHUNK, each - start), random)
+                    drawn = drawn_operands(row, family, min(CHUNK, each - start), random)
                     _compare(row, outcome, drawn, mode, flushing)
                 if progress:
                     progress(title, min(outcome.cases, total), total)

@@ -18,7 +18,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.formats import ROSTER, Format, check_format
-from softfloat.testing.hardware.model import with_exponents
+from softfloat.testing.hardware.operands import with_exponents
 from softfloat.testing.vectors.distributions import edges
 
 __all__ = [

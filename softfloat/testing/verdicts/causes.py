@@ -1,8 +1,7 @@
-"""Known mistakes: what a device that makes one would have answered, and which of them explain what a device did answer.
+"""Known mistakes: what a device that makes one would have answered.
 
-A `Cause` predicts the results of a device that makes the mistake and no other. `diagnose` compares its predictions with
-wrong rows and with a sample of right ones: a cause is named where it explains nearly all wrong rows and contradicts no
-right one. `causes_of` lists the causes that make sense for a case, the simplest first; `FAMILIES` is where they come from.
+A `Cause` predicts the results of a device that makes the mistake and no other. `causes_of` lists the causes that make sense for a case,
+the simplest first; `FAMILIES` is where they come from.
 
 >>> from softfloat.testing.vectors.operations import resolve
 >>> [cause.name for cause in causes_of(resolve("add", "float16"))][:3]
@@ -13,15 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from softfloat import accumulators, bits
-from softfloat.accumulators import TENSOR_CORES, Accumulator
+from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.engine import Options
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_rounding
@@ -33,17 +29,11 @@ from softfloat.testing.vectors.columns import as_number
 from softfloat.testing.vectors.operations import OPERATIONS, Case
 from softfloat.testing.verdicts.block_causes import block_causes
 from softfloat.testing.verdicts.cause import Cause, Pair, Predict, changed, ran
+from softfloat.testing.verdicts.sum_causes import addends, orders, sums
 
-__all__ = ["FAMILIES", "NEARLY_ALL", "Finding", "Rows", "causes_of", "diagnose"]
+__all__ = ["FAMILIES", "causes_of"]
 
 Codes = np.ndarray[Any, Any]
-
-NEARLY_ALL = 0.99  # of the wrong rows: the rest may be of other causes
-WORTH_SHOWING = 0.02  # of the wrong rows
-LONGEST_SWAPS = 16  # products of sums in which any two are tried in each other's place
-MOST_TOGETHER = 4  # causes at once
-HINTED = 32  # wrong rows that one of many causes is tried on before those
-SCREENED = 512  # wrong rows that a cause is tried on first
 
 
 def _options(case: Case, operands: Sequence[Codes]) -> Options:
@@ -482,124 +472,6 @@ def _plumbing(case: Case) -> Iterator[Cause]:
         yield Cause("random numbers inverted", meaning, lambda o, right: case.run([*o[:-1], o[-1] ^ mask]))
 
 
-# -- dot products ----------------------------------------------------------------------------------------------------
-
-
-def _reordered(case: Case, order: Codes, operands: Sequence[Codes], right: tuple[Codes, Codes]) -> Pair:
-    a, b, *c = operands
-    return case.run([a[:, order], b[:, order], *c])
-
-
-def _orders(case: Case) -> Iterator[Cause]:
-    if case.operation.result != "sum" or case.length is None or case.length < 2:
-        return
-    k = case.length
-    even = np.arange(k)
-    pairs = even ^ 1 if k % 2 == 0 else np.append(even[:-1] ^ 1, k - 1)
-    orders = {
-        "reversed order": ("products are added from the last to the first", even[::-1]),
-        "pairs swapped": ("the two products of each pair are swapped", pairs),
-        "even before odd": (
-            "products with even k come before those with odd k",
-            np.concatenate([even[::2], even[1::2]]),
-        ),
-        "halves interleaved": (
-            "products of the first and the second half take turns",
-            np.append(np.arange(k // 2 * 2).reshape(2, -1).T.reshape(-1), np.arange(k // 2 * 2, k)),
-        ),
-    }
-    for name, (meaning, order) in orders.items():
-        yield Cause(name, meaning, partial(_reordered, case, order))
-    seen = {tuple(even), *(tuple(order) for _, order in orders.values())}
-    for name, meaning, order in _rarer_orders(k):
-        if tuple(order) not in seen:
-            seen.add(tuple(order))
-            yield Cause(name, meaning, partial(_reordered, case, order), alone=True)
-
-
-def _addends(case: Case) -> Iterator[Cause]:
-    if case.operation.result == "sum" and case.addend:
-        yield Cause("c ignored", "c is not added", lambda o, right: case.run([*o[:2], np.zeros_like(o[2])]))
-        assert case.accumulator is not None
-        if case.target.format == case.accumulator.partials:
-            bare, fmt = case.replace(addend=False), case.target.format
-
-            def last(operands: Sequence[Codes], right: tuple[Codes, Codes]) -> Pair:
-                sums, flags = bare.run(operands[:2])
-                totals, more = bits.add(sums, operands[2], fmt, environment=case.environment)
-                return totals, flags | more
-
-            yield Cause("c last", "c is added at the end", last)
-
-
-def _rarer_orders(k: int) -> Iterator[tuple[str, str, Codes]]:
-    """Orders that wiring mistakes make: strides, groups, rotations; in sums of 16 and less any two products swapped."""
-    even = np.arange(k)
-    for size in (2, 4, 8, 16):
-        if k % size == 0 and size < k:
-            grid = even.reshape(-1, size)
-            yield f"stride {size}", f"products k, k + {size}, k + {2 * size} ... come first, for each k", grid.T.ravel()
-            yield (
-                f"groups of {size} reversed",
-                f"products of each group of {size} come in reverse",
-                grid[:, ::-1].ravel(),
-            )
-            yield f"order of groups of {size} reversed", f"the last group of {size} comes first", grid[::-1].ravel()
-    if k & (k - 1) == 0:
-        width = k.bit_length() - 1
-        order = np.array([int(f"{i:0{width}b}"[::-1], 2) for i in range(k)])
-        yield "bit-reversed order", "products come in bit-reversed order", order
-    if k > LONGEST_SWAPS:
-        return
-    for shift in range(1, k):
-        yield f"rotated by {shift}", f"product {shift} comes first, and the first ones last", np.roll(even, -shift)
-    for i in range(k):
-        for j in range(i):
-            order = even.copy()
-            order[[i, j]] = j, i
-            yield f"products {j} and {i} swapped", f"products {j} and {i} take each other's place", order
-
-
-def _other_accumulators(case: Case) -> Iterator[Accumulator]:
-    """Ways to sum that the one in use may be mistaken for."""
-    assert case.accumulator is not None
-    formats = [case.accumulator.running.format, case.accumulator.partials, case.target.format, ROSTER["float32"]]
-    for fmt in dict.fromkeys(x for x in formats if x is not None):
-        yield accumulators.fma(fmt)
-        yield accumulators.mul_add(fmt)
-        yield accumulators.exact(fmt)
-        yield accumulators.pairwise(fmt)
-        for chains in (2, 4, 8):
-            yield accumulators.fma(fmt).replace(chains=chains, name=f"fma({fmt.name!r}), {chains} chains")
-    makers: list[Callable[[], Accumulator]] = [accumulators.vdpbf16ps]
-    for partials, mode in product(("half", "float"), ("exact", "aligned", "chained")):
-        makers.append(partial(accumulators.amp, partials, inputs=case.format, mode=mode))
-    for row, output in product(TENSOR_CORES, ("float32", "float16")):
-        makers.append(partial(accumulators.tensor_core, row.architecture, case.format, output))
-    for make in makers:
-        try:
-            yield make()
-        except ValueError:  # not with these formats
-            continue
-
-
-def _sums(case: Case) -> Iterator[Cause]:
-    if case.accumulator is None or case.source.format is None or case.second.format is None:
-        return
-    seen = {case.accumulator}
-    for how in _other_accumulators(case):
-        fits = not case.addend or how.partials == case.accumulator.partials
-        takes = not how.inputs or {case.format, case.formats[1]} <= set(how.inputs)
-        if how in seen or not fits or not takes:
-            continue
-        seen.add(how)
-        yield Cause(
-            f"sums by {how!r}".replace("Accumulator(", "").removesuffix('")'),
-            how.describe().partition(": ")[2],
-            ran(case.replace(accumulator=how)),
-        )
-
-
 FAMILIES: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     _roundings,
     _subnormals,
@@ -617,9 +489,9 @@ FAMILIES: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     _mistaken,
     _swapped,
     _integers,
-    _orders,
-    _addends,
-    _sums,
+    orders,
+    addends,
+    sums,
     _plumbing,
 )
 """Each makes the causes of one kind for a case, in the order in which they are thought of."""
@@ -629,7 +501,7 @@ OF_BLOCKS: dict[str, tuple[Callable[[Case], Iterator[Cause]], ...]] = {
     SCALE: (),
     QUANTIZE: (_roundings, _subnormals, _overflows, _tininess, _flags),
     DEQUANTIZE: (),
-    PRODUCTS: (_roundings, _subnormals, _overflows, _tininess, _flags, _sums),
+    PRODUCTS: (_roundings, _subnormals, _overflows, _tininess, _flags, sums),
 }
 """Those that go for operations on blocks, after their own."""
 
@@ -638,170 +510,3 @@ def causes_of(case: Case) -> list[Cause]:
     """The mistakes that a device can make in a case."""
     families = FAMILIES if case.blocks is None else (block_causes, *OF_BLOCKS[case.operation.name], _plumbing)
     return [cause for family in families for cause in family(case)]
-
-
-# -- diagnosis -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a file, with the right answers.
-
-    Attributes
-    ----------
-    operands : list of arrays
-    right : pair of arrays
-        Results and flags.
-    found : pair of arrays
-        What the file has; flags may be None.
-    """
-
-    operands: list[Codes]
-    right: tuple[Codes, Codes]
-    found: Pair
-
-    def __len__(self) -> int:
-        return len(self.right[0])
-
-    def part(self, chosen: Any) -> Rows:
-        """Some of the rows."""
-        results, flags = self.found
-        return Rows(
-            [x[chosen] for x in self.operands],
-            (self.right[0][chosen], self.right[1][chosen]),
-            (results[chosen], None if flags is None else flags[chosen]),
-        )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """How well a cause explains wrong rows.
-
-    Attributes
-    ----------
-    name, meaning : str
-        Of the cause.
-    share : float
-        Of the wrong rows that it explains, flags included (where it says something of flags).
-    result_share : float
-        Of the rows with wrong results, those whose result it explains; NaN if there are none.
-    contradictions : int
-        Right rows, of those looked at, that a device with this mistake would have got wrong.
-    named : bool
-        Whether this is what the device does, as far as these rows can tell: alone, or with the other findings.
-    """
-
-    name: str
-    meaning: str
-    share: float
-    result_share: float
-    contradictions: int
-    named: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        document = dataclasses.asdict(self)
-        if self.result_share != self.result_share:
-            document["result_share"] = None
-        return document
-
-
-Differ: TypeAlias = Callable[[Pair, Pair], tuple[Codes, Codes]]
-"""(expected, found) -> where results differ, where flags differ."""
-
-
-def diagnose(case: Case, wrong: Rows, right: Rows, differ: Differ) -> tuple[list[Finding], float]:
-    """The causes that explain wrong rows and contradict no right ones, the best first.
-
-    Parameters
-    ----------
-    case : Case
-    wrong, right : Rows
-        All of the file's, or samples.
-    differ : callable
-        What counts as different.
-
-    Returns
-    -------
-    findings : list of Finding
-        Those that explain nearly all wrong rows, if there are any: they cannot be told apart by these rows. Else
-        several that explain most together.
-    share : float
-        Of the wrong rows that these findings explain together.
-    """
-    if not len(wrong):
-        return [], 0.0
-    bad_results, _ = differ(wrong.right, wrong.found)
-    some = np.zeros(len(wrong), bool)
-    some[:: max(1, len(wrong) // SCREENED)] = True
-    few = wrong.part(some)
-    found: list[tuple[Finding, Codes]] = []
-    causes = causes_of(case)
-    for cause in causes:
-        if not cause.alone:
-            found += _tried(cause, wrong, right, few, some, differ, bad_results)
-    if not any(_whole(x) for x, _ in found):
-        hint = np.zeros(len(wrong), bool)
-        hint[:: max(1, len(wrong) // HINTED)] = True
-        for cause in causes:
-            if cause.alone and _explained(cause, wrong.part(hint), differ, bad_results[hint])[0].mean() >= NEARLY_ALL:
-                found += _tried(cause, wrong, right, few, some, differ, bad_results)
-    whole_causes = [x for x, _ in found if _whole(x)]
-    if whole_causes:
-        whole_causes.sort(key=lambda x: -x.share)
-        return whole_causes, whole_causes[0].share
-    covered = np.zeros(len(wrong), bool)
-    chosen: list[Finding] = []
-    while found and len(chosen) < MOST_TOGETHER:
-        gains = [float((explains & ~covered).mean()) for _, explains in found]
-        best = max(range(len(found)), key=lambda i: (round(gains[i], 9), found[i][0].named, -i))
-        if gains[best] < WORTH_SHOWING:
-            break
-        finding, explains = found.pop(best)
-        chosen.append(finding)
-        covered |= explains
-    together = float(covered.mean())
-    if together >= NEARLY_ALL:
-        chosen = [dataclasses.replace(x, named=True) for x in chosen]
-    return chosen, together
-
-
-def _whole(x: Finding) -> bool:
-    """Whether a cause explains nearly everything, and contradicts nothing."""
-    return x.named and x.share >= NEARLY_ALL and not x.contradictions
-
-
-def _tried(
-    cause: Cause, wrong: Rows, right: Rows, few: Rows, some: Codes, differ: Differ, bad_results: Codes
-) -> list[tuple[Finding, Codes]]:
-    """What a cause explains, and which wrong rows; nothing where it explains none. `few` are `some` of the wrong rows."""
-    try:
-        if len(wrong) > len(few) and not any(x.any() for x in _explained(cause, few, differ, bad_results[some])):
-            return []
-        whole, results = _explained(cause, wrong, differ, bad_results)
-        if not whole.any() and not results.any():
-            return []
-        worse, other = differ(cause.predict(right.operands, right.right), right.found)
-    except (ValueError, TypeError):  # settings that the operation refuses
-        return []
-    share, result_share = float(whole.mean()), float("nan")
-    if bad_results.any():
-        result_share = float(results.sum() / bad_results.sum())
-    contradictions, explains = int((worse | other).sum()), whole
-    named = share >= NEARLY_ALL and not contradictions
-    if not worse.any():  # right about results, whatever becomes of flags
-        explains = (whole if not contradictions else whole & bad_results) | results
-        named = named or result_share >= NEARLY_ALL
-    elif contradictions:
-        return []
-    return [(Finding(cause.name, cause.meaning, share, result_share, contradictions, named), explains)]
-
-
-def _explained(cause: Cause, rows: Rows, differ: Differ, bad_results: Codes) -> tuple[Codes, Codes]:
-    """Which wrong rows a cause explains; and of those with wrong results, which results."""
-    predicted = cause.predict(rows.operands, rows.right)
-    results, flags = differ(predicted, rows.found)
-    whole = ~(results | flags)
-    if predicted[1] is None:
-        whole &= bad_results
-    return whole, ~results & bad_results

@@ -25,7 +25,7 @@ from softfloat.status import Flags
 from softfloat.testing.vectors.columns import Column, Number
 from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
 from softfloat.testing.vectors.operations import Case
-from softfloat.testing.verdicts.causes import NEARLY_ALL, Finding, Rows, diagnose
+from softfloat.testing.verdicts.diagnosis import NEARLY_ALL, Finding, Rows, diagnose
 from softfloat.testing.verdicts.regions import Region, regions
 
 __all__ = ["CLASSES", "FLAG_MODES", "NAN_MODES", "Checker", "Mismatch", "Report", "check_vectors"]

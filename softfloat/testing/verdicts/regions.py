@@ -15,7 +15,7 @@ import numpy as np
 
 from softfloat.testing.vectors.measures import dimensions, measure
 from softfloat.testing.vectors.operations import Case
-from softfloat.testing.verdicts.causes import NEARLY_ALL, Rows
+from softfloat.testing.verdicts.diagnosis import NEARLY_ALL, Rows
 
 __all__ = ["Region", "regions"]
 
