@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
     arguments,
+    block_units,
     elementwise,
     entire,
     joining,
@@ -62,15 +63,47 @@ class Problem:
     scales: Scales | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Scales:
+class Spread(NamedTuple):
     """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
 
     a: Codes
     b: Codes
     leads_a: Codes
     leads_b: Codes
-    bits: tuple[int, int]  # of precision
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Scales of a problem's operands.
+
+    Attributes
+    ----------
+    spread : callable
+        Makes those of each element, if they are needed.
+    bits : pair of int
+        Of precision.
+    blocks : pair of Blocks, or None
+        Both operands as they are, k first; None if they are no matrices in block formats.
+    """
+
+    spread: Callable[[], Spread]
+    bits: tuple[int, int]
+    blocks: tuple[block_units.Blocks, block_units.Blocks] | None = None
+
+    @cached_property
+    def each(self) -> Spread:
+        """Those of each element."""
+        return self.spread()
+
+    def part(self, rows: slice, columns: slice, paired: bool) -> Scales:
+        """Those of some rows and columns; of `paired` operands, of some columns of both."""
+
+        def spread() -> Spread:
+            a, b, leads_a, leads_b = self.each
+            left = (slice(None), columns) if paired else (rows,)
+            return Spread(a[left], b[:, columns], leads_a[left], leads_b[:, columns])
+
+        return Scales(spread, self.bits)
 
 
 class Results(NamedTuple):
@@ -263,8 +296,27 @@ def key_of(call: Call) -> int:
     return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
 
 
+def _in_blocks(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> bool:
+    """Operands in block formats that go to the loops of units from their codes; whether these serve them."""
+    scales, start = problem.scales, None
+    if scales is None or scales.blocks is None or counting:
+        return False
+    if problem.c is not None:
+        start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+    key = key_of(call)
+    random = ways.Random(key, call.stream)
+    done = block_units.run(planned, *scales.blocks, start, scales.bits, _place_of(problem), random)
+    if done is None:
+        return False
+    results.flags[...] = 0
+    _finish(done, problem, planned, call, key, results)
+    return True
+
+
 def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Any grid of outputs."""
+    if _in_blocks(problem, planned, call, results, counting):
+        return
     first, second = planned.formats
     read = Rule(daz=planned.daz)
     a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
@@ -413,12 +465,12 @@ def _plain(
         if accumulator.reduction and accumulator.reduction[0].scaling:
             scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
             firsts = segment_bounds(accumulator, planned.products)[:-1]
-            scales_a = np.ascontiguousarray(scales.a[firsts] if problem.paired else scales.a[:, firsts])
-            scales_b = np.ascontiguousarray(scales.b[firsts])
+            scales_a = np.ascontiguousarray(scales.each.a[firsts] if problem.paired else scales.each.a[:, firsts])
+            scales_b = np.ascontiguousarray(scales.each.b[firsts])
         else:
             with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
-                a = a * _arranged(scales.a, 0 if problem.paired else 1, planned, fill=1.0)
-                b = b * _arranged(scales.b, 0, planned, fill=1.0)
+                a = a * _arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
+                b = b * _arranged(scales.each.b, 0, planned, fill=1.0)
             extra = scales.bits
     magics = _magics(planned, a, b, values, extra)
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
@@ -440,8 +492,8 @@ def _plain(
     if planned.kind == floor.ALIGNED and product is None:
         shared: tuple[Any, Any] = (None, None)
         if scales is not None and not scaling:
-            of_a = _arranged(scales.leads_a, 0 if problem.paired else 1, planned)
-            shared = of_a, _arranged(scales.leads_b, 0, planned)
+            of_a = _arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
+            shared = of_a, _arranged(scales.each.leads_b, 0, planned)
         leads = (
             units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
             units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
@@ -573,13 +625,13 @@ def _by_unit(
             return None
         first, second = (how.unpacked or fmt for fmt in planned.formats)
         scaled = units.Scaled(
-            units.leads(x, first, how, _arranged(scales.leads_a, 1, planned)),
-            units.leads(y, second, how, _arranged(scales.leads_b, 0, planned)),
+            units.leads(x, first, how, _arranged(scales.each.leads_a, 1, planned)),
+            units.leads(y, second, how, _arranged(scales.each.leads_b, 0, planned)),
             scales.bits,
         )
         with np.errstate(invalid="ignore"):
-            x *= _arranged(scales.a, 1, planned, fill=1.0)
-            y *= _arranged(scales.b, 0, planned, fill=1.0)
+            x *= _arranged(scales.each.a, 1, planned, fill=1.0)
+            y *= _arranged(scales.each.b, 0, planned, fill=1.0)
     return units.run(planned, tiling.Operands(x, y, start), place, random, scaled)
 
 

@@ -147,8 +147,6 @@ def serves_elements(element: Format | Fixed, settings: Settings) -> bool:
         return element.least == -element.largest
     if settings.overflow is Overflow.NAN:
         return False
-    if settings.overflow is Overflow.NAN or settings.ftz or settings.daz or element.bits > 8:
-        return False
     restated = rule_for(settings, element, True).restated
     return restated and fits_narrow_carrier(element.spec) and not is_unusual(element.spec)
 
