@@ -17,6 +17,8 @@ from .quantization import LARGE, LARGEST_MULTIPLIER, SMALLEST, TINY_BITS, elemen
 WAYS = 2
 STRETCH = np.float32(1.5)
 """What 4 in place of 6 makes of a scale."""
+LINES = 64
+"""Rows of blocks that go together, each with a sum of its own."""
 
 
 @cache
@@ -50,66 +52,76 @@ def four_over_six(length, squares):
         subnormal = reals[5] * reals[6]
         flushes = (float_bits(subnormal) == NONE) | (subnormal + subnormal == ZERO)
         height, pitch = places[3], places[4]
-        size = length * height
-        made, raised = np.empty(WAYS * size, np.uint8), np.empty(WAYS * size, np.uint8)
-        lost, sums = np.empty(length, np.float32), np.empty(height, np.float32)
-        errors, chosen = np.empty(WAYS, np.float32), np.empty(WAYS, np.int32)
-        for block in range(places[0], places[1]):
-            first = place_of(block, places, length)
-            largest = largest_in(numbers, first, places)
-            ordinary = ((largest >= TINY_BITS) & (largest < INFINITE_BITS)) | ((largest == NONE) & (zero_code >= NONE))
-            ordinary &= not flushes
-            base = bits_float(largest, ZERO) / most * encode
+        together = LINES // height
+        made, raised = np.zeros(WAYS * LINES * length, np.uint8), np.zeros(WAYS * LINES * length, np.uint8)
+        lost, sums = np.zeros(LINES * length, np.float32), np.empty(LINES, np.float32)
+        errors, chosen = np.empty((WAYS, LINES), np.float32), np.empty((WAYS, LINES), np.int32)
+        largest, ordinary = np.empty(LINES, np.int32), np.empty(LINES, np.uint8)
+        for begun in range(places[0], places[1], together):
+            count = min(together, places[1] - begun)
+            for i in range(count):
+                largest[i] = largest_in(numbers, place_of(begun + i, places, length), places)
+            for i in range(count):
+                size = largest[i]
+                fine = ((size >= TINY_BITS) & (size < INFINITE_BITS)) | ((size == NONE) & (zero_code >= NONE))
+                base = bits_float(size, ZERO) / most * encode
+                for way in range(WAYS):
+                    bits = float_bits(min(base if way == 0 else base * STRETCH, high))
+                    code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                    code = zero_code if size == NONE else code
+                    chosen[way, i] = code
+                    multiplier = multipliers[max(code, NONE)]
+                    fits = (multiplier < LARGEST_MULTIPLIER) & (bits_float(size, ZERO) * multiplier < LARGE)
+                    fine &= (size == NONE) | fits
+                ordinary[i] = fine & (not flushes)
+            for i in range(count):
+                left[begun + i] = 1 - ordinary[i]
             for way in range(WAYS):
-                wanted = min(base if way == 0 else base * STRETCH, high)
-                bits = float_bits(wanted)
-                code, _ = narrow_convert(bits, bits, bits, scale_limits)
-                code = zero_code if largest == NONE else code
-                chosen[way] = code
-                multiplier = multipliers[max(code, NONE)]
-                product = bits_float(largest, ZERO) * multiplier
-                ordinary &= (largest == NONE) | ((multiplier < LARGEST_MULTIPLIER) & (product < LARGE))
-            if not ordinary:
-                left[block] = 1
-                continue
-            for way in range(WAYS):
-                code = chosen[way]
-                multiplier, value = multipliers[code], values[code]
+                for i in range(count):
+                    if ordinary[i] == 0:
+                        continue
+                    multiplier, value = multipliers[chosen[way, i]], values[chosen[way, i]]
+                    first = place_of(begun + i, places, length)
+                    for row in range(height):
+                        start, line = first + row * pitch, (i * height + row) * length
+                        there = way * LINES * length + line
+                        these, apart = numbers[start : start + length], lost[line : line + length]
+                        found, noted = made[there : there + length], raised[there : there + length]
+                        for k in range(length):
+                            bits = these[k]
+                            magnitude = cut(bits & MAGNITUDE, NONE)
+                            scaled = max(float_bits(bits_float(magnitude, ZERO) * multiplier), SMALLEST)
+                            code, here = element(bits, scaled if magnitude != NONE else NONE, limits)
+                            found[k] = code
+                            noted[k] = here
+                        for k in range(length):
+                            apart[k] = elements[found[k]]
+                        for k in range(length):
+                            error = apart[k] * value * amax / divisor - bits_float(these[k], ZERO)
+                            apart[k] = error * error if squares else abs(error)
+                for line in range(LINES):
+                    sums[line] = ZERO
+                for k in range(length):
+                    for line in range(LINES):
+                        sums[line] += lost[line * length + k]
+                for i in range(count):
+                    rows, line = height, i * height
+                    while rows > 1:
+                        rows //= 2
+                        for row in range(rows):
+                            sums[line + row] += sums[line + rows + row]
+                    errors[way, i] = sums[line]
+            for i in range(count):
+                if ordinary[i] == 0:
+                    continue
+                way = 1 if errors[1, i] < errors[0, i] else 0
+                scales[begun + i] = chosen[way, i]
+                first = place_of(begun + i, places, length)
                 for row in range(height):
-                    start, there = first + row * pitch, way * size + row * length
-                    these, found, noted = (
-                        numbers[start : start + length],
-                        made[there : there + length],
-                        raised[there : there + length],
-                    )
-                    for i in range(length):
-                        bits = these[i]
-                        magnitude = cut(bits & MAGNITUDE, NONE)
-                        scaled = max(float_bits(bits_float(magnitude, ZERO) * multiplier), SMALLEST)
-                        code, here = element(bits, scaled if magnitude != NONE else NONE, limits)
-                        found[i] = code
-                        noted[i] = here
-                    for i in range(length):
-                        lost[i] = elements[found[i]]
-                    for i in range(length):
-                        apart = lost[i] * value * amax / divisor - bits_float(these[i], ZERO)
-                        lost[i] = apart * apart if squares else abs(apart)
-                    total = ZERO
-                    for i in range(length):
-                        total += lost[i]
-                    sums[row] = total
-                rows = height
-                while rows > 1:
-                    rows //= 2
-                    for row in range(rows):
-                        sums[row] += sums[rows + row]
-                errors[way] = sums[0]
-            way = 1 if errors[1] < errors[0] else 0
-            scales[block] = chosen[way]
-            for row in range(height):
-                start, there = first + row * pitch, way * size + row * length
-                copy_row(codes[start : start + length], made[there : there + length])
-                copy_row(flags[start : start + length], raised[there : there + length])
+                    start = first + row * pitch
+                    there = (way * LINES + i * height + row) * length
+                    copy_row(codes[start : start + length], made[there : there + length])
+                    copy_row(flags[start : start + length], raised[there : there + length])
         return NONE
 
     return jit.compiled(four_over_six_loop)
