@@ -75,15 +75,21 @@ class _Operand:
         powers = leading_power(values, scale)
         return self.scales if np.array_equal(powers, values) else self.blocks.spread(powers)
 
-    def matrix(self) -> Blocks | None:
-        """The operand as a matrix that k goes down; None if it is none."""
+    def matrix(self, number: int) -> Blocks | None:
+        """The operand of a grid as a matrix that k goes down; None if it is none."""
         blocks, scale = self.blocks, self.blocks.format.scale
-        if blocks.ndim != 2 or isinstance(blocks.format.element, Fixed):
+        if blocks.ndim not in (2, 3) or isinstance(blocks.format.element, Fixed):
             return None
-        height, width = blocks.block_shape
-        if self.axis == 0:
-            return Blocks(self.codes, blocks.scales, self.fmt, scale, (height, width))
-        return Blocks(self.codes.T, blocks.scales.T, self.fmt, scale, (width, height))
+        codes, scales = self.codes, blocks.scales
+        if blocks.ndim == 3:
+            if blocks.block_shape[0] > 1:
+                return None
+            at = number if len(codes) > 1 else 0
+            codes, scales = codes[at], scales[at]
+        height, width = blocks.block_shape[-2:]
+        if self.axis == blocks.ndim - 2:
+            return Blocks(codes, scales, self.fmt, scale, (height, width))
+        return Blocks(codes.T, scales.T, self.fmt, scale, (width, height))
 
 
 def _operand(blocks: Any, axis: int, name: str) -> _Operand:
@@ -255,9 +261,6 @@ def matmul_blocks(
     def grid(values: Codes, shape: tuple[int, int]) -> Codes:
         return np.broadcast_to(values, (*batch, *shape)).reshape(grids, *shape)
 
-    blocks = x.matrix(), y.matrix()
-    whole = None if blocks[0] is None or blocks[1] is None else (blocks[0], blocks[1])
-
     def scales_of(n: int) -> Scales:
         def spread() -> Spread:
             left = (grid(v, (rows, length))[n] for v in (x.scales, x.leads))
@@ -265,7 +268,8 @@ def matmul_blocks(
             (of_a, leads_a), (of_b, leads_b) = left, right
             return Spread(of_a, of_b, leads_a, leads_b)
 
-        return Scales(spread, (x.bits, y.bits), whole)
+        left, right = (None, None) if len(batch) > 1 else (x.matrix(n), y.matrix(n))
+        return Scales(spread, (x.bits, y.bits), None if left is None or right is None else (left, right))
 
     def problems(start: Codes | None) -> list[Problem]:
         left, right = grid(x.codes, (rows, length)), grid(y.codes, (length, columns))

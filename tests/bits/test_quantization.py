@@ -547,6 +547,12 @@ def test_literal_rceil_scales() -> None:
         ("nvfp4", {"four_over_six": "max"}, ValueError, "four_over_six must be one of"),
         ("nvfp4", {"four_over_six": "mae", "recipe": "torchao"}, ValueError, "four_over_six is for rule 'te'"),
         ("nvfp4", {"four_over_six": "mae", "tensor_scale": 1.0}, ValueError, "four_over_six needs the tensor's amax"),
+        (
+            "nvfp4",
+            {"four_over_six": "mae", "block": (4, 16)},
+            ValueError,
+            "four_over_six is for blocks of one row and of 16x16, got 4x16",
+        ),
         ("mxfp4", {"count": 1}, TypeError, "count must be True or False"),
         ("mxfp4", {"out": np.zeros(1, np.uint8)}, ValueError, "out is for functions that return one array"),
         ("mxfp4", {"flags": "all"}, ValueError, "flags must be 'each'"),
@@ -559,8 +565,9 @@ def test_literal_rceil_scales() -> None:
     ],
 )
 def test_bad_arguments(fmt: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
+    x = np.ones((4, 4) if isinstance(options.get("block"), tuple) else 4, np.float32)
     with pytest.raises(error, match=message):
-        bits.quantize(np.ones(4, np.float32), fmt, **options)
+        bits.quantize(x, fmt, **options)
 
 
 def test_bad_numbers() -> None:

@@ -78,7 +78,7 @@ def both(
         quick = call()
         patch.setattr(module, name, lambda *_: None)
         plain = call()
-    return served == [True], quick, plain
+    return bool(served) and all(served), quick, plain
 
 
 def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
@@ -124,6 +124,42 @@ def test_exact_groups_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
         served, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
         assert served
         same(quick, plain)
+
+
+@pytest.mark.parametrize("name", ["nvfp4", "mxfp8_e4m3"])
+def test_many_products_of_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches, of which one operand or the other may be the same for all; squares; products that fill no block."""
+    how = CORE if name == "nvfp4" else tensor_core("B200", input="float8_e4m3fn", instruction="mxf8f6f4")
+    random = np.random.default_rng(6)
+    for first, second, block in (
+        ((3, 5, 40), (3, 40, 9), None), ((3, 5, 40), (40, 9), None), ((1, 9, 32), (4, 32, 5), None), ((20, 48), (48, 24), (16, 16)),
+    ):  # fmt: skip
+        x, y = (random.normal(size=shape).astype(np.float32) for shape in (first, second))
+        a = bits.quantize(x, name, axis=-1)[0]
+        b = bits.quantize(y, name, axis=-2, block=block)[0]
+        c = random.normal(size=(*np.broadcast_shapes(first[:-2], second[:-2]), first[-2], second[-1])).astype(
+            np.float32
+        )
+        for options in ({}, {"c": c.view(np.uint32)}):
+            served, quick, plain = by_unit(lambda a=a, b=b, o=options: bits.matmul_blocks(a, b, how, **o), monkeypatch)
+            assert served
+            same(quick, plain)
+
+
+def test_tiny_scales_beside_what_fills_blocks_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros at the end have exponents of their own, which may be the largest of a block."""
+    for element, how in ((E2M1, CORE), (E4M3, tensor_core("B200", input="float8_e4m3fn", instruction="mxf8f6f4"))):
+        fmt = BlockFormat("tiny", element=element, scale=E8M0, block=16 if element == E2M1 else 32)
+        random = np.random.default_rng(2)
+        for code in (0, 3, 40, 60, 64, 70):
+            for length in (3, 16, 33, 70):
+                blocks = -(-length // fmt.block)  # type: ignore[operator]
+                x, y = random.integers(0, 1 << element.bits, (2, 4, length)) & (element.max_code | element.sign_bit)
+                x, y = (np.where(v & (element.sign_bit - 1) > element.max_code, 1, v) for v in (x, y))
+                a = BlockCodes(x, np.full((4, blocks), code), fmt)
+                b = BlockCodes(y.T, np.full((blocks, 4), 127), fmt, axis=0)
+                _, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch)  # noqa: B023
+                same(quick, plain)
 
 
 def test_sums_beyond_normal_numbers_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
