@@ -264,7 +264,10 @@ def test_refused(call: Callable[[], Any], error: type[Exception], message: str) 
 def test_parts_of_a_product_draw_as_the_whole_does(how: Accumulator) -> None:
     """Rows and columns of operands in blocks, whose scales come with them."""
     random = np.random.default_rng(8)
-    x, y = (random.standard_normal(shape).astype(np.float32) * 64 for shape in ((5, 64), (64, 9)))
+    x, y = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 64), (64, 9)))
+    x *= np.exp2(random.integers(-9, 10, (5, 1))).astype(np.float32)  # scales that differ by rows, and by columns
+    x[:, ::7] *= 2.0**-8
+    y *= np.exp2(random.integers(-3, 4, 9)).astype(np.float32)
     a, b = (bits.quantize(v, "mxfp8_e4m3", axis=axis)[0] for v, axis in ((x, 1), (y, 0)))
     drawn: dict[str, Any] = {"rounding": "stochastic", "seed": 3, "out_format": "float16"}
     whole, _ = bits.matmul_blocks(a, b, how, **drawn)
