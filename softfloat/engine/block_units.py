@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +43,49 @@ class Blocks:
     element: Format
     scale: Format
     block: tuple[int, int]
+
+
+class Spread(NamedTuple):
+    """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
+
+    a: Codes
+    b: Codes
+    leads_a: Codes
+    leads_b: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Scales of a problem's operands.
+
+    Attributes
+    ----------
+    spread : callable
+        Makes those of each element, if they are needed.
+    bits : pair of int
+        Of precision.
+    blocks : pair of Blocks, or None
+        Both operands as they are, k first; None if they are no matrices in block formats.
+    """
+
+    spread: Callable[[], Spread]
+    bits: tuple[int, int]
+    blocks: tuple[Blocks, Blocks] | None = None
+
+    @cached_property
+    def each(self) -> Spread:
+        """Those of each element."""
+        return self.spread()
+
+    def part(self, rows: slice, columns: slice, paired: bool) -> Scales:
+        """Those of some rows and columns; of `paired` operands, of some columns of both."""
+
+        def spread() -> Spread:
+            a, b, leads_a, leads_b = self.each
+            left = (slice(None), columns) if paired else (rows,)
+            return Spread(a[left], b[:, columns], leads_a[left], leads_b[:, columns])
+
+        return Scales(spread, self.bits)
 
 
 def leading_power(values: Codes, fmt: Format) -> Codes:
@@ -107,19 +152,11 @@ def _laid_out(
     return target, units.extent_with_scales(low, high, finite, fmt, bits)
 
 
-def run(
-    planned: Program,
-    a: Blocks,
-    b: Blocks,
-    c: Codes | None,
-    bits: tuple[int, int],
-    place: Place,
-    random: Random,
-) -> tuple[Codes, Codes] | None:
-    """As `units.run`, of operands in block formats, both with k first; None if they have to be spread out.
-
-    `bits`: of precision that scales have.
-    """
+def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random: Random) -> tuple[Codes, Codes] | None:
+    """As `units.run`, of operands in block formats; None if they have to be spread out. `c` are codes."""
+    if scales.blocks is None:
+        return None
+    (a, b), bits = scales.blocks, scales.bits
     rows, columns = a.codes.shape[1], b.codes.shape[1]
     if planned.goes_on or rows * b.codes.size < units.LEAST_WORK:
         return None
@@ -134,10 +171,11 @@ def run(
         _laid_out(planned, blocks, fmt, way.unit.group, size, own)
         for blocks, fmt, size, own in zip((a, b), planned.formats, sizes, bits, strict=True)
     ]
-    start = None if c is None else tiling.extent(c, planned.partials)
+    values_of_c = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)
+    start = None if values_of_c is None else tiling.extent(values_of_c, planned.partials)
     if not tiling.fits(way, planned.length, [span for _, span in made], start):
         return None
     loop = units.loop_of(way, way.unit, place, random)
     panels = [target[np.newaxis] for target, _ in made]
-    values, flags = (x[0] for x in units.looped(way, loop, panels, c, rows, columns))
+    values, flags = (x[0] for x in units.looped(way, loop, panels, values_of_c, rows, columns))
     return units.coded(way, planned, values, flags)

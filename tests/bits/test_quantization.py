@@ -362,6 +362,20 @@ def test_infinities() -> None:
     assert bits.quantize(x, nameless, infinities="saturate")[0].scales == 63
 
 
+@pytest.mark.parametrize("recipe", ["te", "torchao"])
+def test_tensors_with_an_infinity(recipe: str) -> None:
+    """Their scale is that of the finite numbers, unless an infinity counts as the largest."""
+    x = np.random.default_rng(2).normal(size=(4, 32)).astype(np.float32)
+    x[1, 3] = 0
+    finite = bits.quantize(x, "nvfp4", recipe=recipe)[0]
+    x[1, 3] = -np.inf
+    for infinities in ("block", "element"):
+        found = bits.quantize(x, "nvfp4", recipe=recipe, infinities=infinities)[0]
+        assert found.tensor_scale == finite.tensor_scale
+        np.testing.assert_array_equal(found.elements[2:], finite.elements[2:])
+    assert bits.quantize(x, "nvfp4", recipe=recipe, infinities="saturate")[0].tensor_scale == 1
+
+
 def test_zeros_and_subnormal_numbers() -> None:
     zeros = np.array([0.0, -0.0], np.float32)
     for zero_block, code in ((None, 0), ("smallest", 0), ("one", 127), ("nan", 255), ("rule", 0)):
