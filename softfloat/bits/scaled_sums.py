@@ -25,8 +25,8 @@ from softfloat.bits.scaled_ways import (
 from softfloat.bits.sums import Contraction, check_accumulator, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options
-from softfloat.engine.block_units import Blocks, Scales, Spread, leading_power
-from softfloat.engine.products import Problem
+from softfloat.engine.block_units import leading_power
+from softfloat.engine.problems import Blocks, Problem, Scales, Spread
 from softfloat.engine.programs import Program, check_groups, check_inputs, segment_bounds
 from softfloat.environments import Rounding
 from softfloat.formats import Format, float32

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +10,7 @@ from softfloat.engine import threads, tiling, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import tiles
+from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
 from softfloat.formats import Format
@@ -21,71 +19,6 @@ from softfloat.kernels.spec import Rule
 LONGEST_CODE = 8
 """Bits of a code whose values have a table."""
 INFINITE = 0x7FF0000000000000
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """An operand in a block format.
-
-    Attributes
-    ----------
-    codes : array
-        Of elements, (k, n).
-    scales : array
-        Of scales, (blocks along k, blocks along n).
-    element, scale : Format
-    block : pair of int
-        Products and outputs that a block reaches over.
-    """
-
-    codes: Codes
-    scales: Codes
-    element: Format
-    scale: Format
-    block: tuple[int, int]
-
-
-class Spread(NamedTuple):
-    """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
-
-    a: Codes
-    b: Codes
-    leads_a: Codes
-    leads_b: Codes
-
-
-@dataclass(frozen=True, eq=False)
-class Scales:
-    """Scales of a problem's operands.
-
-    Attributes
-    ----------
-    spread : callable
-        Makes those of each element, if they are needed.
-    bits : pair of int
-        Of precision.
-    blocks : pair of Blocks, or None
-        Both operands as they are, k first; None if they are no matrices in block formats.
-    """
-
-    spread: Callable[[], Spread]
-    bits: tuple[int, int]
-    blocks: tuple[Blocks, Blocks] | None = None
-
-    @cached_property
-    def each(self) -> Spread:
-        """Those of each element."""
-        return self.spread()
-
-    def part(self, rows: slice, columns: slice, paired: bool) -> Scales:
-        """Those of some rows and columns; of `paired` operands, of some columns of both."""
-
-        def spread() -> Spread:
-            a, b, leads_a, leads_b = self.each
-            left = (slice(None), columns) if paired else (rows,)
-            return Spread(a[left], b[:, columns], leads_a[left], leads_b[:, columns])
-
-        return Scales(spread, self.bits)
 
 
 def leading_power(values: Codes, fmt: Format) -> Codes:
