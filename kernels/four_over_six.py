@@ -10,21 +10,39 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert
-from .jit import bits_float, copy_row, cut, float_bits
-from .quantization import LARGE, LARGEST_MULTIPLIER, SMALLEST, TINY_BITS, element, largest_in_block, place_of
+from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
+from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .quantization import LARGE, LARGEST_MULTIPLIER, SMALLEST, TINY_BITS, any_of, largest_in_block, place_of
 
 WAYS = 2
-STRETCH = np.float32(1.5)
-"""What 4 in place of 6 makes of a scale."""
+STRETCHES = np.float32(1.0), np.float32(1.5)
+"""What 6 and 4 make of a scale."""
+UNIT = np.int32(254)
+"""Twice the bias of float32: exponent fields of a power of two and its inverse add up to it."""
+CODE_BITS, CODE = np.int32(8), np.int32(0xFF)
+"""Where flags begin beside a code."""
+LINES = 64
+"""Rows of blocks that go together, each with a sum of its own."""
+
+
+@kernel
+def element_read(bits, scaled, limits):
+    """(code, flags, magnitude that the code stands for unless that is too large) of a number, as `quantization.element`."""
+    y, base = narrow_scaled(scaled, limits)
+    n = np.rint(y)
+    code, flags = narrow_finite(bits, y, n, base, scaled < limits.tiny_bits, limits)
+    exponent = shift_right(max(scaled, limits.lowest_bits), 23)
+    quantum = shift_left(cut(UNIT - limits.scale_exponent + exponent, NONE), 23)
+    return code, flags, n * bits_float(quantum, ZERO)
 
 
 @cache
-def four_over_six(length, squares):
-    """loop(numbers, codes, scales, left, flags, places, reals, zero_code, multipliers, values, elements, scale numbers, element numbers).
+def four_over_six(length, squares, each):
+    """loop(numbers, codes, scales, left, flags, places, reals, zero_code, multipliers, values, scale numbers, element numbers) -> flags OR-ed.
 
-    `reals`: the largest element, the tensor's encoding scale, the largest scale, the tensor's amax, what reading divides by, and
-    two numbers whose product is subnormal. `multipliers` and `values` are those of every code of a scale, `elements` of an element.
+    `each`: flags are of each number, else OR-ed together alone. `reals`: the largest element, the tensor's encoding scale, the largest
+    scale, the tensor's amax, what reading divides by, and two numbers whose product is subnormal. `multipliers` and `values` are those
+    of every code of a scale.
     """
     largest_in = largest_in_block(length)
 
@@ -39,7 +57,6 @@ def four_over_six(length, squares):
         zero_code,
         multipliers,
         values,
-        elements,
         scale_integers,
         scale_floats,
         integers,
@@ -50,66 +67,88 @@ def four_over_six(length, squares):
         subnormal = reals[5] * reals[6]
         flushes = (float_bits(subnormal) == NONE) | (subnormal + subnormal == ZERO)
         height, pitch = places[3], places[4]
-        size = length * height
-        made, raised = np.empty(WAYS * size, np.uint8), np.empty(WAYS * size, np.uint8)
-        lost, sums = np.empty(length, np.float32), np.empty(height, np.float32)
-        errors, chosen = np.empty(WAYS, np.float32), np.empty(WAYS, np.int32)
-        for block in range(places[0], places[1]):
-            first = place_of(block, places, length)
-            largest = largest_in(numbers, first, places)
-            ordinary = ((largest >= TINY_BITS) & (largest < INFINITE_BITS)) | ((largest == NONE) & (zero_code >= NONE))
-            ordinary &= not flushes
-            base = bits_float(largest, ZERO) / most * encode
+        together = LINES // height
+        made, lost = np.zeros(WAYS * LINES * length, np.int32), np.zeros(LINES * length, np.float32)
+        sums, seen = np.empty(LINES, np.float32), np.zeros(length, np.int32)
+        errors, chosen = np.empty((WAYS, LINES), np.float32), np.empty((WAYS, LINES), np.int32)
+        largest, ordinary = np.empty(LINES, np.int32), np.empty(LINES, np.uint8)
+        for begun in range(places[0], places[1], together):
+            count = min(together, places[1] - begun)
+            for i in range(count):
+                largest[i] = largest_in(numbers, place_of(begun + i, places, length), places)
             for way in range(WAYS):
-                wanted = min(base if way == 0 else base * STRETCH, high)
-                bits = float_bits(wanted)
-                code, _ = narrow_convert(bits, bits, bits, scale_limits)
-                code = zero_code if largest == NONE else code
-                chosen[way] = code
-                multiplier = multipliers[max(code, NONE)]
-                product = bits_float(largest, ZERO) * multiplier
-                ordinary &= (largest == NONE) | ((multiplier < LARGEST_MULTIPLIER) & (product < LARGE))
-            if not ordinary:
-                left[block] = 1
-                continue
+                stretch, codes_of_way = STRETCHES[way], chosen[way]
+                for i in range(count):
+                    bits = float_bits(min(bits_float(largest[i], ZERO) / most * encode * stretch, high))
+                    code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                    codes_of_way[i] = zero_code if largest[i] == NONE else code
+            for i in range(count):
+                size = largest[i]
+                fine = ((size >= TINY_BITS) & (size < INFINITE_BITS)) | ((size == NONE) & (zero_code >= NONE))
+                for way in range(WAYS):
+                    multiplier = multipliers[max(chosen[way, i], NONE)]
+                    fits = (multiplier < LARGEST_MULTIPLIER) & (bits_float(size, ZERO) * multiplier < LARGE)
+                    fine &= (size == NONE) | fits
+                ordinary[i] = fine & (not flushes)
+            for i in range(count):
+                left[begun + i] = 1 - ordinary[i]
             for way in range(WAYS):
-                code = chosen[way]
-                multiplier, value = multipliers[code], values[code]
+                for i in range(count):
+                    if ordinary[i] == 0:
+                        continue
+                    multiplier, value = multipliers[chosen[way, i]], values[chosen[way, i]]
+                    first = place_of(begun + i, places, length)
+                    for row in range(height):
+                        start, line = first + row * pitch, (i * height + row) * length
+                        there = way * LINES * length + line
+                        these, apart = numbers[start : start + length], lost[line : line + length]
+                        found = made[there : there + length]
+                        for k in range(length):
+                            bits = these[k]
+                            magnitude = cut(bits & MAGNITUDE, NONE)
+                            scaled = max(float_bits(bits_float(magnitude, ZERO) * multiplier), SMALLEST)
+                            code, here, read = element_read(bits, scaled if magnitude != NONE else NONE, limits)
+                            found[k] = cut(shift_left(here, CODE_BITS) | code, NONE)
+                            error = abs(min(read, most) * value * amax / divisor - bits_float(magnitude, ZERO))
+                            apart[k] = error * error if squares else error
+                for line in range(0, LINES, 8):
+                    at = line * length
+                    s0, s1, s2, s3, s4, s5, s6, s7 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
+                    for k in range(length):
+                        s0 += lost[at + k]
+                        s1 += lost[at + length + k]
+                        s2 += lost[at + 2 * length + k]
+                        s3 += lost[at + 3 * length + k]
+                        s4 += lost[at + 4 * length + k]
+                        s5 += lost[at + 5 * length + k]
+                        s6 += lost[at + 6 * length + k]
+                        s7 += lost[at + 7 * length + k]
+                    sums[line], sums[line + 1], sums[line + 2], sums[line + 3] = s0, s1, s2, s3
+                    sums[line + 4], sums[line + 5], sums[line + 6], sums[line + 7] = s4, s5, s6, s7
+                for i in range(count):
+                    rows, line = height, i * height
+                    while rows > 1:
+                        rows //= 2
+                        for row in range(rows):
+                            sums[line + row] += sums[line + rows + row]
+                    errors[way, i] = sums[line]
+            for i in range(count):
+                if ordinary[i] == 0:
+                    continue
+                way = 1 if errors[1, i] < errors[0, i] else 0
+                scales[begun + i] = chosen[way, i]
+                first = place_of(begun + i, places, length)
                 for row in range(height):
-                    start, there = first + row * pitch, way * size + row * length
-                    these, found, noted = (
-                        numbers[start : start + length],
-                        made[there : there + length],
-                        raised[there : there + length],
-                    )
-                    for i in range(length):
-                        bits = these[i]
-                        magnitude = cut(bits & MAGNITUDE, NONE)
-                        scaled = max(float_bits(bits_float(magnitude, ZERO) * multiplier), SMALLEST)
-                        code, here = element(bits, scaled if magnitude != NONE else NONE, limits)
-                        found[i] = code
-                        noted[i] = here
-                    for i in range(length):
-                        lost[i] = elements[found[i]]
-                    for i in range(length):
-                        apart = lost[i] * value * amax / divisor - bits_float(these[i], ZERO)
-                        lost[i] = apart * apart if squares else abs(apart)
-                    total = ZERO
-                    for i in range(length):
-                        total += lost[i]
-                    sums[row] = total
-                rows = height
-                while rows > 1:
-                    rows //= 2
-                    for row in range(rows):
-                        sums[row] += sums[rows + row]
-                errors[way] = sums[0]
-            way = 1 if errors[1] < errors[0] else 0
-            scales[block] = chosen[way]
-            for row in range(height):
-                start, there = first + row * pitch, way * size + row * length
-                copy_row(codes[start : start + length], made[there : there + length])
-                copy_row(flags[start : start + length], raised[there : there + length])
-        return NONE
+                    start = first + row * pitch
+                    there = (way * LINES + i * height + row) * length
+                    found = made[there : there + length]
+                    results, noted = codes[start : start + length], flags[start : start + length]
+                    for k in range(length):
+                        results[k] = found[k] & CODE
+                        if each:
+                            noted[k] = shift_right(found[k], CODE_BITS)
+                        else:
+                            seen[k] |= found[k]
+        return shift_right(any_of(seen), CODE_BITS)
 
     return jit.compiled(four_over_six_loop)

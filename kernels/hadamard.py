@@ -35,7 +35,7 @@ def hadamard(n):
 
     def hadamard_loop(numbers, results, left, signs, cut_bits, dropped, root):
         terms, lost = np.zeros((n, LANES), np.int32), np.zeros(LANES, np.int32)
-        most = np.zeros(LANES, np.int32)
+        most, held = np.zeros(LANES, np.int32), np.zeros((n, LANES), np.int32)
         runs, seen = left.size, NONE
         low = np.int64((1 << SINGLE) - 1)
         rest = np.int64(SINGLE + dropped)
@@ -49,9 +49,15 @@ def hadamard(n):
                 lost[j] = NONE
                 if (largest != NONE) & ((most[j] < LOWEST) | (most[j] > HIGHEST)):
                     left[start + j] = 1
+                for i in range(n):
+                    held[i, j] = numbers[(start + j) * n + i]
+            for j in range(count, LANES):  # as if runs of zeros followed: all lanes do the same
+                most[j] = lost[j] = NONE
+                for i in range(n):
+                    held[i, j] = NONE
             for i in range(n):
-                for j in range(count):
-                    bits = numbers[(start + j) * n + i]
+                for j in range(LANES):
+                    bits = held[i, j]
                     magnitude = cut(bits & MAGNITUDE, NONE)
                     exponent = shift_right(magnitude, 23)
                     whole = cut(magnitude & FRACTION, NONE) | (LEADING if exponent != NONE else NONE)
@@ -70,7 +76,7 @@ def hadamard(n):
                             terms[i + step, j] = cut(one - other, NONE)
                 step *= 2
             for i in range(n):
-                for j in range(count):
+                for j in range(LANES):
                     bits = float_bits(np.float64(terms[i, j]))
                     kept = bits & ~low
                     odd = (kept >> rest) & 1
@@ -78,8 +84,10 @@ def hadamard(n):
                     lost[j] |= NONE if rounded == bits else np.int32(1)
                     field = np.int64(most[j] - cut_bits - root - np.int32(150 - 1023))
                     value = bits_float(rounded, 1.0) * bits_float(field << 52, 1.0)
-                    results[(start + j) * n + i] = float_bits(np.float32(value))
+                    held[i, j] = float_bits(np.float32(value))
             for j in range(count):
+                for i in range(n):
+                    results[(start + j) * n + i] = held[i, j]
                 seen |= lost[j] if left[start + j] == 0 else NONE
         return seen
 

@@ -710,7 +710,13 @@ def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
     if isinstance(fmt, Format):
         return fmt
     if isinstance(fmt, str):
-        return ROSTER.get(fmt) or Format.from_name(fmt)
+        found = ROSTER.get(fmt)
+        if found is None:
+            try:
+                found = Format.from_name(fmt)
+            except ValueError as reason:
+                raise ValueError(f"{argument}: {reason}") from None
+        return found
     advice = getattr(fmt, "in_place_of_a_format", "")
     raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}{advice}")
 

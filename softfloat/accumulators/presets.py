@@ -148,7 +148,7 @@ def chunked(
     """
     check_whole("length", length, 1)
     if not isinstance(inner, Accumulator):
-        inner = fma(inner)
+        inner = fma(check_format(inner, "inner"))
     _check_inner(inner, length)
     outer = check_format(outer, "outer")
     return inner.replace(

@@ -22,6 +22,8 @@ from softfloat.formats import ROSTER, Format
 FLOAT32 = ROSTER["float32"]
 LARGEST = FLOAT32.max
 SURELY_NORMAL, SURELY_FINITE = 2.0**-120, 2.0**120
+MODERATE = 2.0**-60
+"""A number so large, its inverse, and what lies between: products of two and their inverses are normal in float32."""
 OVER_SIX_BOUND = 256.0
 """The largest scale that the tensor's scale aims at when blocks may map their largest element to 4."""
 
@@ -288,6 +290,28 @@ def every_scale(scale: Format) -> Reals:
     return np.where(np.isnan(values), 1.0, values)
 
 
+@lru_cache(maxsize=64)
+def every_single(scale: Format) -> np.ndarray[Any, np.dtype[np.float32]] | None:
+    """The same as float32; None if there are numbers so large or small among them that a product by a moderate one could be subnormal."""
+    values = every_scale(scale)
+    some = values[values > 0]
+    return values.astype(np.float32) if some.min() >= MODERATE and some.max() <= 1 / MODERATE else None
+
+
+def every_multiplier(scale: Format, rule: ScaleRule, tensor: TensorScale) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """`multipliers_of` every code of a scale: in float32 throughout where the host's subnormals have no say."""
+    values = every_single(scale)
+    if values is None or not MODERATE <= tensor.decode <= 1 / MODERATE:
+        return multipliers_of(every_scale(scale), rule, tensor).astype(np.float32)
+    one = np.float32(1)
+    with np.errstate(divide="ignore"):
+        if rule.name == "torchao":
+            return np.float32(reciprocal(tensor.decode)) / values
+        if rule.name == "te":
+            return np.minimum(one / (values * np.float32(tensor.decode)), np.float32(LARGEST))
+        return one / values
+
+
 def compiled_scales(
     fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment
 ) -> engine.PowerScales | engine.TableScales | None:
@@ -305,7 +329,7 @@ def compiled_scales(
     factor = te_factor(fmt, tensor) if rule.name == "te" else -1.0
     if min(abs(factor), tensor.decode, tensor.encode) < FLOAT32.tiny or math.isinf(factor) or not fmt.scale.zero:
         return None
-    multipliers = multipliers_of(every_scale(fmt.scale), rule, tensor).astype(np.float32)
+    multipliers = every_multiplier(fmt.scale, rule, tensor)
     low = fmt.scale.tiny if rule.name == "torchao" else 0.0
     divisors = fmt.element.max, tensor.decode if rule.name == "torchao" else 1.0
     return engine.TableScales(fmt.scale, factor, divisors, low, fmt.scale.max, how.minimum, zero_code, multipliers)

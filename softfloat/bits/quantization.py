@@ -430,7 +430,8 @@ class Plan:
         if not engine.serves_places(places):
             layout = self.side_by_side(layout)
             places = layout.places
-        direct = self.call.random_bits is None and engine.serves_elements(self.fmt.element, self.call.settings)
+        asked = self.fmt.element, self.call.settings, bool(self.over_six)
+        direct = self.call.random_bits is None and engine.serves_elements(*asked)
         if not engine.serves_places(places) or (self.over_six and not direct):
             return None
         tensor = self.tensor if isinstance(self.tensor, TensorScale) else self.tensor_of_numbers(numbers)
@@ -439,7 +440,7 @@ class Plan:
             return None
         array = numbers if layout.in_place else layout.rows(numbers)
         if self.over_six:
-            made = self.quick_over_six(array, places, known, tensor)
+            made = self.quick_over_six(array, places, known, tensor, each)
         else:
             made = engine.quantized(
                 array, places, self.fmt.element, self.call.settings, known, "scaled" if not direct else "each" if each else "any"
@@ -447,16 +448,12 @@ class Plan:
         left = made.left.any()
         if left and (self.over_six or (not direct and not self.scaled_too(numbers, made, layout, tensor))):
             return None  # errors go by the rows of a block, random numbers by places in the array
-        codes, flags = (
-            self.in_array(made.codes, layout),
-            self.in_array(made.flags, layout) if made.flags.size else made.seen,
-        )
+        codes = self.in_array(made.codes, layout)
+        flags = self.in_array(made.flags, layout) if made.flags.size else made.seen
         if not direct:
             codes, flags = self.rounded(codes, each)
-        elif isinstance(self.fmt.element, Fixed):
-            codes = codes_of_signs(self.fmt.element)[
-                codes & ((1 << self.fmt.element.bits) - 1)
-            ]  # left blocks hold anything
+        elif isinstance(self.fmt.element, Fixed):  # left blocks hold anything
+            codes = codes_of_signs(self.fmt.element)[codes & ((1 << self.fmt.element.bits) - 1)]
         scales = made.scales.reshape(layout.grid)
         if left and direct:
             codes, scales, flags = self.mended(numbers, made.left, codes, scales, flags, signals, layout, tensor)
@@ -477,16 +474,20 @@ class Plan:
         return layout.array(made.reshape(*layout.grid, layout.elements))
 
     def quick_over_six(
-        self, array: np.ndarray[Any, np.dtype[np.float32]], places: engine.Places, known: Any, tensor: TensorScale
+        self,
+        array: np.ndarray[Any, np.dtype[np.float32]],
+        places: engine.Places,
+        known: Any,
+        tensor: TensorScale,
+        each: bool,
     ) -> engine.Quantized:
         """Both quantisations of each block and the choice between them, in one pass."""
         assert isinstance(self.fmt.element, Format)
         amax = 0.0 if tensor.amax is None else tensor.amax
         values = every_scale(self.fmt.scale).astype(np.float32)
-        divisor = self.fmt.element.max * OVER_SIX_BOUND
-        of_tensor = tensor.encode, amax, divisor
+        of_tensor = tensor.encode, amax, self.fmt.element.max * OVER_SIX_BOUND
         return engine.four_over_six(
-            array, places, self.fmt.element, self.call.settings, known, of_tensor, values, self.over_six == "mse"
+            array, places, self.fmt.element, self.call.settings, known, of_tensor, values, self.over_six == "mse", each
         )
 
     def rounded(self, scaled: Codes, each: bool) -> tuple[Codes, Any]:

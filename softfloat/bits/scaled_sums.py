@@ -5,25 +5,29 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Unpack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Unpack
 
 import numpy as np
 
 from softfloat import engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits.arithmetic import add, mul
-from softfloat.bits.block_codes import BlockCodes, spread
+from softfloat.bits.block_codes import BlockCodes
+from softfloat.bits.block_scales import values_of
 from softfloat.bits.numbers import convert, encode
 from softfloat.bits.scaled_ways import (
     Reals,
     flattened,
     serves_values,
 )
-from softfloat.bits.sums import Contraction, matmul, vecdot
+from softfloat.bits.sums import Contraction, check_accumulator, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options
-from softfloat.engine.problems import Problem, Scales
-from softfloat.engine.programs import Program, segment_bounds
+from softfloat.engine.block_units import leading_power
+from softfloat.engine.problems import Blocks, Problem, Scales, Spread
+from softfloat.engine.programs import Program, check_groups, check_inputs, segment_bounds
 from softfloat.environments import Rounding
 from softfloat.formats import Format, float32
 
@@ -33,17 +37,59 @@ MOST_BITS = 24
 """Of precision that the loops take in an element times its scale."""
 
 
-class _Operand(NamedTuple):
-    """Codes and scales of an operand, of one shape; what its elements and scales are coded in."""
+@dataclass(frozen=True, eq=False)
+class _Operand:
+    """Codes of an operand and what they are coded in; its blocks, which have scales."""
 
     name: str
     codes: Codes
-    scales: Codes  # values
-    leads: Codes
     fmt: Format
-    bits: int
-    tensor: np.float32 | None
-    length: int  # of a block along the axis that is summed over
+    blocks: BlockCodes
+    axis: int  # that is summed over
+
+    @property
+    def bits(self) -> int:
+        """Of precision that scales have."""
+        return self.blocks.format.scale.p
+
+    @property
+    def tensor(self) -> np.float32 | None:
+        """The tensor's scale."""
+        return self.blocks.tensor_scale
+
+    @property
+    def length(self) -> int:
+        """Of a block along the axis that is summed over."""
+        return self.blocks.block_shape[self.axis]
+
+    @cached_property
+    def scales(self) -> Codes:
+        """What the scale of each element stands for."""
+        return self.blocks.spread(values_of(self.blocks.scales, self.blocks.format.scale))
+
+    @cached_property
+    def leads(self) -> Codes:
+        """Its power of two."""
+        scale = self.blocks.format.scale
+        values = values_of(self.blocks.scales, scale)
+        powers = leading_power(values, scale)
+        return self.scales if np.array_equal(powers, values) else self.blocks.spread(powers)
+
+    def matrix(self, number: int) -> Blocks | None:
+        """The operand of a grid as a matrix that k goes down; None if it is none."""
+        blocks, scale = self.blocks, self.blocks.format.scale
+        if blocks.ndim not in (2, 3) or isinstance(blocks.format.element, Fixed):
+            return None
+        codes, scales = self.codes, blocks.scales
+        if blocks.ndim == 3:
+            if blocks.block_shape[0] > 1:
+                return None
+            at = number if len(codes) > 1 else 0
+            codes, scales = codes[at], scales[at]
+        height, width = blocks.block_shape[-2:]
+        if self.axis == blocks.ndim - 2:
+            return Blocks(codes, scales, self.fmt, scale, (height, width))
+        return Blocks(codes.T, scales.T, self.fmt, scale, (width, height))
 
 
 def _operand(blocks: Any, axis: int, name: str) -> _Operand:
@@ -55,19 +101,11 @@ def _operand(blocks: Any, axis: int, name: str) -> _Operand:
         raise ValueError(
             f"{name} has blocks along axis {blocks.axis}, and the sum goes over axis {axis}: quantize it with axis={axis}"
         )
-    element, scale = blocks.format.element, blocks.format.scale
-    codes, fmt = blocks.elements, float32
+    element = blocks.format.element
     if isinstance(element, Fixed):
-        codes = np.asarray(encode(element.values[blocks.elements], fmt)[0])
-    else:
-        fmt = element
-    magnitudes = engine.magnitudes(blocks.scales, scale)
-    values = np.asarray(engine.decoded(magnitudes, scale))
-    powers = np.ldexp(1.0, np.frexp(values)[1] - 1)
-    leads = np.where((values > 0.0) & np.isfinite(values), np.maximum(powers, scale.tiny), 0.0)
-    shared = spread(values, blocks.block_shape, blocks.shape)
-    powers = shared if np.array_equal(leads, values) else spread(leads, blocks.block_shape, blocks.shape)
-    return _Operand(name, codes, shared, powers, fmt, scale.p, blocks.tensor_scale, blocks.block_shape[axis])
+        codes = np.asarray(encode(element.values[blocks.elements], float32)[0])
+        return _Operand(name, codes, float32, blocks, axis)
+    return _Operand(name, blocks.elements, element, blocks, axis)
 
 
 class _Scaled(Contraction):
@@ -77,7 +115,11 @@ class _Scaled(Contraction):
         self, x: _Operand, y: _Operand, accumulator: Any, out_format: Format | str | None, options: Options
     ) -> None:
         self.tensor = [operand.tensor for operand in (x, y) if operand.tensor is not None]
-        super().__init__((x.fmt, y.fmt), accumulator, out_format, False, options)
+        how = check_accumulator(accumulator)
+        for operand in (x, y):
+            check_inputs(how, operand.fmt, f"{operand.name}'s elements")
+        check_groups(how, (x.fmt, y.fmt), "elements of a and b")
+        super().__init__((x.fmt, y.fmt), how, out_format, False, options)
         if self.tensor and self.output != float32:
             raise ValueError(
                 f"out_format must be 'float32' for operands with tensor scales, which multiply in it, got {self.output.name!r}"
@@ -173,7 +215,7 @@ def vecdot_blocks(
         return np.ascontiguousarray(np.broadcast_to(values, shape).reshape(count, length).T)
 
     def problems(start: Codes | None) -> list[Problem]:
-        scales = Scales(flat(x.scales), flat(y.scales), flat(x.leads), flat(y.leads), (x.bits, y.bits))
+        scales = Scales(lambda: Spread(*map(flat, (x.scales, y.scales, x.leads, y.leads))), (x.bits, y.bits))
         first = None if start is None else start.reshape(1, count)
         return [Problem(flat(x.codes), flat(y.codes), first, True, 0, 0, 1, scales)]
 
@@ -219,14 +261,22 @@ def matmul_blocks(
     def grid(values: Codes, shape: tuple[int, int]) -> Codes:
         return np.broadcast_to(values, (*batch, *shape)).reshape(grids, *shape)
 
+    def scales_of(n: int) -> Scales:
+        def spread() -> Spread:
+            left = (grid(v, (rows, length))[n] for v in (x.scales, x.leads))
+            right = (grid(v, (length, columns))[n] for v in (y.scales, y.leads))
+            (of_a, leads_a), (of_b, leads_b) = left, right
+            return Spread(of_a, of_b, leads_a, leads_b)
+
+        left, right = (None, None) if len(batch) > 1 else (x.matrix(n), y.matrix(n))
+        return Scales(spread, (x.bits, y.bits), None if left is None or right is None else (left, right))
+
     def problems(start: Codes | None) -> list[Problem]:
-        left = [grid(v, (rows, length)) for v in (x.codes, x.scales, x.leads)]
-        right = [grid(v, (length, columns)) for v in (y.codes, y.scales, y.leads)]
+        left, right = grid(x.codes, (rows, length)), grid(y.codes, (length, columns))
         first = None if start is None else start.reshape(grids, rows, columns)
         return [
             Problem(
-                left[0][n], right[0][n], None if first is None else first[n], False, n * rows * columns, columns, 1,
-                Scales(left[1][n], right[1][n], left[2][n], right[2][n], (x.bits, y.bits)),
+                left[n], right[n], None if first is None else first[n], False, n * rows * columns, columns, 1, scales_of(n)
             )
             for n in range(grids)
         ]  # fmt: skip

@@ -253,7 +253,7 @@ def check_block_format(fmt: BlockFormat | str, argument: str = "block_format") -
     found = BLOCK_ROSTER.get(BLOCK_ALIASES.get(key, key))
     if found is None:
         raise ValueError(
-            f"unknown block format {fmt!r}; accepted: {', '.join(BLOCK_ROSTER)}, and {', '.join(BLOCK_ALIASES)}; "
+            f"{argument}: unknown block format {fmt!r}; accepted: {', '.join(BLOCK_ROSTER)}, and {', '.join(BLOCK_ALIASES)}; "
             f"softfloat.BlockFormat({fmt!r}, element=..., scale=..., block=...) makes any other"
         )
     return found

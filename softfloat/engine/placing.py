@@ -132,5 +132,6 @@ def _even_pieces(problem: Problem, outputs: Outputs, by_line: bool) -> Iterator[
             start = None if c is None else c[i.part, j.part]
             left = a[:, j.part] if problem.paired else a[i.part]
             index = i.first + j.first - origin
-            part = Problem(left, b[:, j.part], start, problem.paired, index, i.stride, j.stride)
+            scales = None if problem.scales is None else problem.scales.part(i.part, j.part, problem.paired)
+            part = Problem(left, b[:, j.part], start, problem.paired, index, i.stride, j.stride, scales)
             yield part, (slice(0, None) if problem.paired else i.part, j.part)

@@ -2,12 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from numpy.lib.stride_tricks import as_strided
 
 from softfloat.engine.arguments import Codes
+from softfloat.formats import Format
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """An operand in a block format.
+
+    Attributes
+    ----------
+    codes : array
+        Of elements, (k, n).
+    scales : array
+        Of scales, (blocks along k, blocks along n).
+    element, scale : Format
+    block : pair of int
+        Products and outputs that a block reaches over.
+    """
+
+    codes: Codes
+    scales: Codes
+    element: Format
+    scale: Format
+    block: tuple[int, int]
+
+
+class Spread(NamedTuple):
+    """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
+
+    a: Codes
+    b: Codes
+    leads_a: Codes
+    leads_b: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Scales of a problem's operands.
+
+    Attributes
+    ----------
+    spread : callable
+        Makes those of each element, if they are needed.
+    bits : pair of int
+        Of precision.
+    blocks : pair of Blocks, or None
+        Both operands as they are, k first; None if they are no matrices in block formats.
+    """
+
+    spread: Callable[[], Spread]
+    bits: tuple[int, int]
+    blocks: tuple[Blocks, Blocks] | None = None
+
+    @cached_property
+    def each(self) -> Spread:
+        """Those of each element."""
+        return self.spread()
+
+    def part(self, rows: slice, columns: slice, paired: bool) -> Scales:
+        """Those of some rows and columns; of `paired` operands, of some columns of both."""
+
+        def spread() -> Spread:
+            a, b, leads_a, leads_b = self.each
+            left = (slice(None), columns) if paired else (rows,)
+            return Spread(a[left], b[:, columns], leads_a[left], leads_b[:, columns])
+
+        return Scales(spread, self.bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,17 +94,6 @@ class Problem:
     row_stride: int
     column_stride: int
     scales: Scales | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Scales:
-    """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
-
-    a: Codes
-    b: Codes
-    leads_a: Codes
-    leads_b: Codes
-    bits: tuple[int, int]  # of precision
 
 
 class Results(NamedTuple):

@@ -14,6 +14,7 @@ from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
     apart,
     arguments,
+    block_units,
     elementwise,
     entire,
     joining,
@@ -214,8 +215,19 @@ def key_of(call: Call) -> int:
     return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
 
 
+def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, results: Results) -> bool:
+    """Whether operands in block formats went to the loops of units from their codes."""
+    key = key_of(call)
+    done = block_units.run(planned, scales, problem.c, _place_of(problem), ways.Random(key, call.stream))
+    if done is not None:
+        _finish(done, problem, planned, call, key, results)
+    return done is not None
+
+
 def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Any grid of outputs."""
+    if problem.scales is not None and not counting and _in_blocks(problem, problem.scales, planned, call, results):
+        return
     first, second = planned.formats
     read, key = Rule(daz=planned.daz), key_of(call)
     if not (cumulative or counting):
@@ -339,12 +351,12 @@ def _plain(
         if accumulator.reduction and accumulator.reduction[0].scaling:
             scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
             firsts = segment_bounds(accumulator, planned.products)[:-1]
-            scales_a = np.ascontiguousarray(scales.a[firsts] if problem.paired else scales.a[:, firsts])
-            scales_b = np.ascontiguousarray(scales.b[firsts])
+            scales_a = np.ascontiguousarray(scales.each.a[firsts] if problem.paired else scales.each.a[:, firsts])
+            scales_b = np.ascontiguousarray(scales.each.b[firsts])
         else:
             with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
-                a = a * _arranged(scales.a, 0 if problem.paired else 1, planned, fill=1.0)
-                b = b * _arranged(scales.b, 0, planned, fill=1.0)
+                a = a * _arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
+                b = b * _arranged(scales.each.b, 0, planned, fill=1.0)
             extra = scales.bits
     magics = _magics(planned, a, b, values, extra)
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
@@ -366,8 +378,8 @@ def _plain(
     if planned.kind == floor.ALIGNED and product is None:
         shared: tuple[Any, Any] = (None, None)
         if scales is not None and not scaling:
-            of_a = _arranged(scales.leads_a, 0 if problem.paired else 1, planned)
-            shared = of_a, _arranged(scales.leads_b, 0, planned)
+            of_a = _arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
+            shared = of_a, _arranged(scales.each.leads_b, 0, planned)
         leads = (
             units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
             units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
@@ -499,13 +511,13 @@ def _by_unit(
             return None
         first, second = (how.unpacked or fmt for fmt in planned.formats)
         scaled = units.Scaled(
-            units.leads(x, first, how, _arranged(scales.leads_a, 1, planned)),
-            units.leads(y, second, how, _arranged(scales.leads_b, 0, planned)),
+            units.leads(x, first, how, _arranged(scales.each.leads_a, 1, planned)),
+            units.leads(y, second, how, _arranged(scales.each.leads_b, 0, planned)),
             scales.bits,
         )
         with np.errstate(invalid="ignore"):
-            x *= _arranged(scales.a, 1, planned, fill=1.0)
-            y *= _arranged(scales.b, 0, planned, fill=1.0)
+            x *= _arranged(scales.each.a, 1, planned, fill=1.0)
+            y *= _arranged(scales.each.b, 0, planned, fill=1.0)
     return units.run(planned, tiling.Operands(x, y, start), place, random, scaled)
 
 

@@ -149,18 +149,18 @@ def _seedless(settings: Settings) -> Settings:
     return settings.replace(seed=None if settings.seed is None else 0, replica=0)
 
 
-def check_inputs(accumulator: Accumulator, fmt: Format) -> None:
-    """Refuse operands that the accumulator does not take."""
+def check_inputs(accumulator: Accumulator, fmt: Format, argument: str = "fmt") -> None:
+    """Refuse operands that the accumulator does not take; `argument` is named."""
     if accumulator.inputs and fmt not in accumulator.inputs:
         names = ", ".join(repr(x.name) for x in accumulator.inputs)
-        raise ValueError(f"fmt must be {names} for {accumulator!r}, got {fmt.name!r}")
+        raise ValueError(f"{argument} must be {names} for {accumulator!r}, got {fmt.name!r}")
 
 
 EXACT_BITS = 53
 
 
-def _check_groups(accumulator: Accumulator, formats: tuple[Format, Format]) -> None:
-    """Refuse formats whose products the loop could not add exactly."""
+def check_groups(accumulator: Accumulator, formats: tuple[Format, Format], argument: str = "fmt") -> None:
+    """Refuse formats whose products the loop could not add exactly; `argument` is named."""
     how = accumulator.aligned
     if how is None or how.group == 1:
         return
@@ -168,12 +168,15 @@ def _check_groups(accumulator: Accumulator, formats: tuple[Format, Format]) -> N
     if width + how.group.bit_length() > EXACT_BITS:
         names = " and ".join(dict.fromkeys(repr(fmt.name) for fmt in formats))
         raise ValueError(
-            f"fmt must be formats whose products, {how.group} of them, add up in {EXACT_BITS} bits for {accumulator!r}, "
+            f"{argument} must be formats whose products, {how.group} of them, add up in {EXACT_BITS} bits for {accumulator!r}, "
             f"such as 'float4_e2m1fn', got {names}"
         )
     largest = math.log2(how.group * formats[0].max * formats[1].max * 4 * (accumulator.block // how.group + 1))
     if largest + how.terms > EXACT_BITS:
-        raise ValueError(f"fmt must be formats whose aligned sums take {EXACT_BITS} bits or fewer for {accumulator!r}")
+        raise ValueError(
+            f"{argument} must be formats whose aligned sums take {EXACT_BITS} bits or fewer for {accumulator!r}, "
+            f"got {' and '.join(dict.fromkeys(repr(fmt.name) for fmt in formats))}"
+        )
 
 
 @lru_cache(maxsize=512)
@@ -182,7 +185,7 @@ def _program(
 ) -> Program:
     for fmt in (first, second):
         check_inputs(accumulator, fmt)
-    _check_groups(accumulator, (first, second))
+    check_groups(accumulator, (first, second))
     numbers = dots()
     stages: dict[int, tuple[Stage, bool]] = {numbers.RUNNING: (accumulator.running, False)}
     product = accumulator.product or accumulator.block_sum  # of which an accumulator has one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from softfloat.blocks import Fixed
 from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.decoding import decoded
 from softfloat.engine.elementwise import quick
 from softfloat.engine.parameters import fast, fast_numbers, fits_narrow_carrier, is_unusual, packed, rule_for
 from softfloat.engine.threads import share
@@ -139,15 +138,15 @@ def serves_places(places: Places) -> bool:
     return quick() and places.length in quantization().LENGTHS and MOST_ELEMENTS % places.elements == 0
 
 
-def serves_elements(element: Format | Fixed, settings: Settings) -> bool:
-    """Whether there is a loop for elements under these settings."""
+def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool = False) -> bool:
+    """Whether there is a loop for elements under these settings; `over_six`: the one of 4 over 6, whose elements are all numbers."""
+    if over_six and (isinstance(element, Fixed) or element.has_nan or element.infinities):
+        return False
     if settings.rounding is not Rounding.NEAREST_EVEN or settings.ftz or settings.daz or element.bits > 8:
         return False
     if isinstance(element, Fixed):
         return element.least == -element.largest
     if settings.overflow is Overflow.NAN:
-        return False
-    if settings.overflow is Overflow.NAN or settings.ftz or settings.daz or element.bits > 8:
         return False
     restated = rule_for(settings, element, True).restated
     return restated and fits_narrow_carrier(element.spec) and not is_unusual(element.spec)
@@ -239,8 +238,12 @@ def four_over_six(
     tensor: tuple[float, float, float],
     values: Codes,
     squares: bool,
+    each: bool,
 ) -> Quantized:
-    """The same of the better of two scales for each block: `values` are those of scales' codes, `tensor` (encode, amax, what reading divides by)."""
+    """The same of the better of two scales for each block, of elements that all stand for numbers.
+
+    `values` are those of scales' codes, `tensor` (encode, amax, what reading divides by).
+    """
     from softfloat.kernels import four_over_six as kernels
 
     flat = flattened(numbers).view(np.int32)
@@ -248,20 +251,18 @@ def four_over_six(
     made = Quantized(
         np.empty(flat.size, np.uint8),
         np.empty(blocks, np.uint8),
-        np.empty(flat.size, np.uint8),
+        np.empty(flat.size if each else 0, np.uint8),
         0,
         np.zeros(blocks, np.uint8),
     )
-    loop = kernels.four_over_six(places.length, squares)
+    loop = kernels.four_over_six(places.length, squares, each)
     encode, amax, divisor = tensor
     reals = np.array([element.max, encode, scales.high, amax, divisor, SMALLEST_NORMAL, 0.5], np.float32)
-    of_elements = np.asarray(decoded(np.arange(1 << element.bits, dtype=element.dtype), element)).astype(np.float32)
-    known = reals, np.int32(scales.zero_code), scales.multipliers, values, of_elements, *scale_numbers(scales.scale)
+    known = reals, np.int32(scales.zero_code), scales.multipliers, values, *scale_numbers(scales.scale)
     limits = element_numbers(element, settings)
 
     def work(start: int, stop: int) -> int:
         span = places.span(start, stop)
         return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *limits))
 
-    share(flat.size, work)
-    return made
+    return replace(made, seen=share(flat.size, work))

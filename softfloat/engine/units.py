@@ -436,6 +436,11 @@ def span_of(values: Codes) -> tiling.Extent:
 def scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
     """The span of numbers of a format times scales of so many bits."""
     least, greatest, finite = dots().extent()(np.ascontiguousarray(values).reshape(-1))
+    return extent_with_scales(least, greatest, finite, fmt, bits)
+
+
+def extent_with_scales(least: float, greatest: float, finite: bool, fmt: Format, bits: int) -> tiling.Extent:
+    """The same between these magnitudes."""
     low = math.frexp(least)[1] - fmt.p - bits if greatest else 0
     return tiling.Extent(low, math.frexp(greatest)[1] if greatest else 0, bool(finite), not greatest)
 
@@ -465,7 +470,7 @@ def run(
         spans = [tiling.extent(a, first), tiling.extent(b, second)]
     else:
         spans = [scaled_extent(a, first, scaled.bits[0]), scaled_extent(b, second, scaled.bits[1])]
-        if not _terms_fit(planned, scaled.bits):
+        if not terms_fit(planned, scaled.bits):
             return None
     start = None if c is None else tiling.extent(c, planned.partials)
     scale = planned.accumulator.scale_exponent
@@ -553,7 +558,7 @@ def _needs_care(way: UnitWay, length: int, a: Codes, b: Codes, start: tiling.Ext
     return width > EXACT_BITS
 
 
-def _terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
+def terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
     """Whether a term, whose products share scales of so many bits, is exact in float64."""
     aligned = planned.accumulator.aligned
     if aligned is None or sum(fmt.p for fmt in planned.formats) + sum(bits) > EXACT_BITS:

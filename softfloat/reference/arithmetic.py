@@ -56,9 +56,9 @@ def _formats(count: int, fmt: Format, options: dict[str, Any]) -> tuple[list[For
     """(formats of operands, format of the result): `b_format`, `c_format` and `out_format` are taken out of the options."""
     if not options:
         return [fmt] * count, fmt
-    others = [options.pop(f"{name}_format", None) for name in ("b", "c")[: count - 1]]
-    output = options.pop("out_format", None)
-    return [fmt, *(check_format(x or fmt) for x in others)], check_format(output or fmt)
+    names = [f"{name}_format" for name in ("b", "c")[: count - 1]] + ["out_format"]
+    *others, output = (check_format(options.pop(name, None) or fmt, name) for name in names)
+    return [fmt, *others], output
 
 
 def settled(exact: Callable[..., Exact], values: Sequence[Value], fmt: Format, rules: Options) -> Result:

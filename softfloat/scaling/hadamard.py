@@ -73,23 +73,26 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
 
 def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
     """(transformed runs, flags), by butterflies where they have the accumulator's bits."""
-    if how.format == bfloat16 and not (runs.view(np.uint32) & BELOW_BFLOAT16).any() and np.isfinite(runs).all():
-        codes, before = (runs.view(np.uint32) >> np.uint32(16)).astype(np.uint16), 0
-    else:
+    rounded, before, codes = runs, 0, None
+    if how.format != bfloat16 or (runs.view(np.uint32) & BELOW_BFLOAT16).any() or not np.isfinite(runs).all():
         codes, before = bits.convert(runs.view(np.uint32), float32, how.format, **NEAREST)
     if not engine.serves_transform(how.accumulator, how.format, runs.shape[1]):
-        result, flags = by_product(np.asarray(codes), how)
+        result, flags = by_product(_codes(runs, codes), how)
         return result, int(before | flags)
-    rounded = runs
     if before:
         rounded = np.asarray(bits.convert(codes, how.format, float32, flags="any")[0]).view(np.float32)
     result, left, lost = engine.transformed_runs(rounded, how.signs, how.accumulator, how.format)
     seen = int(before) | (int(Flags.INEXACT) if lost else 0)
     if left.any():
         these = np.flatnonzero(left)
-        result[these], flags = by_product(np.asarray(codes)[these], how)
+        result[these], flags = by_product(_codes(runs, codes)[these], how)
         seen |= flags
     return result, seen
+
+
+def _codes(runs: Numbers, codes: Any) -> Codes:
+    """Codes in the transform's format, those of runs that are bfloat16 where there are none yet."""
+    return (runs.view(np.uint32) >> np.uint32(16)).astype(np.uint16) if codes is None else np.asarray(codes)
 
 
 def by_product(codes: Codes, how: Hadamard) -> tuple[Numbers, int]:

@@ -23,6 +23,7 @@ from softfloat.bits.block_counts import void_of
 from softfloat.bits.block_numbers import exactly, float32_numbers
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
+from softfloat.engine.programs import check_inputs
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
@@ -272,6 +273,11 @@ def multiplied(
     check_kind("b", b, Quantized)
     check_kind("accumulator", accumulator, Accumulator)
     check_choice("scale_order", scale_order, SCALE_ORDERS)
+    for name in ("out_format", "count"):
+        if name in options:
+            raise TypeError(
+                f"{name} is for products of codes, got {options[name]!r}; accepted: by bits.matmul_blocks and bits.matmul"
+            )
     left, right = a.codes, b.codes
     if isinstance(left, BlockCodes) and isinstance(right, BlockCodes):
         found: tuple[Any, Any] = bits.matmul_blocks(left, right, accumulator, c, out_format=float32, **options)
@@ -302,6 +308,8 @@ def _scaled_product(
     a: ScaledCodes, b: ScaledCodes, accumulator: Accumulator, c: Any, order: str, options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The sum, and then scales and c, each step in float32."""
+    for name, operand in (("a", a), ("b", b)):
+        check_inputs(accumulator, operand.format, f"{name}'s elements")
     each = options.get("flags", "each") == "each"
     if engine.Call(options, float32).whole.rounding is Rounding.STOCHASTIC:  # type: ignore[arg-type]
         raise ValueError("rounding must be deterministic for operands with scales: their product has no random address")

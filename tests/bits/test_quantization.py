@@ -362,6 +362,20 @@ def test_infinities() -> None:
     assert bits.quantize(x, nameless, infinities="saturate")[0].scales == 63
 
 
+@pytest.mark.parametrize("recipe", ["te", "torchao"])
+def test_tensors_with_an_infinity(recipe: str) -> None:
+    """Their scale is that of the finite numbers, unless an infinity counts as the largest."""
+    x = np.random.default_rng(2).normal(size=(4, 32)).astype(np.float32)
+    x[1, 3] = 0
+    finite = bits.quantize(x, "nvfp4", recipe=recipe)[0]
+    x[1, 3] = -np.inf
+    for infinities in ("block", "element"):
+        found = bits.quantize(x, "nvfp4", recipe=recipe, infinities=infinities)[0]
+        assert found.tensor_scale == finite.tensor_scale
+        np.testing.assert_array_equal(found.elements[2:], finite.elements[2:])
+    assert bits.quantize(x, "nvfp4", recipe=recipe, infinities="saturate")[0].tensor_scale == 1
+
+
 def test_zeros_and_subnormal_numbers() -> None:
     zeros = np.array([0.0, -0.0], np.float32)
     for zero_block, code in ((None, 0), ("smallest", 0), ("one", 127), ("nan", 255), ("rule", 0)):
@@ -547,6 +561,12 @@ def test_literal_rceil_scales() -> None:
         ("nvfp4", {"four_over_six": "max"}, ValueError, "four_over_six must be one of"),
         ("nvfp4", {"four_over_six": "mae", "recipe": "torchao"}, ValueError, "four_over_six is for rule 'te'"),
         ("nvfp4", {"four_over_six": "mae", "tensor_scale": 1.0}, ValueError, "four_over_six needs the tensor's amax"),
+        (
+            "nvfp4",
+            {"four_over_six": "mae", "block": (4, 16)},
+            ValueError,
+            "four_over_six is for blocks of one row and of 16x16, got 4x16",
+        ),
         ("mxfp4", {"count": 1}, TypeError, "count must be True or False"),
         ("mxfp4", {"out": np.zeros(1, np.uint8)}, ValueError, "out is for functions that return one array"),
         ("mxfp4", {"flags": "all"}, ValueError, "flags must be 'each'"),
@@ -559,8 +579,9 @@ def test_literal_rceil_scales() -> None:
     ],
 )
 def test_bad_arguments(fmt: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
+    x = np.ones((4, 4) if isinstance(options.get("block"), tuple) else 4, np.float32)
     with pytest.raises(error, match=message):
-        bits.quantize(np.ones(4, np.float32), fmt, **options)
+        bits.quantize(x, fmt, **options)
 
 
 def test_bad_numbers() -> None:

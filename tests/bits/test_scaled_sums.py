@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from softfloat import ROSTER, BlockFormat, bits
 from softfloat.accumulators import Accumulator, Alignment, Reduction, Stage, chunked, exact, fma, tensor_core
 from softfloat.bits import BlockCodes
+from softfloat.positions import Position
 from softfloat.reference import dots as oracle
 
 F32, F16, BF16 = (ROSTER[name] for name in ("float32", "float16", "bfloat16"))
@@ -231,7 +232,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: bits.vecdot_blocks(NV, NV, exact("bfloat16")), ValueError, "out_format must be 'float32'"),
     (lambda: bits.vecdot_blocks(NV, NV, exact("float32"), rounding="stochastic", seed=1), ValueError, "deterministic"),
-    (lambda: bits.vecdot_blocks(MX, MX, tensor_core("H100")), ValueError, "fmt must be 'float16'"),
+    (lambda: bits.vecdot_blocks(MX, MX, tensor_core("H100")), ValueError, "a's elements must be 'float16'"),
     (lambda: chunked(8, "float32", "float32", "both"), ValueError, "scaling must be"),
     (lambda: tensor_core("B200", "float16", instruction="mxf8f6f4"), ValueError, "input must be .* for mxf8f6f4"),
     (lambda: tensor_core("H100", "float8_e5m2", instruction="mxf8f6f4"), ValueError, "instruction must be"),
@@ -250,3 +251,32 @@ DEEP.scales[:, 1] += 1
 def test_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        fma("float16"),
+        tensor_core("B200", E4M3, instruction="mxf8f6f4"),
+        chunked(32, "float16", "float32", scaling="scales_fused"),
+    ],
+)
+def test_parts_of_a_product_draw_as_the_whole_does(how: Accumulator) -> None:
+    """Rows and columns of operands in blocks, whose scales come with them."""
+    random = np.random.default_rng(8)
+    x, y = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 64), (64, 9)))
+    x *= np.exp2(random.integers(-9, 10, (5, 1))).astype(np.float32)  # scales that differ by rows, and by columns
+    x[:, ::7] *= 2.0**-8
+    y *= np.exp2(random.integers(-3, 4, 9)).astype(np.float32)
+    a, b = (bits.quantize(v, "mxfp8_e4m3", axis=axis)[0] for v, axis in ((x, 1), (y, 0)))
+    drawn: dict[str, Any] = {"rounding": "stochastic", "seed": 3, "out_format": "float16"}
+    whole, _ = bits.matmul_blocks(a, b, how, **drawn)
+    rows, columns = slice(1, 4), slice(2, 7)
+    left = BlockCodes(a.elements[rows], a.scales[rows], a.format)
+    right = BlockCodes(b.elements[:, columns], b.scales[:, columns], b.format, axis=0)
+    part, _ = bits.matmul_blocks(left, right, how, position=Position((1, 2), (5, 9)), **drawn)
+    np.testing.assert_array_equal(part, whole[rows, columns])
+    upright = BlockCodes(b.elements[:, :5].T, b.scales[:, :5].T, b.format)
+    summed, _ = bits.vecdot_blocks(a, upright, how, **drawn)
+    some = [BlockCodes(v.elements[rows], v.scales[rows], v.format) for v in (a, upright)]
+    np.testing.assert_array_equal(bits.vecdot_blocks(*some, how, position=Position(1), **drawn)[0], summed[rows])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from softfloat import ROSTER, BlockFormat, Environment, bits
+from softfloat import ROSTER, BlockFormat, Environment, Format, bits
 from softfloat.accumulators import (
     Accumulator,
     Alignment,
@@ -24,7 +24,7 @@ from softfloat.accumulators import (
     tensor_core,
 )
 from softfloat.bits import BlockCodes, scaled_sums
-from softfloat.engine import units
+from softfloat.engine import block_units, units
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -78,14 +78,19 @@ def both(
         quick = call()
         patch.setattr(module, name, lambda *_: None)
         plain = call()
-    return served == [True], quick, plain
+    return bool(served) and all(served), quick, plain
 
 
-def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
-    """The same, of a loop that is written for the accumulator."""
+def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch, permuted: bool = False) -> tuple[bool, Any, Any]:
+    """The same, of a loop that is written for the accumulator: operands laid out from their codes, unless they are `permuted`, and spread out."""
     with monkeypatch.context() as patch:
         patch.setattr(units, "LEAST_WORK", 0)
-        return both(call, monkeypatch, units, "run")
+        served, quick, _ = both(call, monkeypatch, block_units, "run")
+        patch.setattr(block_units, "run", lambda *_: None)
+        also_served, spread_out, plain = both(call, monkeypatch, units, "run")
+        same(quick, spread_out)
+        assert served == (also_served and not permuted)
+    return also_served, quick, plain
 
 
 def same(quick: Any, plain: Any) -> None:
@@ -119,6 +124,88 @@ def test_exact_groups_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
         served, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, CORE), monkeypatch)
         assert served
         same(quick, plain)
+
+
+@pytest.mark.parametrize("name", ["nvfp4", "mxfp8_e4m3"])
+def test_many_products_of_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches, of which one operand or the other may be the same for all; squares; products that fill no block."""
+    how = CORE if name == "nvfp4" else tensor_core("B200", input="float8_e4m3fn", instruction="mxf8f6f4")
+    random = np.random.default_rng(6)
+    for first, second, block in (
+        ((3, 5, 40), (3, 40, 9), None), ((3, 5, 40), (40, 9), None), ((1, 9, 32), (4, 32, 5), None), ((20, 48), (48, 24), (16, 16)),
+    ):  # fmt: skip
+        x, y = (random.normal(size=shape).astype(np.float32) for shape in (first, second))
+        a = bits.quantize(x, name, axis=-1)[0]
+        b = bits.quantize(y, name, axis=-2, block=block)[0]
+        c = random.normal(size=(*np.broadcast_shapes(first[:-2], second[:-2]), first[-2], second[-1])).astype(
+            np.float32
+        )
+        for options in ({}, {"c": c.view(np.uint32)}):
+            served, quick, plain = by_unit(lambda a=a, b=b, o=options: bits.matmul_blocks(a, b, how, **o), monkeypatch)
+            assert served
+            same(quick, plain)
+
+
+def test_tiny_scales_beside_what_fills_blocks_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros at the end have exponents of their own, which may be the largest of a block."""
+    for element, how in ((E2M1, CORE), (E4M3, tensor_core("B200", input="float8_e4m3fn", instruction="mxf8f6f4"))):
+        fmt = BlockFormat("tiny", element=element, scale=E8M0, block=16 if element == E2M1 else 32)
+        random = np.random.default_rng(2)
+        for code in (0, 3, 40, 60, 64, 70):
+            for length in (3, 16, 33, 70):
+                blocks = -(-length // fmt.block)  # type: ignore[operator]
+                x, y = random.integers(0, 1 << element.bits, (2, 4, length)) & (element.max_code | element.sign_bit)
+                x, y = (np.where(v & (element.sign_bit - 1) > element.max_code, 1, v) for v in (x, y))
+                a = BlockCodes(x, np.full((4, blocks), code), fmt)
+                b = BlockCodes(y.T, np.full((blocks, 4), 127), fmt, axis=0)
+                _, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch)  # noqa: B023
+                same(quick, plain)
+
+
+CORE8 = tensor_core("B200", input="float8_e4m3fn", instruction="mxf8f6f4")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        CORE8,
+        CORE8.replace(daz=True),
+        CORE8.replace(order=tuple(reversed(range(64)))),
+        CORE8.replace(alignment=Alignment(25, zeros=3)),
+    ],
+    ids=["plain", "daz", "backwards", "large zeros"],
+)
+def test_subnormal_elements(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their exponent is the format's least; whole blocks of them, zeros among them, and orders that go from block to block."""
+    random = np.random.default_rng(7)
+    fmt = BlockFormat("mx", element=E4M3, scale=E8M0, block=32)
+    for length in (64, 70):
+        blocks = -(-length // 32)
+        x = (
+            random.integers(0, 1 << E4M3.mantissa_bits, (9, length))
+            | random.integers(0, 2, (9, length)) * E4M3.sign_bit
+        )
+        x[4:, ::3] = E4M3.one_code
+        y = drawn(E4M3, (length, 5), random, "near")
+        a = BlockCodes(x, random.integers(118, 136, (9, blocks)), fmt)
+        b = BlockCodes(y, random.integers(118, 136, (blocks, 5)), fmt, axis=0)
+        permuted = len(how.order) > 1
+        served, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch, permuted)
+        assert served
+        same(quick, plain)
+
+
+def test_terms_of_too_many_bits_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of products of elements, times scales of seven bits each, need more than float64 has."""
+    fine = Format("fine", exponent_bits=2, mantissa_bits=6, nan="none", signed=False)
+    fmt = BlockFormat("fine", element=E4M3, scale=fine, block=16)
+    how = CORE.replace(inputs=(), alignment=Alignment(12, group=16, zeros=-126))
+    random = np.random.default_rng(5)
+    a = BlockCodes(drawn(E4M3, (4, 64), random, "near"), random.integers(1, 256, (4, 4)), fmt)
+    b = BlockCodes(drawn(E4M3, (64, 3), random, "near"), random.integers(1, 256, (4, 3)), fmt, axis=0)
+    served, quick, plain = by_unit(lambda: bits.matmul_blocks(a, b, how), monkeypatch)
+    assert not served
+    same(quick, plain)
 
 
 def test_sums_beyond_normal_numbers_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,10 +247,10 @@ TRUNCATED = CORE.running
 )
 @pytest.mark.parametrize("kind", [("near", "near"), ("any", "near")])
 def test_other_accumulators_of_groups(how: Accumulator, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some are served, others are not; the results are the loop's."""
-    for number in range(4):
-        a = operand(E2M1, E4M3, 16, (4, 80), 1, number, kind)
-        b = operand(E2M1, E4M3, 16, (80, 3), 0, number + 9, kind)
+    """Some are served, others are not; the results are the loop's. A block that k leaves short is filled up with zeros."""
+    for number, length in enumerate((80, 80, 70, 41)):
+        a = operand(E2M1, E4M3, 16, (4, length), 1, number, kind)
+        b = operand(E2M1, E4M3, 16, (length, 3), 0, number + 9, kind)
         _, quick, plain = by_unit(lambda a=a, b=b: bits.matmul_blocks(a, b, how), monkeypatch)
         same(quick, plain)
 

@@ -31,7 +31,7 @@ from softfloat.accumulators import (
     systolic,
     tensor_core,
 )
-from softfloat.engine import available, elementwise, unit_stacks, units
+from softfloat.engine import available, block_units, elementwise, unit_stacks, units
 from softfloat.reference import dots as oracle_of
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -127,14 +127,15 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which calls of a unit's loop did what they were asked; however little work there is."""
     monkeypatch.setattr(units, "LEAST_WORK", 0)
     found: list[bool] = []
-    run = units.run
+    for module in (units, block_units):
+        run = module.run
 
-    def watched(*arguments: Any) -> Any:
-        done = run(*arguments)
-        found.append(done is not None)
-        return done
+        def watched(*arguments: Any, run: Any = run) -> Any:
+            done = run(*arguments)
+            found.append(done is not None)
+            return done
 
-    monkeypatch.setattr(units, "run", watched)
+        monkeypatch.setattr(module, "run", watched)
     return found
 
 
@@ -143,7 +144,8 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
     quick = function(*arguments, **options)
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
-        patch.setattr(units, "run", lambda *_: None)
+        for module in (units, block_units):
+            patch.setattr(module, "run", lambda *_: None)
         plain = function(*arguments, **options)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -132,8 +132,12 @@ def test_blocks(fmt: str) -> None:
     mixed = np.where(np.arange(640) % 32 < 3, anything, small)
     rules = ("te", "torchao") if fmt == "nvfp4" else ("floor", "even", "rceil", "nearest_log2")
 
+    squares = (random.normal(size=640) * 2.0**-72).astype(np.float32)  # of their errors
+
     def found() -> list[np.ndarray]:
         blocks = [bits.quantize(x, fmt, rule) for x in (small, anything, mixed) for rule in rules]
+        if fmt == "nvfp4":
+            blocks += [bits.quantize(x, fmt, four_over_six="mse") for x in (mixed, squares)]
         values = [bits.dequantize(made).view(np.uint64) for made, _ in blocks]
         return [*values, *(x for made, flags in blocks for x in (made.elements, made.scales, flags))]
 

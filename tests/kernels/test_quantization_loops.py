@@ -10,7 +10,7 @@ import pytest
 from faster import both
 
 import softfloat
-from softfloat import BLOCK_ROSTER, BlockFormat, bits
+from softfloat import BLOCK_ROSTER, BlockFormat, Environment, Fixed, bits
 from softfloat.blocks import SCALE_RULES, check_rule
 from softfloat.engine import quantization
 
@@ -157,8 +157,68 @@ def test_four_over_six(monkeypatch: pytest.MonkeyPatch, kind: str, block: Any) -
     )
     for x in (ordinary, np.where(np.isfinite(numbers(64, 4)), numbers(64, 4), np.float32(2))):
         for given in ({}, {"tensor_amax": 3.0}, {"zero_block": "one"}):
-            options = {"block": block, "four_over_six": kind, "count": True, **given}
-            assert_same(both(monkeypatch, partial(bits.quantize, x, "nvfp4", **options)))
+            options = {"block": block, "four_over_six": kind, **given}
+            assert_same(both(monkeypatch, partial(bits.quantize, x, "nvfp4", count=True, **options)))
+            for part in (x, x[:16] / 4):  # of which no block raises anything, or some do
+                together = both(monkeypatch, partial(bits.quantize, part, "nvfp4", flags="any", **options))
+                np.testing.assert_array_equal(together[0][0].elements, together[1][0].elements)
+                assert together[0][1] == together[1][1]
+
+
+@pytest.mark.parametrize("fmt", [BLOCK_ROSTER["nvfp4"], BLOCK_ROSTER["mxfp8_e4m3"], BLOCK_ROSTER["mxint8"]], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"rounding": "toward_positive"}, {"rounding": "stochastic", "seed": 1, "sr_bits": 8}, {}]
+)
+def test_numbers_far_below_their_block(monkeypatch: pytest.MonkeyPatch, fmt: BlockFormat, options: Any) -> None:
+    """Scaled, they are zero in float32, or none of its numbers; each alone among zeros and beside ordinary ones."""
+    x = np.zeros((8, 32), np.float32)
+    x[:, ::16] = np.float32(1e30)
+    for row, small in enumerate((1e-30, 1e-45, 3e-20, 1.1e-8, -1e-30, 1e-37, 1e-12)):
+        x[row, 5] = np.float32(small)
+    x[7] = 1.0
+    for row in (*x[:, None], x):
+        assert_same(both(monkeypatch, partial(bits.quantize, row, fmt, count=True, **options)))
+        seen = both(monkeypatch, partial(bits.quantize, row, fmt, flags="any", **options))
+        assert seen[0][1] == seen[1][1]
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["mxfp4_e2m1", "mxfp8_e5m2", "nvfp4"])
+def test_special_elements_under_other_roundings(monkeypatch: pytest.MonkeyPatch, name: str, special: float) -> None:
+    """What a NaN or an infinity becomes has options of its own, which scaled numbers know nothing of."""
+    x = np.random.default_rng(4).normal(size=(6, 32)).astype(np.float32)
+    x[2, 7] = special
+    given = (
+        {"nans": "element", "infinities": "element", "tensor_amax": 4.0}
+        if name == "nvfp4"
+        else {"nans": "element", "infinities": "element"}
+    )
+    for options in ({"nan_to": "zero"}, {"infinite_input": "keep"}, {"infinite_input": "nan"}):
+        for rounding in ({"rounding": "stochastic", "seed": 2}, {"rounding": "to_odd"}, {}):
+            assert_same(both(monkeypatch, partial(bits.quantize, x, name, count=True, **given, **options, **rounding)))
+
+
+def test_fixed_point_that_reaches_further_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """-2^n is an element, and 2^n is none: no sign and magnitude."""
+    fmt = BlockFormat("down", element=Fixed("int4", bits=4, fraction_bits=2), scale="float8_e8m0fnu", block=16)
+    assert fmt.element.least < -fmt.element.max
+    x = np.linspace(-2, 2, 64, dtype=np.float32).reshape(4, 16)
+    pair = both(monkeypatch, partial(bits.quantize, x, fmt, count=True))
+    assert_same(pair)
+    assert (pair[0][0].elements == 8).any()  # the least
+
+
+@pytest.mark.parametrize(("fmt", "serves"), [("float4_e2m1fn", True), ("float8_e4m3fn", False), ("float8_e5m2", False)])
+@pytest.mark.parametrize("overflow", ["saturate", "infinity"])
+def test_four_over_six_of_other_elements(
+    monkeypatch: pytest.MonkeyPatch, fmt: str, serves: bool, overflow: str
+) -> None:
+    """Codes that stand for no number have no error that adds up: they go the plain way."""
+    element = BlockFormat("any", element=fmt, scale="float8_e4m3fn", block=16, tensor_scale="float32")
+    x = np.random.default_rng(3).normal(size=(9, 64)).astype(np.float32)
+    given = {"four_over_six": "mse", "tensor_amax": 1.0, "overflow": overflow}
+    assert quantization.serves_elements(element.element, Environment(overflow=overflow).settings, True) == serves
+    assert_same(both(monkeypatch, partial(bits.quantize, x, element, count=True, **given)))
 
 
 def test_rows_of_tiles_are_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
