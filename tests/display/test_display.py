@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, pairwise
 
@@ -73,10 +74,9 @@ def test_a_number_is_inspected_under_every_option_of_encode():
 # -- figures that can be read ----------------------------------------------------------------------------------------
 
 
-def rendered(figure: Figure) -> tuple[np.ndarray, list[Text]]:
-    """A figure's picture, read back from PNG as integers, and the texts that were really drawn."""
+def drawn_by(render: Callable[[], object]) -> list[Text]:
+    """The texts that are really drawn."""
     drawn: list[Text] = []
-    file = io.BytesIO()
     draw = Text.draw
 
     def record(self, *args, **options):
@@ -86,7 +86,14 @@ def rendered(figure: Figure) -> tuple[np.ndarray, list[Text]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", record)
-        figure.savefig(file, format="png")
+        render()
+    return drawn
+
+
+def rendered(figure: Figure) -> tuple[np.ndarray, list[Text]]:
+    """A figure's picture, read back from PNG as integers, and the texts in it."""
+    file = io.BytesIO()
+    drawn = drawn_by(lambda: figure.savefig(file, format="png", pil_kwargs={"compress_level": 1}))
     file.seek(0)
     return (imread(file)[..., :3] * 255).round().astype(int), drawn
 
@@ -107,7 +114,7 @@ def assert_readable(figure: Figure) -> np.ndarray:
 
 
 def labels(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in rendered(figure)[1])
+    return "\n".join(text.get_text() for text in drawn_by(figure.draw_without_rendering))
 
 
 def sums(*rows, **options):
