@@ -16,7 +16,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 from matplotlib.text import Text
 from operands import CUSTOM
 from rich.console import Console
@@ -91,11 +90,11 @@ def drawn_by(render: Callable[[], object]) -> list[Text]:
 
 
 def rendered(figure: Figure) -> tuple[np.ndarray, list[Text]]:
-    """A figure's picture, read back from PNG as integers, and the texts in it."""
-    file = io.BytesIO()
-    drawn = drawn_by(lambda: figure.savefig(file, format="png", pil_kwargs={"compress_level": 1}))
-    file.seek(0)
-    return (imread(file)[..., :3] * 255).round().astype(int), drawn
+    """A figure's picture as integers, and the texts in it."""
+    canvas = figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg)
+    drawn = drawn_by(canvas.draw)
+    return np.asarray(canvas.buffer_rgba())[..., :3].astype(int), drawn
 
 
 def assert_readable(figure: Figure) -> np.ndarray:
@@ -184,7 +183,7 @@ def test_every_figure_can_be_read(name):
     assert pixels.shape[1] == 1200
     assert (pixels[:, [0, -1]] == 255).all()
     assert (pixels[[0, -1]] == 255).all()
-    assert len(np.unique(pixels @ (1 << 16, 1 << 8, 1))) > 10
+    assert len(np.unique(pixels[::2, ::2] @ (1 << 16, 1 << 8, 1))) > 10
 
 
 def test_labels_follow_their_accumulator_and_not_its_place():
