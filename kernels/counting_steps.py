@@ -2,26 +2,44 @@
 
 import numpy as np
 
+from .quick_steps import quickly, round_half_bits, watch_half, watch_subnormal
 from .steps import (
+    COUNT_BITS,
+    COUNTS,
     GREATEST,
     HALF_LARGEST,
+    IN_COUNTS,
     INEXACT,
     LEAST,
+    NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
     ROUNDED,
+    RUNNING,
     SWAMPED,
+    TIE,
     UNDERFLOW,
     VALUE,
     bounded,
     drawn_half,
     exact_fma,
     exact_sum,
+    in_phases,
     rounded,
     stored_half,
     whole_block,
     without_subnormals,
 )
+
+
+def count(state, happened):
+    """Count where something happened, in slots of their own or, where there is a slot for that, in one word."""
+    for slot, lanes in happened.items():
+        shared = COUNTS in state and slot in IN_COUNTS
+        place = COUNTS if shared else slot
+        counted = state[place].bits()
+        one = 1 << COUNT_BITS[counted.element.width] * IN_COUNTS.index(slot) if shared else 1
+        state[place] = counted + lanes.choose(counted.all_of(one), 0)
 
 
 def counting_step(operation, manner):
@@ -38,14 +56,8 @@ def counting_step(operation, manner):
         state[VALUE] = bounded(tile, unbounded, state, manner)
         after = without_subnormals(tile, state[VALUE], manner)
         over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
-        happened = {
-            OVERFLOWED: over,
-            ROUNDED: over | (state[VALUE] - x).nonzero(),  # never of NaN, nor of equal infinities
-            SWAMPED: x.differs(before) & after.equals(before),
-        }
-        for slot, lanes in happened.items():
-            count = state[slot].bits()
-            state[slot] = lanes.choose(count + 1, count)
+        inexact = over | (state[VALUE] - x).nonzero()  # never of NaN, nor of equal infinities
+        count(state, {OVERFLOWED: over, ROUNDED: inexact, SWAMPED: x.differs(before) & after.equals(before)})
         state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
         state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
@@ -53,40 +65,78 @@ def counting_step(operation, manner):
     return step
 
 
+def quick_counting_step(operation, manner):
+    """The same, of numbers that are neither tiny nor overflow: these are watched for. Counts are in one word of COUNTS."""
+
+    def quick(tile, x, state):
+        if manner.family == "half" and manner.nearest:
+            watch_half(x.bits() | 1, state)
+            return round_half_bits(x)
+        return quickly(tile, x, state, manner._replace(noted=True), True)
+
+    def step(tile, row, state):
+        before = state[VALUE]
+        watch_subnormal(tile, before, state, manner)
+        if operation == "fma":
+            x = exact_fma(tile, tile.a(row), tile.b(), before, manner)
+        else:
+            product = tile.a(row) * tile.b()
+            term = quick(tile, product, state)
+            watch_subnormal(tile, term, state, manner)
+            count(state, {INEXACT: term.apart_from(product)})
+            x = exact_sum(tile, term, before, manner)
+        after = quick(tile, x, state)
+        state[VALUE] = after
+        inexact = after.apart_from(x)
+        count(state, {ROUNDED: inexact, SWAMPED: inexact & after.equals(before)})
+        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
+        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
+        return state
+
+    return step
+
+
+def counting_watches(manner):
+    """The slots that these steps watch with."""
+    return (TIE, OVERFLOW) + (NEAR_ZERO,) * (manner.family == "narrow" or manner.daz)
+
+
 def counted_addition(state, alive, before, exact, after, over=None, of_nan=False):
     """Note an addition, as `accumulate.count_row` does, in lanes whose sum was finite. `of_nan`: infinities stand for NaN."""
-    rounded_ = exact.differs(after)
-    happened = {OVERFLOWED: over, ROUNDED: rounded_, SWAMPED: exact.differs(before) & after.equals(before)}
-    for slot, lanes in happened.items():
-        if lanes is not None:
-            count = state[slot].bits()
-            state[slot] = (lanes & alive).choose(count + 1, count)
+    happened = {ROUNDED: exact.differs(after), SWAMPED: exact.differs(before) & after.equals(before)}
+    if over is not None:
+        happened[OVERFLOWED] = over
+    count(state, {slot: lanes & alive for slot, lanes in happened.items()})
     shown = alive & (after.magnitude() < np.inf) if of_nan else alive
     state[LEAST] = (shown & (after < state[LEAST])).choose(after, state[LEAST])
     state[GREATEST] = (shown & (after > state[GREATEST])).choose(after, state[GREATEST])
 
 
 def counting_exact_step(block, blocks, stored, saturate, of_nan):
-    """The same sums with care, each rounding and each store looked at. `of_nan`: overflows become NaN in the end."""
+    """The same sums with care, each rounding and each store looked at; what is inexact is counted. `of_nan`: overflows become NaN in the end."""
 
-    def step(tile, row, state):
-        memory = state[VALUE]
+    def begun(tile, row, state):
+        return state | {RUNNING: state[VALUE] + 0.0}
+
+    def summed(number):
+        def step(tile, row, state):
+            before = state[RUNNING]
+            s = whole_block(tile, row, before, range(number * block, (number + 1) * block))
+            running = s.single().double()
+            counted_addition(state, state[VALUE].magnitude() < np.inf, before, s, running)
+            return state | {RUNNING: running}
+
+        return step
+
+    def kept(tile, row, state):
+        memory, running = state[VALUE], state[RUNNING]
         alive = memory.magnitude() < np.inf
-        running = memory + 0.0
-        for number in range(blocks):
-            before = running
-            s = whole_block(tile, row, running, range(number * block, (number + 1) * block))
-            single = s.single()
-            running = single.double()
-            state[INEXACT] = alive.choose(state[INEXACT].bits() | (running.bits() ^ s.bits()), state[INEXACT].bits())
-            counted_addition(state, alive, before, s, running)
         if stored:
-            own = state | {OVERFLOW: state[OVERFLOW].all_of(0.0)}
-            store = (tile, row, running) if stored == "drawn" else (single,)
-            after = (drawn_half if stored == "drawn" else stored_half)(*store, own, saturate, True)
+            own = state | {OVERFLOW: memory.all_of(0.0)}
+            store = (tile, row, running) if stored == "drawn" else (running.single(),)
+            after = (drawn_half if stored == "drawn" else stored_half)(*store, own, saturate, False)
             over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > HALF_LARGEST
-            for slot in (INEXACT, UNDERFLOW):
-                state[slot] = alive.choose(own[slot].bits(), state[slot].bits())
+            state[UNDERFLOW] = alive.choose(own[UNDERFLOW].bits(), state[UNDERFLOW].bits())
             if saturate:
                 state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
             counted_addition(state, alive, memory, running, after, over, of_nan)
@@ -94,4 +144,4 @@ def counting_exact_step(block, blocks, stored, saturate, of_nan):
         state[VALUE] = alive.choose(running, memory)
         return state
 
-    return step
+    return in_phases(begun, *(summed(number) for number in range(blocks)), kept)

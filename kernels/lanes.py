@@ -145,11 +145,13 @@ class Vector:
         """Lanes of unequal floats, or with NaN."""
         return self._new(self.builder.fcmp_unordered("!=", self.value, self._like(other)))
 
+    def apart_from(self, other):
+        """Lanes of unequal numbers, neither of them NaN."""
+        return self._compare("!=", other)
+
     def nonzero(self):
         """Lanes that are neither zero nor NaN."""
-        if self.is_float:
-            return self._new(self.builder.fcmp_ordered("!=", self.value, self._like(0.0)))
-        return self._compare("!=", 0)
+        return self.apart_from(0.0 if self.is_float else 0)
 
     def anywhere(self):
         """Whether this holds in any lane."""
@@ -503,12 +505,14 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
     return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes))
 
 
-def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0):
+def guarded_tile(
+    name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0, carried=(0,), rows=ROWS
+):
     """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
 
     After each group of rows fails(tile, state) tells, as a bit, that they do not; then the careful step does the group
-    again. The quick step sees and makes slot 0, and `watched` slots, which begin each group with all bits set; the
-    careful one slot 0 and those in `noted`, which stay in memory. Meanwhile the quick step's slot 0 is multiplied by `lift`.
+    again. The quick step sees and makes slots `carried` in registers, and `watched` ones, which begin each group with all
+    bits set; the careful one those carried and those in `noted`, which stay in memory. Meanwhile slot 0 is multiplied by `lift`.
     """
     item = types.float32 if carrier is np.float32 else types.float64
     lanes, word = LANES[carrier], _INTEGERS[carrier]
@@ -519,37 +523,41 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
         assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
 
         def codegen(context, builder, signature, arguments):
-            operands = _Operands(context, builder, signature, arguments, carrier, parameters, 1, 1)
-            cells = _Cells(builder, carrier, operands.data(7), (0,), ())
-            aside = _Cells(builder, carrier, operands.data(7), noted, ())
+            operands = _Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, rows=rows)
+            cells = _Cells(builder, carrier, operands.data(7), carried, (), rows)
+            aside = _Cells(builder, carrier, operands.data(7), noted, (), rows)
             none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)
             ones = builder.bitcast(ir.Constant(ir.VectorType(word, lanes), [-1] * lanes), cells.kind)
 
             def times(number, value):
                 return value if number == 1.0 else (Vector(builder, value) * number).value
 
-            def again(turn, rows, during):
+            def again(turn, group_rows, during):
                 """Code of a group's careful steps."""
-                places = [cell for cell in aside.all if cell[1] in rows]
+                places = [cell for cell in aside.all if cell[1] in group_rows]
                 happened = aside.load(places)
                 after = {}
-                for row in rows:
-                    given = {slot: happened[slot, row] for slot in noted} | {0: times(1 / lift, during[0, row])}
+                for row in group_rows:
+                    given = {slot: happened[slot, row] for slot in noted} | {
+                        slot: during[slot, row] for slot in carried
+                    }
+                    given[0] = times(1 / lift, given[0])
                     made = careful(turn, row, {slot: Vector(builder, value) for slot, value in given.items()})
-                    after[0, row] = times(lift, made[0].floats().value)
+                    after |= {(slot, row): made[slot].floats().value for slot in carried}
+                    after[0, row] = times(lift, after[0, row])
                     aside.store({(slot, row): made[slot].floats().value for slot in noted})
                 return after
 
             def step(turn, during, count):
                 """Code of a turn: the state after it, and how many groups were done again so far."""
                 after = {}
-                for start in range(0, ROWS, group):
-                    rows = range(start, start + group)
+                for start in range(0, rows, group):
+                    group_rows = range(start, start + group)
                     seen = {slot: Vector(builder, ones) for slot in watched}
                     made = {}
-                    for row in rows:
-                        state = quick(turn, row, {0: Vector(builder, during[0, row])} | seen)
-                        made[0, row] = state.pop(0).floats().value
+                    for row in group_rows:
+                        state = quick(turn, row, {slot: Vector(builder, during[slot, row]) for slot in carried} | seen)
+                        made |= {(slot, row): state[slot].floats().value for slot in carried}
                         seen = {slot: state[slot].floats() for slot in watched}
                     stood = builder.block
                     repair = builder.function.append_basic_block("repair")
@@ -557,7 +565,7 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
                     branch = builder.cbranch(fails(turn, seen), repair, on)
                     branch.set_weights([1, 100])
                     builder.position_at_end(repair)
-                    other = again(turn, rows, during)
+                    other = again(turn, group_rows, during)
                     more = builder.add(count, one)
                     builder.branch(on)
                     builder.position_at_end(on)
@@ -573,7 +581,7 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
                 return after, count
 
             stop, entry = operands.index(9), builder.block
-            before = {cell: times(lift, value) for cell, value in cells.load().items()}
+            before = {cell: times(1.0 if cell[0] else lift, value) for cell, value in cells.load().items()}
             loop, done = (builder.function.append_basic_block(part) for part in ("quick", "quick_done"))
             builder.cbranch(builder.icmp_signed(">", stop, none), loop, done)
             builder.position_at_end(loop)
@@ -594,15 +602,15 @@ def guarded_tile(name, quick, fails, careful, carrier, noted, watched, parameter
             for values, number, block in ((before, none, entry), (after, total, last)):
                 cells.meet(final, values, block)
                 result.add_incoming(number, block)
-            cells.store({cell: times(1 / lift, value) for cell, value in final.items()})
+            cells.store({cell: times(1.0 if cell[0] else 1 / lift, value) for cell, value in final.items()})
             return result
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, noted, watched, group, lift))
+    return named(run, (name, carrier.__name__, noted, watched, group, lift, carried, rows))
 
 
-def opening(carrier, slots):
+def opening(carrier, slots, rows=ROWS):
     """function(state, c, at, width): a tile's running sums from a flat array of rows so wide; in any other of so many slots nothing has happened."""
 
     @intrinsic
@@ -614,9 +622,9 @@ def opening(carrier, slots):
                 context.make_array(signature.args[n])(context, builder, arguments[n]).data for n in range(2)
             )
             where, step = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (2, 3))
-            cells = _Cells(builder, carrier, kept, range(slots), ())
+            cells = _Cells(builder, carrier, kept, range(slots), (), rows)
             zeros = ir.Constant(cells.kind, None)
-            for row in range(ROWS):
+            for row in range(rows):
                 sums = load(builder, source, where, cells.element, cells.lanes).value
                 cells.store({(slot, row): sums if slot == 0 else zeros for slot in range(slots)})
                 where = builder.add(where, step)
@@ -624,10 +632,10 @@ def opening(carrier, slots):
 
         return signature, codegen
 
-    return named(run, ("opening", carrier.__name__, slots))
+    return named(run, ("opening", carrier.__name__, slots, rows))
 
 
-def closing(carrier, flags_of, slots):
+def closing(carrier, flags_of, slots, rows=ROWS):
     """function(state, values, flags, at, width, nan_flags): a tile's running sums, and flags_of(their slots, nan_flags), to flat arrays."""
 
     @intrinsic
@@ -639,13 +647,13 @@ def closing(carrier, flags_of, slots):
                 context.make_array(signature.args[n])(context, builder, arguments[n]).data for n in range(3)
             )
             where, step = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (3, 4))
-            cells = _Cells(builder, carrier, kept, slots, ())
+            cells = _Cells(builder, carrier, kept, slots, (), rows)
             word, octet = _INTEGERS[carrier], ir.IntType(8)
             outer = Tile(builder, carrier, [], [], None, {}, None, 1)
             number = context.cast(builder, arguments[5], signature.args[5], types.int64)
             number = outer._splat(builder.trunc(number, word) if word.width < 64 else number)
             kept_cells = cells.load()
-            for row in range(ROWS):
+            for row in range(rows):
                 state = {slot: Vector(builder, kept_cells[slot, row]) for slot in slots}
                 octets = ir.VectorType(octet, cells.lanes)
                 found = builder.trunc(flags_of(state, number).value, octets)
@@ -657,7 +665,7 @@ def closing(carrier, flags_of, slots):
 
         return signature, codegen
 
-    return named(run, ("closing", carrier.__name__, slots))
+    return named(run, ("closing", carrier.__name__, slots, rows))
 
 
 def everywhere(carrier, slot):

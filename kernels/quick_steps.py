@@ -266,16 +266,16 @@ def is_lifted(operation, manner):
     return operation == "mul_add" and manner.family == "half" and plain
 
 
-def round_lifted(x):
-    """A normal number or zero, times LIFT, to half, nearest even."""
+def round_half_bits(x):
+    """A normal number of half's range, or of the same range times a power of two, or zero, to half's precision, nearest even."""
     bits = x.bits()
     return (((bits | bits.logical_right(13) & 1) + 0xFFF) & -0x2000).floats()
 
 
 def lifted_mul_add_step(tile, row, state):
     """A product and a sum, times LIFT, where no product is tiny: a tiny sum is exact."""
-    product = round_lifted(tile.a(row) * tile.lifted_b(LIFT))
-    state[VALUE] = round_lifted(product + state[VALUE])
+    product = round_half_bits(tile.a(row) * tile.lifted_b(LIFT))
+    state[VALUE] = round_half_bits(product + state[VALUE])
     return state
 
 

@@ -11,7 +11,7 @@ from . import jit
 from .accumulate import PRODUCT, RUNNING, STORE, draw_row
 from .arith import add, fma
 from .carrier import decode, source_of
-from .counting_steps import counting_exact_step, counting_step
+from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
 from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import filling
@@ -29,7 +29,10 @@ from .quick_steps import (
 )
 from .rounding import round_drawn_unusual, target_of
 from .steps import (
+    COUNT_BITS,
+    COUNTED_SLOTS,
     COUNTING_SLOTS,
+    COUNTS,
     DRAWN_STEPS,
     EXPONENT64,
     GREATEST,
@@ -42,9 +45,11 @@ from .steps import (
     NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
+    ROUNDED,
     SLOTS,
     SMALLEST,
     STEPS,
+    SWAMPED,
     TIE,
     UNDERFLOW,
     VALUE,
@@ -56,12 +61,14 @@ from .sticky import settling
 
 DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
+COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
 LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 SOON, SOON_EXACT = 2, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
 WATCH = 8  # and between two others
 QUICK = 128  # turns of quick steps between two looks whether they pay
 QUICK_ROWS = 8  # rows after which quick steps are looked at
+COUNT_BITS_NARROW, COUNT_BITS_WIDE = COUNT_BITS[32], COUNT_BITS[64]
 VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
 
 
@@ -78,10 +85,10 @@ def flags_of(state, nan_flags):
     return value.differs(value).choose(flags | nan_flags, flags)
 
 
-def frame(carrier, slots=SLOTS):
+def frame(carrier, slots=SLOTS, rows=ROWS):
     """(open, close, all_inexact) of tiles."""
-    end = closing(carrier, flags_of, (VALUE, INEXACT, UNDERFLOW, OVERFLOW))
-    return opening(carrier, slots), end, everywhere(carrier, INEXACT)
+    end = closing(carrier, flags_of, (VALUE, INEXACT, UNDERFLOW, OVERFLOW), rows)
+    return opening(carrier, slots, rows), end, everywhere(carrier, INEXACT)
 
 
 @row
@@ -243,36 +250,66 @@ def counted(operation, manner):
     counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles.
     """
     carrier, lanes = np.float32, LANES[np.float32]
+    step, name = counting_step(operation, manner), ("counted", operation, manner)
     slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
-    every = tile(("counted", operation, manner), counting_step(operation, manner), carrier, slots, Numbers._fields)
-    begin, end, _ = frame(carrier, COUNTING_SLOTS)
-    cells = ROWS * lanes
+    every = tile(name, step, carrier, slots, Numbers._fields, rows=COUNTED_ROWS)
+    carried = VALUE, COUNTS, LEAST, GREATEST
+    quick = guarded_tile(
+        name, quick_counting_step(operation, manner), went_wrong(manner), step, carrier, (INEXACT, *manner.slots, OVERFLOWED),
+        counting_watches(manner), Numbers._fields, COUNTED_ROWS, 1.0, carried, COUNTED_ROWS,
+    )  # fmt: skip
+    begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
+    cells = COUNTED_ROWS * lanes
 
     def counted_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes):
         panels, turns = a.shape[1], a.shape[2]
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(COUNTING_SLOTS * cells + LINE, carrier), COUNTING_SLOTS * cells)
+        state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
         happened = state.view(np.int32)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
-            place = i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
-            begin_counting(state, cells)
-            every(flat_a, i * turns * ROWS, 0, flat_b, j * turns * lanes, 0, state, state, numbers, turns)
-            end(state, flat_values, flat_flags, place, wide, nan_flags)
-            tell(state, happened, i, j, lanes, counts, extremes)
+            for part in range(0, ROWS, COUNTED_ROWS):
+                place = (i * ROWS + part) * wide + j * lanes
+                begin(state, flat_c, place, wide)
+                begin_counting(state, cells)
+                done, rest = 0, 0
+                while done < turns:
+                    a_at, b_at = (i * turns + done) * ROWS + part, (j * turns + done) * lanes
+                    if done >= rest:
+                        count = min(turns - done, QUICK)
+                        again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                        rest = done + REST if again * VAIN > count else 0
+                        take_counts(happened, cells, False)
+                    else:
+                        count = min(turns, rest) - done
+                        every(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                    done += count
+                end(state, flat_values, flat_flags, place, wide, nan_flags)
+                tell(state, happened, COUNTED_ROWS, i * ROWS + part, j, lanes, counts, extremes)
 
     return jit.compiled(counted_loop)
 
 
 @row
-def tell(state, happened, i, j, lanes, counts, extremes):
-    """What a tile has counted."""
-    cells = ROWS * lanes
+def take_counts(happened, cells, wide):
+    """Counts of one word into slots of their own."""
+    bits = COUNT_BITS_WIDE if wide else COUNT_BITS_NARROW
     for cell in range(cells):
-        row_, lane = i * ROWS + cell // lanes, j * lanes + cell % lanes
+        word = happened[COUNTS * cells + cell]
+        happened[COUNTS * cells + cell] = 0
+        happened[ROUNDED * cells + cell] += word & ((1 << bits) - 1)
+        happened[SWAMPED * cells + cell] += (word >> bits) & ((1 << bits) - 1)
+        happened[INEXACT * cells + cell] |= word
+
+
+@row
+def tell(state, happened, together, first_row, j, lanes, counts, extremes):
+    """What some rows of a tile have counted."""
+    cells = together * lanes
+    for cell in range(cells):
+        row_, lane = first_row + cell // lanes, j * lanes + cell % lanes
         for which in range(3):
             counts[which, row_, lane] = happened[(OVERFLOWED + which) * cells + cell]
         for which in range(2):
@@ -418,7 +455,9 @@ def exact_blocks(block, blocks, stored, saturate):
                         copy_row(state, saved)
                 if not done:
                     if draws:
-                        draw_stores(noise, corner, row_stride, column_stride, begun, count, lanes, key, stream, width)
+                        draw_stores(
+                            noise, corner, row_stride, column_stride, begun, count, lanes, ROWS, key, stream, width
+                        )  # fmt: skip
                     if known:
                         careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                     else:
@@ -434,12 +473,15 @@ def exact_blocks(block, blocks, stored, saturate):
 def counted_blocks(block, blocks, stored, saturate, of_nan):
     """loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream): as `counted`, for blocks whose sums are exact."""
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
-    slots = (VALUE, INEXACT, *(UNDERFLOW, OVERFLOW) * bool(stored), *range(SLOTS, COUNTING_SLOTS))
+    slots = (VALUE, COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * saturate, OVERFLOWED) * bool(stored))
     draws = stored == "drawn"
     step = counting_exact_step(block, blocks, stored, saturate, of_nan)
-    every = tile(("counted", block, blocks, stored, saturate, of_nan), step, carrier, slots, Numbers._fields, group)
-    begin, end, _ = frame(carrier, COUNTING_SLOTS)
-    cells = ROWS * lanes
+    together = COUNTED_ROWS if stored else ROWS
+    name = "counted", block, blocks, stored, saturate, of_nan
+    every = tile(name, step, carrier, slots, Numbers._fields, group, rows=together)
+    begin, end, _ = frame(carrier, COUNTED_SLOTS, together)
+    cells = together * lanes
+    at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * blocks)
 
     def counted_blocks_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
@@ -449,33 +491,38 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(COUNTING_SLOTS * cells + LINE, carrier), COUNTING_SLOTS * cells)
+        state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
         happened = state.view(np.int64)
         noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
-            place = i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
-            begin_counting(state, cells)
-            for done in range(0, turns, DRAWN_TURNS if draws else max(turns, 1)):
-                count = min(DRAWN_TURNS, turns - done) if draws else turns
-                if draws:
-                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
-                    draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
-                a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
-                every(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-            end(state, flat_values, flat_flags, place, wide, nan_flags)
-            tell(state, happened, i, j, lanes, counts, extremes)
+            for first_row in range(i * ROWS, (i + 1) * ROWS, together):
+                place = first_row * wide + j * lanes
+                begin(state, flat_c, place, wide)
+                begin_counting(state, cells)
+                for done in range(0, turns, at_once):
+                    count = min(at_once, turns - done)
+                    if draws:
+                        corner = index + first_row * row_stride + j * lanes * column_stride
+                        draw_stores(
+                            noise, corner, row_stride, column_stride, done, count, lanes, together, key, stream, width
+                        )  # fmt: skip
+                    a_at = (i * turns + done) * group * ROWS + first_row - i * ROWS
+                    b_at = (j * turns + done) * group * lanes
+                    every(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    take_counts(happened, cells, True)
+                end(state, flat_values, flat_flags, place, wide, nan_flags)
+                tell(state, happened, together, first_row, j, lanes, counts, extremes)
 
     return jit.compiled(counted_blocks_loop)
 
 
 @row
-def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, key, stream, width):
-    """Random numbers of a tile's stores, from turn `done` on."""
+def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, rows, key, stream, width):
+    """Random numbers of the stores of a tile of so many rows, from turn `done` on."""
     for turn in range(count):
-        for row_ in range(ROWS):
-            at = (turn * ROWS + row_) * lanes
+        for row_ in range(rows):
+            at = (turn * rows + row_) * lanes
             start = corner + row_ * row_stride
             draw_row(noise[at : at + lanes], start, column_stride, STORE, done + turn, key, stream, width)
 

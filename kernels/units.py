@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .lanes import Vector
-from .quick_steps import LIFT, round_lifted
+from .quick_steps import LIFT, round_half_bits
 from .steps import (
     AT_ONCE,
     EXPONENT64,
@@ -601,7 +601,7 @@ def compensated_step(unit, watchful):
             return s
         if not lifted:
             return rounded(tile, s, state, manner, watchful, may_underflow=False)
-        y = round_lifted(s)
+        y = round_half_bits(s)
         if watchful:
             state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
         return y

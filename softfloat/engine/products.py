@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -297,17 +297,22 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-        apart = None if counting else _apart(a, b, values)
+        apart = None if counting else _apart(a, b, values, _may_begin_anywhere(planned))
         if apart is not None:
             done = _quick(problem, planned, *apart.without(a, b, values), call, key)
         if apart is not None and done is not None:
             _finish(done, problem, planned, call, key, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
-            for where, part, entered in apart.parts(problem, _Entered(a, b, values, entry)):
+            for where, begin, part, entered in apart.parts(problem, _Entered(a, b, values, entry)):
                 codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[where][np.newaxis].copy()
-                _plain(
-                    part, planned, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False
-                )
+                rest = planned
+                if begin:
+                    sums = done[0][where][np.newaxis].astype(np.uint32)
+                    part = replace(part, c=sums)
+                    entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
+                    flags |= done[1][where]
+                    rest = _after(planned, begin)
+                _plain(part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False)
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
@@ -330,52 +335,87 @@ class _Entered(NamedTuple):
 
 
 class _Apart(NamedTuple):
-    """Rows of a or c, and columns of b, that have numbers the faster loops do not take."""
+    """Rows of a or c, and columns of b, that have numbers the faster loops do not take, and from which product on."""
 
     rows: Codes
     columns: Codes
+    row_begins: Codes
+    column_begins: Codes
     outputs: int  # of a column
 
     def without(self, a: Codes, b: Codes, c: Codes) -> tuple[Codes, Codes, Codes]:
         """The operands with zeros there."""
         if self.rows.size:
             a, c = a.copy(), c.copy()
-            a[self.rows] = 0.0
+            for row, begin in zip(self.rows, self.row_begins, strict=True):
+                a[row, begin:] = 0.0
         if self.columns.size:
             b = b.copy()
-            b[:, self.columns] = 0.0
+            for column, begin in zip(self.columns, self.column_begins, strict=True):
+                b[begin:, column] = 0.0
         if self.rows.size and c.size:
-            c[self.rows] = 0.0
+            c[self.rows[self.row_begins == 0]] = 0.0
         return a, b, c
 
-    def parts(self, problem: Problem, entered: _Entered) -> Iterator[tuple[tuple[Any, Any], Problem, _Entered]]:
-        """Each as a problem of its own, and where its outputs go. A column's operands are paired, for its outputs stand side by side."""
+    def parts(self, problem: Problem, entered: _Entered) -> Iterator[tuple[tuple[Any, Any], int, Problem, _Entered]]:
+        """Each as a problem of its own: where its outputs go, its first product, and from there on its operands.
+
+        A column's operands are paired, for its outputs stand side by side.
+        """
         index, row_stride, column_stride = problem.index, problem.row_stride, problem.column_stride
-        for i in self.rows.tolist():
+        for i, begin in zip(self.rows.tolist(), self.row_begins.tolist(), strict=True):
             row = slice(i, i + 1)
             start = None if problem.c is None else problem.c[row]
-            part = Problem(problem.a[row], problem.b, start, False, index + i * row_stride, row_stride, column_stride)
-            yield (i, slice(None)), part, _Entered(entered.a[row], entered.b, entered.c[row], entered.codes_of_c[row])
-        for j in self.columns.tolist():
+            a, b = problem.a[row, begin:], problem.b[begin:]
+            part = Problem(a, b, start, False, index + i * row_stride, row_stride, column_stride)
+            rest = entered.c[row], entered.codes_of_c[row]
+            yield (i, slice(None)), begin, part, _Entered(entered.a[row, begin:], entered.b[begin:], *rest)
+        for j, begin in zip(self.columns.tolist(), self.column_begins.tolist(), strict=True):
             column = slice(j, j + 1)
             start = None if problem.c is None else problem.c[:, column].T
-            a, b = problem.a.T, problem.b[:, column].repeat(self.outputs, axis=1)
+            a, b = problem.a.T[begin:], problem.b[begin:, column].repeat(self.outputs, axis=1)
             part = Problem(a, b, start, True, index + j * column_stride, 0, row_stride)
-            values = entered.b[:, column].repeat(self.outputs, axis=1)
-            rest = (np.ascontiguousarray(x[:, column].T) for x in (entered.c, entered.codes_of_c))
-            yield (slice(None), j), part, _Entered(entered.a.T, values, *rest)
+            values = entered.b[begin:, column].repeat(self.outputs, axis=1)
+            beside = (np.ascontiguousarray(x[:, column].T) for x in (entered.c, entered.codes_of_c))
+            yield (slice(None), j), begin, part, _Entered(entered.a.T[begin:], values, *beside)
 
 
-def _apart(a: Codes, b: Codes, c: Codes) -> _Apart | None:
-    """What to do apart, if it is a small part."""
+def _apart(a: Codes, b: Codes, c: Codes, anywhere: bool) -> _Apart | None:
+    """What to do apart, if it is a small part; from its first special number on, if sums may begin `anywhere`."""
     with np.errstate(invalid="ignore", over="ignore"):  # a sum tells of all its terms, at a quarter of the time
         rows = ~np.isfinite(a.sum(axis=1))
-        if c.size:
-            rows |= ~np.isfinite(c.sum(axis=1))
+        special_c = ~np.isfinite(c.sum(axis=1)) if c.size else np.zeros(rows.size, bool)
         columns = ~np.isfinite(b.sum(axis=0))
-    if not 0 < rows.mean() + columns.mean() <= MOST_APART:
+    if not 0 < (rows | special_c).mean() + columns.mean() <= MOST_APART:
         return None
-    return _Apart(np.flatnonzero(rows), np.flatnonzero(columns), rows.size)
+    of_rows, of_columns = np.flatnonzero(rows | special_c), np.flatnonzero(columns)
+    row_begins, column_begins = np.zeros(of_rows.size, np.int64), np.zeros(of_columns.size, np.int64)
+    if anywhere:
+        row_begins = np.where(special_c[of_rows], 0, np.argmin(np.isfinite(a[of_rows]), axis=1))
+        # what row and column share must not have lost a product to the row's zeros
+        column_begins = np.minimum(
+            np.argmin(np.isfinite(b[:, of_columns]), axis=0), min(row_begins, default=b.shape[0])
+        )
+    return _Apart(of_rows, of_columns, row_begins, column_begins, rows.size)
+
+
+def _may_begin_anywhere(planned: Program) -> bool:
+    """Whether products of zero leave a running sum and its flags as they are, so that one may stop at any and go on from there."""
+    how = planned.accumulator
+    apart = how.tree or how.store or how.reduction or how.chains > 1
+    return planned.kind == dots().FUSED and planned.is_plain and planned.index is None and not apart
+
+
+def _after(planned: Program, begin: int) -> Program:
+    """The rest of a sum that may begin anywhere."""
+    return replace(
+        planned,
+        length=planned.length - begin,
+        products=planned.products - begin,
+        stores=planned.stores[begin:],
+        closes=planned.closes[begin:],
+        begun={dots().RUNNING: begin},
+    )
 
 
 def _quieted(codes: Codes, planned: Program) -> Codes:

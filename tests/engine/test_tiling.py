@@ -489,6 +489,45 @@ def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest
     both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
 
 
+FUSED: list[Case] = [
+    *(x for x in CASES if x[0] == fma(x[0].partials.name)),
+    (fma("float16"), "float16", {"rounding": "stochastic", "seed": 3, "sr_bits": 7}),
+    (fma("float16"), "float16", {"rounding": "toward_negative", "ftz": True, "daz": True}),
+    (fma("float16"), "float16", {"rounding": "to_odd"}),
+    (fma("float8_e4m3fn"), "float8_e5m2", {"overflow": "saturate"}),
+    (fma("float8_e4m3fn"), "float8_e5m2", {"overflow": "saturate", "rounding": "stochastic", "seed": 4}),
+    (fma("float16"), "float16", {"nan": "riscv"}),
+]
+
+
+@pytest.mark.parametrize("case", FUSED, ids=label)
+def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
+    accumulator, name, options = case
+    fmt, rng = Format.from_name(str(name)), np.random.default_rng(5)
+    infinity, nan = fmt.spec.infinity if fmt.infinities else fmt.nan_code, fmt.nan_code
+    a, b = drawn(rng, fmt, (48, 40), 1.0), drawn(rng, fmt, (40, 64), 1.0)
+    c = drawn(rng, accumulator.partials, (48, 64), 1.0)
+    a[5, :20], b[:20, ::3] = fmt.max_code, fmt.max_code
+    for rows, columns, start in (
+        ({5: (20, infinity)}, {}, None),
+        ({5: (39, infinity), 7: (0, nan)}, {}, c),
+        ({}, {5: (20, infinity | fmt.sign_bit), 33: (39, nan)}, None),
+        ({5: (30, infinity)}, {6: (20, infinity)}, c),
+        ({5: (20, infinity), 9: (38, infinity)}, {6: (30, infinity), 8: (39, nan)}, None),
+    ):
+        x, y, z = a.copy(), b.copy(), start if start is None else start.copy()
+        for row, (k, code) in rows.items():
+            x[row, k] = code
+            y[k, ::5] = 0
+        for column, (k, code) in columns.items():
+            y[k, column] = code
+        both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
+        if z is not None:
+            z[11, 3] = accumulator.partials.nan_code
+            both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
+
+
 def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "PIECE", 1)
     redone: list[int] = []
@@ -675,6 +714,18 @@ def test_the_largest_number_beside_larger_products(
     assert bits.matmul(a, b, "bfloat16", stored, overflow="saturate")[0].tolist() == [[0x7BFF]]
 
 
+def counted_both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> bits.Counts:
+    """By tiles and by the plain loop."""
+    found = []
+    for fast in (True, False):
+        monkeypatch.setattr(elementwise, "FAST", fast)
+        codes, flags, counts = bits.matmul(*arguments, count=True, **options)
+        found.append((codes, flags, *vars(counts).values()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return counts
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
 def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, name, options = case
@@ -683,10 +734,32 @@ def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], mon
     for scale in (1.0, 2.0**-9, 30.0):
         a, b = drawn(rng, fmt, (17, 70), scale), drawn(rng, fmt, (70, 33), scale)
         c = drawn(rng, accumulator.partials, (17, 33), scale) if rng.random() < 0.5 else None
-        found = []
-        for fast in (True, False):
-            monkeypatch.setattr(elementwise, "FAST", fast)
-            codes, flags, counts = bits.matmul(a, b, fmt, accumulator, c, count=True, **options)
-            found.append((codes, flags, *vars(counts).values()))
-        for one, other in zip(*found, strict=True):
-            np.testing.assert_array_equal(one, other)
+        counted_both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), amp("half")], ids=repr)
+def test_counts_of_long_sums(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More additions than the words of quick loops count; nearly all inexact, or swamped; ties and tiny sums among them."""
+    fmt, rng = how.partials, np.random.default_rng(3)
+    noise = rng.standard_normal((2, 1300, 20)) * 2.0 ** rng.integers(-9, 1, (2, 1300, 1))
+    a, b = (bits.encode(x, fmt)[0] for x in (noise[0].T + 1, noise[1]))
+    counts = counted_both_ways(monkeypatch, a, b, fmt, how)
+    assert counts.inexact.max() > 1100 or how.block > 1
+    start = np.full((20, 20), bits.encode(4096.0, fmt)[0])
+    assert counted_both_ways(monkeypatch, a, b, fmt, how, start).swamped.max() > 30
+    counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how)
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero"])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_counted_sums_that_only_a_product_makes_inexact(
+    name: str, rounding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fmt = Format.from_name(name)
+    odd, one = (bits.encode(x, fmt)[0] for x in (1 + fmt.eps, 1.0))
+    a, b = np.full((16, 3), one, fmt.dtype), np.zeros((3, 32), fmt.dtype)
+    a[:, 1], b[1] = odd, odd
+    found = bits.matmul(a, b, fmt, mul_add(name), count=True, rounding=rounding)
+    counts = counted_both_ways(monkeypatch, a, b, fmt, mul_add(name), rounding=rounding)
+    assert not counts.inexact.any()
+    assert (found[1] == 1).all()
