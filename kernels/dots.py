@@ -332,7 +332,7 @@ def extent():
         infinite = np.int64(0x7FF0000000000000)
         least, greatest, top = infinite, np.int64(0), np.int64(0)
         for i in range(values.size):
-            magnitude = float_bits(values[i]) & np.int64(0x7FFFFFFFFFFFFFFF)
+            magnitude = float_bits(np.float64(values[i])) & np.int64(0x7FFFFFFFFFFFFFFF)
             least = min(least, magnitude if magnitude > 0 else infinite)
             greatest = max(greatest, magnitude if magnitude < infinite else np.int64(0))
             top = max(top, magnitude)

@@ -266,7 +266,7 @@ def elementwise_drawn(operation, unusual, each, payloads, by_rule=False):
 
 @cache
 def decoding():
-    """loop(codes, values, integers, floats): codes to float64."""
+    """loop(codes, values, integers, floats): codes to float64, or to float32 if that has all of their values."""
 
     def decoding_loop(codes, values, integers, floats):
         source = source_of(integers, floats)

@@ -12,6 +12,7 @@ from .accumulate import PRODUCT, RUNNING, STORE, draw_row
 from .arith import add, fma
 from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
+from .fast import has_feature
 from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import filling
@@ -34,6 +35,7 @@ from .steps import (
     COUNTING_SLOTS,
     COUNTS,
     DRAWN_STEPS,
+    EXPONENT,
     EXPONENT64,
     GREATEST,
     HALF_LARGEST,
@@ -42,6 +44,7 @@ from .steps import (
     LARGEST_SO_FAR,
     LEAST,
     LEFT_OPEN,
+    MAGNITUDE,
     NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
@@ -56,6 +59,7 @@ from .steps import (
     Numbers,
     aligned_step,
     exact_step,
+    paired_mul_add_step,
 )
 from .sticky import settling
 
@@ -138,6 +142,12 @@ def quick_tile(operation, manner):
     return guarded_tile(name, quick, fails, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS)
 
 
+def rounds_in_pairs(manner):
+    """Whether the CPU rounds two vectors to this format in one instruction, of the widest kind."""
+    plain = manner.family == "bfloat16" and manner.nearest and not manner.noted
+    return plain and has_feature("avx512bf16") and has_feature("avx512bw")
+
+
 @row
 def on_lines(buffer, count):
     """The first `count` places of an array from a cache line's start on: vectors that cross lines are read at half the speed."""
@@ -170,9 +180,11 @@ def deterministic(kind, carrier, block, planes, *options):
         (manner,) = options
         make, slots = STEPS[kind, manner.family], manner.slots
         quick, lifted = quick_tile(kind, manner), is_lifted(kind, manner)
+    made = {watches: make(*options, watches) for watches in (True, False)}
+    if kind == "mul_add" and rounds_in_pairs(*options):
+        made[False] = paired_mul_add_step
     watchful, brief = (
-        _compiled_tile((kind, options), make(*options, watches), carrier, block, planes, watches, *slots)
-        for watches in (True, False)
+        _compiled_tile((kind, options), step, carrier, block, planes, watches, *slots) for watches, step in made.items()
     )
     has_quick = quick is not None
     quick = quick or brief
@@ -233,11 +245,10 @@ def least():
     def least_loop(panels, low):
         for panel in range(panels.shape[0]):
             for turn in range(panels.shape[1]):
-                found = np.float32(np.inf)
-                for n in range(panels.shape[2]):
-                    magnitude = abs(panels[panel, turn, n])
-                    found = magnitude if (magnitude < found) & (magnitude != 0.0) else found
-                low[panel, turn] = found
+                found = np.int64(MAGNITUDE)
+                for n in range(panels.shape[2]):  # one less than magnitudes: zero is no small one
+                    found = min(found, ((float_bits(panels[panel, turn, n]) & MAGNITUDE) - 1) & MAGNITUDE)
+                low[panel, turn] = bits_float(found + 1, np.float32(1.0)) if found < EXPONENT else np.float32(np.inf)
 
     return jit.compiled(least_loop)
 
@@ -336,15 +347,15 @@ def spans():
         for panel in range(panels.shape[0]):
             for part in range(lowest.shape[1]):
                 values = panels[panel, part * chunk : (part + 1) * chunk].reshape(-1)
-                low, high = np.inf, 0.0
-                for n in range(values.size):
-                    magnitude = abs(values[n])
-                    bits = float_bits(magnitude)
+                least, greatest = np.int64(EXPONENT64), np.int64(0)
+                for n in range(values.size):  # integers, whose least and greatest are found many at a time
+                    bits = float_bits(values[n]) & np.int64(0x7FFFFFFFFFFFFFFF)
                     significand = (bits & np.int64(0xFFFFFFFFFFFFF)) | np.int64(0x10000000000000)
-                    unit = bits_float((bits & np.int64(0x7FF0000000000000)) - np.int64(52 << 52), 1.0)
-                    bit = np.float64(significand & -significand) * unit
-                    low = bit if (bit < low) & (magnitude > 0.0) else low
-                    high = magnitude if magnitude > high else high
+                    unit = bits_float((bits & np.int64(EXPONENT64)) - np.int64(52 << 52), 1.0)
+                    bit = float_bits(np.float64(significand & -significand) * unit)
+                    least = min(least, bit if bits > 0 else np.int64(EXPONENT64))
+                    greatest = max(greatest, bits)
+                low, high = bits_float(least, 1.0), bits_float(greatest, 1.0)
                 lowest[panel, part] = low
                 largest[panel, part] = high
 

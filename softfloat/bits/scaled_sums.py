@@ -22,7 +22,7 @@ from softfloat.bits.scaled_ways import (
 from softfloat.bits.sums import Contraction, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options
-from softfloat.engine.products import Problem, Scales
+from softfloat.engine.problems import Problem, Scales
 from softfloat.engine.programs import Program, segment_bounds
 from softfloat.environments import Rounding
 from softfloat.formats import Format, float32

@@ -16,7 +16,8 @@ from softfloat.checks import check_whole, is_integer
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
 from softfloat.engine.placing import Outputs, pieces
-from softfloat.engine.products import Problem, Results, grid_view, key_of, run
+from softfloat.engine.problems import Problem, Results, grid_view
+from softfloat.engine.products import key_of, run
 from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
 from softfloat.positions import Place, Position

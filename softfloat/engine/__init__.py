@@ -30,7 +30,7 @@ from softfloat.engine.parameters import (
     rule_for,
     way_of,
 )
-from softfloat.engine.products import Problem
+from softfloat.engine.problems import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.quantization import (
     Places,

@@ -1,4 +1,4 @@
-"""What codes stand for, as float64."""
+"""What codes stand for."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 PLAIN = Rule()
 
 
-def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN) -> Codes:
-    """The values of codes, of their shape; `rule` says whether subnormals count as zeros."""
-    values = np.empty(codes.size, np.float64)
+def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN, carrier: type = np.float64) -> Codes:
+    """The values of codes, of their shape; `rule` says whether subnormals count as zeros. A narrower `carrier` must hold them."""
+    values: Codes = np.empty(codes.size, carrier)
     numbers = parameters.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     flat = arguments.flattened(codes)
 
@@ -26,6 +26,11 @@ def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN) -> Codes:
 
     threads.share(codes.size, work)
     return values.reshape(codes.shape)
+
+
+def fits_single(fmt: Format) -> bool:
+    """Whether float32 has all numbers of a format."""
+    return fmt.p <= parameters.FLOAT32.mantissa_bits + 1 and fmt.max < 2.0**128 and fmt.smallest_subnormal >= 2.0**-149
 
 
 TABULATED = 16

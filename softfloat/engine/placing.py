@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine.arguments import Codes
-from softfloat.engine.products import Problem
+from softfloat.engine.problems import Problem
 from softfloat.positions import Place
 
 

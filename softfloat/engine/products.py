@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
+    apart,
     arguments,
     elementwise,
     entire,
@@ -27,68 +27,19 @@ from softfloat.engine import (
     units,
     ways,
 )
+from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded
+from softfloat.engine.decoding import decoded, fits_single
 from softfloat.engine.draws import replica_key
 from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
+from softfloat.engine.problems import Problem, Results, Scales
 from softfloat.engine.programs import Program, choices, segment_bounds
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
-
-# -- running ---------------------------------------------------------------------------------------------------------
-
-MOST_APART = 1 / 8  # of the outputs
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A grid of dot products of codes: a is (rows, k), or (k, columns) if `paired`; b is (k, columns); c is (rows, columns) or None.
-
-    Output (i, j) is number index + i*row_stride + j*column_stride of the call. Many such grids under each other, in the order of
-    their numbers, are one of an axis more in front; codes and flags are then those of all rows.
-    """
-
-    a: Codes
-    b: Codes
-    c: Codes | None
-    paired: bool
-    index: int
-    row_stride: int
-    column_stride: int
-    scales: Scales | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Scales:
-    """Scales of a problem's operands, one for each element: values, and powers of two for alignment, a subnormal's the least."""
-
-    a: Codes
-    b: Codes
-    leads_a: Codes
-    leads_b: Codes
-    bits: tuple[int, int]  # of precision
-
-
-class Results(NamedTuple):
-    """Where a call's results go: arrays of the outputs' codes, flags, and counts if wanted."""
-
-    codes: Codes
-    flags: Codes
-    counts: Codes
-    extremes: Codes
-
-
-def grid_view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[int, int]) -> Codes:
-    """The places of a grid in the last axis of an array: from `index` on, so far from one row and column to the next."""
-    if distances == (grid[1], 1) and grid[0] * grid[1] == whole.shape[-1]:
-        return whole.reshape(*whole.shape[:-1], *grid)
-    step = whole.itemsize
-    rest = whole[..., index:]
-    return as_strided(rest, (*whole.shape[:-1], *grid), (*whole.strides[:-1], distances[0] * step, distances[1] * step))
 
 
 def _arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
@@ -266,7 +217,13 @@ def key_of(call: Call) -> int:
 def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Any grid of outputs."""
     first, second = planned.formats
-    read = Rule(daz=planned.daz)
+    read, key = Rule(daz=planned.daz), key_of(call)
+    if not (cumulative or counting):
+        done = _direct(problem, planned, call, key)
+        if done is not None:
+            results.flags[...] = 0
+            _finish(done, problem, planned, call, key, results)
+            return
     a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
@@ -283,7 +240,6 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
-    key = key_of(call)
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and tally is None and not (problem.paired or cumulative):
         place, random = _place_of(problem), ways.Random(key, call.stream)
@@ -297,13 +253,13 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-        apart = None if counting else _apart(a, b, values, _may_begin_anywhere(planned))
-        if apart is not None:
-            done = _quick(problem, planned, *apart.without(a, b, values), call, key)
-        if apart is not None and done is not None:
+        special = None if counting else apart.of(a, b, values, apart.may_begin_anywhere(planned))
+        if special is not None:
+            done = _quick(problem, planned, *special.without(a, b, values), call, key)
+        if special is not None and done is not None:
             _finish(done, problem, planned, call, key, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
-            for where, begin, part, entered in apart.parts(problem, _Entered(a, b, values, entry)):
+            for where, begin, part, entered in special.parts(problem, Entered(a, b, values, entry)):
                 codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[where][np.newaxis].copy()
                 rest = planned
                 if begin:
@@ -311,7 +267,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     part = replace(part, c=sums)
                     entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
                     flags |= done[1][where]
-                    rest = _after(planned, begin)
+                    rest = apart.after(planned, begin)
                 _plain(part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False)
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
@@ -322,100 +278,23 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             paired = done[0].reshape(results.codes.shape), done[1].reshape(results.codes.shape)
             _finish(paired, problem, planned, call, key, results)
             return
-    _plain(problem, planned, _Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+    _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
 
-class _Entered(NamedTuple):
-    """Values of operands, in the order they came; those of c, and c's codes, both empty without one."""
-
-    a: Codes
-    b: Codes
-    c: Codes
-    codes_of_c: Codes
-
-
-class _Apart(NamedTuple):
-    """Rows of a or c, and columns of b, that have numbers the faster loops do not take, and from which product on."""
-
-    rows: Codes
-    columns: Codes
-    row_begins: Codes
-    column_begins: Codes
-    outputs: int  # of a column
-
-    def without(self, a: Codes, b: Codes, c: Codes) -> tuple[Codes, Codes, Codes]:
-        """The operands with zeros there."""
-        if self.rows.size:
-            a, c = a.copy(), c.copy()
-            for row, begin in zip(self.rows, self.row_begins, strict=True):
-                a[row, begin:] = 0.0
-        if self.columns.size:
-            b = b.copy()
-            for column, begin in zip(self.columns, self.column_begins, strict=True):
-                b[begin:, column] = 0.0
-        if self.rows.size and c.size:
-            c[self.rows[self.row_begins == 0]] = 0.0
-        return a, b, c
-
-    def parts(self, problem: Problem, entered: _Entered) -> Iterator[tuple[tuple[Any, Any], int, Problem, _Entered]]:
-        """Each as a problem of its own: where its outputs go, its first product, and from there on its operands.
-
-        A column's operands are paired, for its outputs stand side by side.
-        """
-        index, row_stride, column_stride = problem.index, problem.row_stride, problem.column_stride
-        for i, begin in zip(self.rows.tolist(), self.row_begins.tolist(), strict=True):
-            row = slice(i, i + 1)
-            start = None if problem.c is None else problem.c[row]
-            a, b = problem.a[row, begin:], problem.b[begin:]
-            part = Problem(a, b, start, False, index + i * row_stride, row_stride, column_stride)
-            rest = entered.c[row], entered.codes_of_c[row]
-            yield (i, slice(None)), begin, part, _Entered(entered.a[row, begin:], entered.b[begin:], *rest)
-        for j, begin in zip(self.columns.tolist(), self.column_begins.tolist(), strict=True):
-            column = slice(j, j + 1)
-            start = None if problem.c is None else problem.c[:, column].T
-            a, b = problem.a.T[begin:], problem.b[begin:, column].repeat(self.outputs, axis=1)
-            part = Problem(a, b, start, True, index + j * column_stride, 0, row_stride)
-            values = entered.b[begin:, column].repeat(self.outputs, axis=1)
-            beside = (np.ascontiguousarray(x[:, column].T) for x in (entered.c, entered.codes_of_c))
-            yield (slice(None), j), begin, part, _Entered(entered.a.T[begin:], values, *beside)
-
-
-def _apart(a: Codes, b: Codes, c: Codes, anywhere: bool) -> _Apart | None:
-    """What to do apart, if it is a small part; from its first special number on, if sums may begin `anywhere`."""
-    with np.errstate(invalid="ignore", over="ignore"):  # a sum tells of all its terms, at a quarter of the time
-        rows = ~np.isfinite(a.sum(axis=1))
-        special_c = ~np.isfinite(c.sum(axis=1)) if c.size else np.zeros(rows.size, bool)
-        columns = ~np.isfinite(b.sum(axis=0))
-    if not 0 < (rows | special_c).mean() + columns.mean() <= MOST_APART:
-        return None
-    of_rows, of_columns = np.flatnonzero(rows | special_c), np.flatnonzero(columns)
-    row_begins, column_begins = np.zeros(of_rows.size, np.int64), np.zeros(of_columns.size, np.int64)
-    if anywhere:
-        row_begins = np.where(special_c[of_rows], 0, np.argmin(np.isfinite(a[of_rows]), axis=1))
-        # what row and column share must not have lost a product to the row's zeros
-        column_begins = np.minimum(
-            np.argmin(np.isfinite(b[:, of_columns]), axis=0), min(row_begins, default=b.shape[0])
-        )
-    return _Apart(of_rows, of_columns, row_begins, column_begins, rows.size)
-
-
-def _may_begin_anywhere(planned: Program) -> bool:
-    """Whether products of zero leave a running sum and its flags as they are, so that one may stop at any and go on from there."""
+def _direct(problem: Problem, planned: Program, call: Call, key: int) -> Done | None:
+    """By tiles of float32, from values of that type: half as many bytes on the way. None where others serve, or some number is not finite."""
     how = planned.accumulator
-    apart = how.tree or how.store or how.reduction or how.chains > 1
-    return planned.kind == dots().FUSED and planned.is_plain and planned.index is None and not apart
-
-
-def _after(planned: Program, begin: int) -> Program:
-    """The rest of a sum that may begin anywhere."""
-    return replace(
-        planned,
-        length=planned.length - begin,
-        products=planned.products - begin,
-        stores=planned.stores[begin:],
-        closes=planned.closes[begin:],
-        begun={dots().RUNNING: begin},
-    )
+    if problem.paired or problem.scales is not None or planned.goes_on or how.reduction or how.chains > 1 or how.tree:
+        return None
+    way = None if entire.serves(planned) else ways.choose(planned)
+    if way is None or way.carrier is not np.float32 or not all(fits_single(fmt) for fmt in planned.formats):
+        return None
+    (first, second), read, start = planned.formats, Rule(daz=planned.daz), None
+    a, b = decoded(problem.a, first, read, np.float32), decoded(problem.b, second, read, np.float32)
+    if problem.c is not None:
+        start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+    operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
+    return tiling.run(way, planned, operands, _place_of(problem), ways.Random(key, call.stream))
 
 
 def _quieted(codes: Codes, planned: Program) -> Codes:
@@ -431,7 +310,7 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
 def _plain(
     problem: Problem,
     planned: Program,
-    entered: _Entered,
+    entered: Entered,
     key: int,
     stream: int,
     results: Results,

@@ -89,7 +89,7 @@ def share(size: int, work: Callable[[int, int], int]) -> int:
     return seen
 
 
-PIECE = 1 << 22  # multiply-adds: what a thread does before it looks whether it is still wanted
+PIECE = 1 << 23  # multiply-adds: what a thread does before it looks whether it is still wanted
 
 
 def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:

@@ -104,7 +104,10 @@ def filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """Values in the order of the sum, as float64: a is (rows, k), b is (k, columns), c is (rows, columns) or None."""
+    """Values in the order of the sum: a is (rows, k), b is (k, columns), c is (rows, columns) or None.
+
+    They are float64, or float32 where that has all of them and is the carrier.
+    """
 
     a: Codes
     b: Codes
