@@ -14,6 +14,9 @@ import tallies
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
 
+FEW_COLLECTIONS = (20_000, 20, 20)
+"""Thresholds of the garbage collector: oracles make numbers by the million, hardly any of which ends in a circle."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also run the tests over whole operand spaces (minutes)")
@@ -35,8 +38,10 @@ def pytest_collection_finish() -> None:
     hypothesis.find(
         hypothesis.strategies.none(), lambda _: True
     )  # registers NumPy's generator, which it misses if frozen
+    gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*FEW_COLLECTIONS)
 
 
 @pytest.fixture
@@ -77,10 +82,20 @@ FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until everything is collected
     known = hypothesis.settings()  # those of the profile in force
     examples = 2000 if config.getoption("--exhaustive") else known.max_examples
-    hypothesis.settings.register_profile("here", parent=known, deadline=None, max_examples=examples)
-    hypothesis.settings.load_profile("here")  # how long an example takes says nothing on a busy machine
+    hypothesis.settings.register_profile(
+        "here",
+        parent=known,
+        deadline=None,  # how long an example takes says nothing on a busy machine
+        max_examples=examples,
+        derandomize=not config.getoption(
+            "--exhaustive"
+        ),  # others would need other loops, which take longest to compile
+        database=None,
+    )
+    hypothesis.settings.load_profile("here")
     config.stash[COUNTS] = {}
     config.stash[FROM_WORKERS] = []
 
@@ -106,7 +121,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 class Workers:
-    """Where pytest-xdist runs the tests, their counts come from the workers."""
+    """Where pytest-xdist runs the tests, their counts come from the workers.
+
+    Each worker takes one half of them, so that hardly any file's loops are loaded twice; who is done takes from who is not.
+    """
+
+    @staticmethod
+    def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+        from xdist.scheduler import WorkStealingScheduling
+
+        return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
     @staticmethod
     def pytest_testnodedown(node: Any) -> None:

@@ -433,23 +433,64 @@ def test_a_picture_is_the_first_that_is_shown(path):
     assert draws(first) or first == 'display.value_table("float4_e2m1fn")'
 
 
-TRAINING = {"07_network_gradients", "08_training_methods"}
-"""They train networks for half a minute each. The site runs them whenever it is built; whether their sentences hold is asked by --exhaustive."""
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
+def test_notebooks_say_what_is_asked_of_them(path):
+    text = prose(nbformat.read(path, as_version=4))
+    assert [phrase for phrase in CLAIMS[path.stem] if phrase not in text] == []
+
+
+def package_calls(source: str, names: dict[str, object]) -> list[tuple[object, ast.Call]]:
+    """The calls of a cell whose function is softfloat's, by the names that the notebook imports."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)):
+            continue
+        first, *rest = ast.unparse(node.func).split(".")
+        function = names.get(first)
+        if not getattr(function, "__module__", getattr(function, "__name__", "")).startswith("softfloat"):
+            continue
+        for name in rest:
+            function = getattr(function, name)
+        found.append((function, node))
+    return found
+
+
+def bound(function: object, call: ast.Call) -> bool:
+    """Whether a function takes the arguments that a call names, whatever they are."""
+    if any(isinstance(x, ast.Starred) for x in call.args) or None in {x.arg for x in call.keywords}:
+        return False
+    inspect.signature(function).bind(*call.args, **{x.arg: x.value for x in call.keywords})
+    return True
+
+
+@pytest.mark.parametrize("path", [x for x in NOTEBOOKS if x.stem in TRAINING], ids=by_name)
+def test_notebooks_that_train_call_what_there_is(path):
+    """What is imported can be, what is called takes these arguments."""
+    missing = [name for name in NEEDED[path.stem] if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)}")
+    names: dict[str, object] = {}
+    calls = 0
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        imports = [x for x in ast.parse(cell.source).body if isinstance(x, ast.Import | ast.ImportFrom)]
+        exec(compile(ast.Module(imports, []), path.name, "exec"), names)
+        calls += sum(bound(function, call) for function, call in package_calls(cell.source, names))
+    assert calls > 4
 
 
 @pytest.mark.parametrize(
     "path",
     [pytest.param(x, marks=pytest.mark.exhaustive) if x.stem in TRAINING else x for x in NOTEBOOKS],
     ids=by_name,
-)
+)  # those that train networks take longest; the site runs them whenever it is built
 def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
     missing = [name for name in NEEDED.get(path.stem, ()) if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}")
     notebook = nbformat.read(path, as_version=4)
     claims = CLAIMS[path.stem]
-    text = prose(notebook)
-    assert [phrase for phrase in claims if phrase not in text] == []
     cells = list(notebook.cells)
     strict = nbformat.v4.new_code_cell(STRICT)
     asked = nbformat.v4.new_code_cell(f"[bool(found) for found in ({', '.join(claims.values())})]")

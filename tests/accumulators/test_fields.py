@@ -11,6 +11,7 @@ import pytest
 from convolutions import PRODUCTS, Case
 from convolutions import Trial as ConvolutionTrial
 from direct_sums import Output
+from drawn import optional, sampled
 from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
@@ -31,20 +32,18 @@ NANS = tuple(
 OVERFLOWS = ("infinity", "saturate", "nan")
 LONGEST = 13
 
-optional = lambda strategy: st.none() | strategy  # noqa: E731
-
 
 @st.composite
 def stages(draw: st.DrawFn) -> Stage:
     """Every field of a stage, most of them open in most."""
-    fmt = draw(st.sampled_from(SUMS))
+    fmt = draw(sampled(SUMS))
     return Stage(
         fmt,
-        draw(optional(st.sampled_from(MODES))),
-        draw(optional(st.sampled_from(OVERFLOWS if fmt.has_nan else OVERFLOWS[:2]))),
+        draw(optional(sampled(MODES))),
+        draw(optional(sampled(OVERFLOWS if fmt.has_nan else OVERFLOWS[:2]))),
         daz=draw(optional(st.booleans())),
         ftz=draw(optional(st.booleans())),
-        tininess=draw(optional(st.sampled_from(("after", "before")))),
+        tininess=draw(optional(sampled(("after", "before")))),
         always_infinite=draw(st.booleans()),
     )
 
@@ -62,15 +61,15 @@ def reductions(draw: st.DrawFn, sums: int) -> tuple[Reduction, ...]:
 @st.composite
 def fixed_points(draw: st.DrawFn) -> FixedPoint:
     """Registers that products of narrow formats fill, and others."""
-    cut, overflow = st.sampled_from(("toward_zero", "toward_negative")), st.sampled_from(("wrap", "saturate"))
-    bits = draw(st.sampled_from((2, 8, 12, 24, 50)))
-    return FixedPoint(bits, draw(st.integers(-bits, 2) | st.sampled_from((-300, -150, 60))), draw(overflow), draw(cut))
+    cut, overflow = sampled(("toward_zero", "toward_negative")), sampled(("wrap", "saturate"))
+    bits = draw(sampled((2, 8, 12, 24, 50)))
+    return FixedPoint(bits, draw(st.integers(-bits, 2) | sampled((-300, -150, 60))), draw(overflow), draw(cut))
 
 
 @st.composite
 def alignments(draw: st.DrawFn, block: int, rounded: bool, alone: bool, narrow: bool) -> Alignment:
     """Every field of an alignment of blocks; of products rounded first, or of blocks that are summed alone."""
-    cuts = st.sampled_from(("toward_zero", "toward_negative", "to_odd"))
+    cuts = sampled(("toward_zero", "toward_negative", "to_odd"))
     inside = not alone and draw(st.booleans())
     fields: dict[str, Any] = {"terms": draw(st.integers(1, 30)), "cut": draw(cuts), "includes_addend": inside}
     fields["limit"] = draw(optional(st.integers(1, 20)))
@@ -86,16 +85,16 @@ def alignments(draw: st.DrawFn, block: int, rounded: bool, alone: bool, narrow: 
         fields["sum_cut"] = draw(cuts)
     if narrow and not rounded:
         whole = block // 2 if fields.get("halves") else block
-        fields["group"] = draw(st.sampled_from([n for n in range(1, block + 1) if whole % n == 0]))
+        fields["group"] = draw(sampled([n for n in range(1, block + 1) if whole % n == 0]))
     return Alignment(**fields)
 
 
 @st.composite
 def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> Accumulator:
     """Any accumulator that `length` products allow."""
-    block = draw(st.sampled_from((1, 1, 1, 2, 3, 4, ALL)))
+    block = draw(sampled((1, 1, 1, 2, 3, 4, ALL)))
     fields: dict[str, Any] = {"name": "drawn", "running": draw(stages()), "block": block}
-    single = draw(st.sampled_from((None, None, "fixed", "compensation"))) if block == 1 else None
+    single = draw(sampled((None, None, "fixed", "compensation"))) if block == 1 else None
     fields["tree"] = block != ALL and not single and draw(st.integers(0, 3)) == 0
     whole_tree = block == 1 and fields["tree"]
     if block == 1 or fields["tree"]:
@@ -105,18 +104,18 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
             fields["product"] = draw(stages() if fields["tree"] or single else optional(stages()))
             fields["unsigned_zeros"] = fields["product"] is not None and draw(st.booleans())
         if single == "compensation":
-            fields["compensation"] = draw(st.sampled_from(COMPENSATIONS))
+            fields["compensation"] = draw(sampled(COMPENSATIONS))
         if block > 1 and not fields["unsigned_zeros"]:
-            fields["leaf"] = draw(st.sampled_from([n for n in (1, 2, 4) if block % n == 0]))
+            fields["leaf"] = draw(sampled([n for n in (1, 2, 4) if block % n == 0]))
             fields["keeps_zero_sign"] = fields["leaf"] > 1 and draw(st.booleans())
     elif block != ALL:
         fields["block_sum"] = draw(optional(stages()))
     if block != ALL:
-        fields["chains"] = 1 if whole_tree or single else draw(st.sampled_from((1, 1, 2, 3)))
-        fields["order"] = tuple(draw(st.permutations(range(draw(st.sampled_from((1, 1, 2, 3, 4)))))))
+        fields["chains"] = 1 if whole_tree or single else draw(sampled((1, 1, 2, 3)))
+        fields["order"] = tuple(draw(st.permutations(range(draw(sampled((1, 1, 2, 3, 4)))))))
     narrow = sum(fmt.emax - fmt.emin + fmt.p for fmt in pair) <= 50  # whose products the loops add exactly
     kinds = ("exact",) if block == ALL or fields["tree"] or single else ("exact", "fraction_bits", "alignment")
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(sampled(kinds))
     if kind == "fraction_bits" and fields.get("block_sum") is None:
         fields["fraction_bits"] = draw(st.integers(1, 30))
     elif kind == "alignment":
@@ -125,18 +124,18 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
         )
     aligned = fields.get("fraction_bits") or fields.get("alignment")
     if aligned and fields.get("product") is None and getattr(aligned, "group", 1) == 1:
-        fields["unpacked"] = draw(optional(st.sampled_from((F16, F32, CUSTOM[0]))))
+        fields["unpacked"] = draw(optional(sampled((F16, F32, CUSTOM[0]))))
     if aligned and fields.get("block_sum") is None:
         fields["positive_zeros"] = draw(st.booleans())
     if block != 1 and not aligned and not fields["tree"]:
         fields["keeps_zero_sign"] = draw(st.booleans())
-    fields["scale_exponent"] = draw(st.sampled_from((0, 0, 0, 1, -3, 20, -127, 127)))
+    fields["scale_exponent"] = draw(sampled((0, 0, 0, 1, -3, 20, -127, 127)))
     if block != ALL:
         if not whole_tree and not single and fields["chains"] == 1:
             fields["store"] = draw(optional(stages()))
         if fields.get("store") is not None:
             fields["store_every"] = block * draw(st.integers(1, 4))
-        split = draw(st.sampled_from((None, "length", "count", "lengths")))
+        split = draw(sampled((None, "length", "count", "lengths")))
         if split == "length":
             fields |= {"segment": draw(st.integers(1, 6)), "reduction": draw(reductions(0))}
         elif split and length:
@@ -146,32 +145,30 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
             fields["reduction"] = draw(reductions(count))
     return Accumulator(
         **fields,
-        inputs=draw(st.sampled_from(((), pair))),
+        inputs=draw(sampled(((), pair))),
         daz=draw(optional(st.booleans())),
-        result=draw(st.sampled_from(("partials", "partials", "inputs", *SUMS[:5]))),
-        nan=draw(optional(st.sampled_from(NANS))),
+        result=draw(sampled(("partials", "partials", "inputs", *SUMS[:5]))),
+        nan=draw(optional(sampled(NANS))),
     )
 
 
 @st.composite
 def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
     """What a call can say."""
-    method = draw(st.sampled_from(("truncate", *SR_METHODS)))
+    method = draw(sampled(("truncate", *SR_METHODS)))
     return Environment(
-        rounding=draw(st.sampled_from(MODES)),
-        overflow=draw(st.sampled_from(OVERFLOWS)),
-        tininess=draw(st.sampled_from(("after", "before"))),
-        infinite_input=draw(st.sampled_from(("default", "keep", "saturate", "nan"))),
+        rounding=draw(sampled(MODES)),
+        overflow=draw(sampled(OVERFLOWS)),
+        tininess=draw(sampled(("after", "before"))),
+        infinite_input=draw(sampled(("default", "keep", "saturate", "nan"))),
         daz=draw(st.booleans()),
         ftz=draw(st.booleans()),
-        nan=draw(st.sampled_from(NANS)),
-        sr_bits=draw(st.sampled_from((1, 3, 16) if method != "truncate" else (1, 3, 16, 17, 20))),
+        nan=draw(sampled(NANS)),
+        sr_bits=draw(sampled((1, 3, 16) if method != "truncate" else (1, 3, 16, 17, 20))),
         sr_method=method,
-        projection=draw(st.sampled_from(PROJECTIONS)),
-        seed=draw(st.sampled_from((0, 1, 2**40 + 7))),
-        overrides={draw(st.sampled_from(SUMS)).name: draw(environments(False))}
-        if overrides and draw(st.booleans())
-        else {},
+        projection=draw(sampled(PROJECTIONS)),
+        seed=draw(sampled((0, 1, 2**40 + 7))),
+        overrides={draw(sampled(SUMS)).name: draw(environments(False))} if overrides and draw(st.booleans()) else {},
     )
 
 
@@ -236,19 +233,19 @@ class Trial(NamedTuple):
 
 @st.composite
 def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
-    pair = draw(st.sampled_from(OPERANDS)), draw(st.sampled_from(OPERANDS))
+    pair = draw(sampled(OPERANDS)), draw(sampled(OPERANDS))
     if length is None:
         length = draw(st.integers(0, 4) | st.integers(0, LONGEST))
     trial = Trial(
         accumulator=draw(accumulators(length, pair)),
         pair=pair,
         environment=draw(environments()),
-        family=draw(st.sampled_from(FAMILIES)),
+        family=draw(sampled(FAMILIES)),
         length=length,
         seed=draw(st.integers(0, 2**32 - 1)),
         addend=draw(st.booleans()),
-        out_format=draw(optional(st.sampled_from(SUMS))),
-        stream=draw(st.sampled_from((0, 3, 2**33 + 1))),
+        out_format=draw(optional(sampled(SUMS))),
+        stream=draw(sampled((0, 3, 2**33 + 1))),
     )
     assume(trial.allowed)
     return trial
@@ -271,7 +268,7 @@ CONVOLUTIONS = (
 
 @st.composite
 def convolutions(draw: st.DrawFn) -> Convolved:
-    name, case = draw(st.sampled_from(sorted(PRODUCTS))), draw(st.sampled_from(CONVOLUTIONS))
+    name, case = draw(sampled(sorted(PRODUCTS))), draw(sampled(CONVOLUTIONS))
     channel_group = draw(optional(st.integers(1, 4)))
     shaped = ConvolutionTrial(name, case, fma(F16).replace(channel_group=channel_group), F16)
     length = len(list(PRODUCTS[name](shaped.first, shaped.second, case, shaped.accumulator, (0, 0, 0, 0))))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from core_rows import CORE_FORMATS, CORE_SETS, core_rows
+from drawn import sampled
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
@@ -393,14 +394,14 @@ def rules(draw: st.DrawFn, targets: Sequence[Format], nan: str | None = None) ->
     """Options that formats allow."""
     overflows = ("infinity", "saturate", "nan") if all(fmt.has_nan for fmt in targets) else ("infinity", "saturate")
     return {
-        "rounding": draw(st.sampled_from(MODES)),
-        "overflow": draw(st.sampled_from(overflows)),
-        "tininess": draw(st.sampled_from(("after", "before"))),
-        "infinite_input": draw(st.sampled_from(("default", "keep", "saturate", "nan"))),
-        "daz": draw(st.sampled_from((False, False, True))),
-        "ftz": draw(st.sampled_from((False, False, True))),
-        "nan": nan or draw(st.sampled_from(tuple(NAN_POLICIES))),
-        "sr_bits": draw(st.sampled_from((None, 1, 3, 16, 17, 20, 52))),
+        "rounding": draw(sampled(MODES)),
+        "overflow": draw(sampled(overflows)),
+        "tininess": draw(sampled(("after", "before"))),
+        "infinite_input": draw(sampled(("default", "keep", "saturate", "nan"))),
+        "daz": draw(sampled((False, False, True))),
+        "ftz": draw(sampled((False, False, True))),
+        "nan": nan or draw(sampled(tuple(NAN_POLICIES))),
+        "sr_bits": draw(sampled((None, 1, 3, 16, 17, 20, 52))),
     }
 
 
@@ -442,15 +443,15 @@ class Trial(NamedTuple):
 
 @st.composite
 def trials(draw: st.DrawFn, case: Case, longest: int = 40) -> Trial:
-    out_format = draw(st.sampled_from((None, None, *OUTPUTS)))
+    out_format = draw(sampled((None, None, *OUTPUTS)))
     written = (*case.targets, *((out_format,) if out_format else ()))
     options = draw(rules(written))
     overrides = {}
     if written and draw(st.integers(0, 3)) == 0:
-        overrides[draw(st.sampled_from(written)).name] = draw(rules(written, options["nan"]))
+        overrides[draw(sampled(written)).name] = draw(rules(written, options["nan"]))
     return Trial(
-        pair=draw(st.sampled_from(case.pairs)),
-        family=draw(st.sampled_from(FAMILIES)),
+        pair=draw(sampled(case.pairs)),
+        family=draw(sampled(FAMILIES)),
         length=case.shortest + draw(st.integers(0, 6) | st.integers(0, longest - case.shortest)),
         seed=draw(st.integers(0, 2**32 - 1)),
         addend=draw(st.booleans()),
@@ -458,8 +459,8 @@ def trials(draw: st.DrawFn, case: Case, longest: int = 40) -> Trial:
         options=options,
         overrides=overrides,
         address={
-            "seed": draw(st.sampled_from((0, 1, 2**40 + 7))),
-            "stream": draw(st.sampled_from((0, 3, 2**33 + 1))),
+            "seed": draw(sampled((0, 1, 2**40 + 7))),
+            "stream": draw(sampled((0, 3, 2**33 + 1))),
         },
     )
 
@@ -537,7 +538,7 @@ SHAPES = ((1, 2, 2), (1, 4, 1), (2, 1, 3), (3, 2, 1))
 @pytest.mark.parametrize("name", [name for i, name in enumerate(CASES) if i % 5 == 0])
 def test_matmul(name: str) -> None:
     """Outputs are numbered in C order; operands and addend broadcast as NumPy's."""
-    examine(name, 6, compare_matrices, st.sampled_from(SHAPES))
+    examine(name, 6, compare_matrices, sampled(SHAPES))
 
 
 # -- hardware --------------------------------------------------------------------------------------------------------

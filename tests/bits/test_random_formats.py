@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from drawn import formats
+from drawn import formats, sampled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, SR_REACH
@@ -41,20 +41,20 @@ LEAST = Fraction(1, 2**2000)
 def rules(draw: st.DrawFn, fmt: Format, modes: tuple[str, ...] = MODES) -> dict[str, Any]:
     """Options of a call that rounds to a format."""
     options: dict[str, Any] = {
-        "rounding": draw(st.sampled_from(modes)),
-        "overflow": draw(st.sampled_from(["infinity", "saturate", "nan"] if fmt.has_nan else ["infinity", "saturate"])),
-        "tininess": draw(st.sampled_from(["after", "before"])),
-        "infinite_input": draw(st.sampled_from(["default", "keep", "saturate", "nan"])),
+        "rounding": draw(sampled(modes)),
+        "overflow": draw(sampled(["infinity", "saturate", "nan"] if fmt.has_nan else ["infinity", "saturate"])),
+        "tininess": draw(sampled(["after", "before"])),
+        "infinite_input": draw(sampled(["default", "keep", "saturate", "nan"])),
         "daz": draw(st.booleans()),
         "ftz": draw(st.booleans()),
-        "nan": draw(st.sampled_from(list(NAN_POLICIES))),
-        "projection": draw(st.sampled_from(PROJECTIONS)),
-        "sr_method": draw(st.sampled_from(SR_METHODS)),
+        "nan": draw(sampled(list(NAN_POLICIES))),
+        "projection": draw(sampled(PROJECTIONS)),
+        "sr_method": draw(sampled(SR_METHODS)),
     }
     if options["rounding"] == "stochastic":
         options["sr_bits"] = draw(st.integers(1, 52 if options["sr_method"] == "truncate" else SR_REACH - fmt.p))
         top = 2 ** options["sr_bits"] - 1
-        options["random_bits"] = draw(st.one_of(st.integers(0, top), st.sampled_from([0, top, (top + 1) // 2])))
+        options["random_bits"] = draw(st.one_of(st.integers(0, top), sampled([0, top, (top + 1) // 2])))
     return options
 
 
@@ -74,13 +74,13 @@ PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @PLENTY
-@given(st.data(), formats(), st.sampled_from(list(ARITY)))
+@given(st.data(), formats(), sampled(list(ARITY)))
 def test_arithmetic(data: st.DataObject, fmt: Format, name: str) -> None:
     assert_as_the_oracle(name, fmt, data.draw(rows(fmt, ARITY[name])), data.draw(rules(fmt)))
 
 
 @PLENTY
-@given(st.data(), formats(), st.sampled_from(list(FUNCTIONS)))
+@given(st.data(), formats(), sampled(list(FUNCTIONS)))
 def test_functions(data: st.DataObject, fmt: Format, name: str) -> None:
     assert_as_the_oracle(name, fmt, data.draw(rows(fmt, FUNCTIONS[name])), data.draw(rules(fmt)))
 
@@ -116,7 +116,7 @@ def test_encode(data: st.DataObject, fmt: Format, numbers: list[float | int | Fr
 @given(
     st.data(),
     formats(),
-    st.sampled_from(["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]),
+    sampled(["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]),
     st.booleans(),
 )
 def test_to_integer(data: st.DataObject, fmt: Format, dtype: str, exact: bool) -> None:
@@ -131,7 +131,7 @@ def test_to_integer(data: st.DataObject, fmt: Format, dtype: str, exact: bool) -
 
 
 @PLENTY
-@given(st.data(), formats(), st.sampled_from(list(NAN_POLICIES)), st.booleans())
+@given(st.data(), formats(), sampled(list(NAN_POLICIES)), st.booleans())
 def test_comparisons_and_selections(data: st.DataObject, fmt: Format, nan: str, daz: bool) -> None:
     operands = data.draw(rows(fmt, 2))
     a, b = np.array(operands, fmt.dtype).T
@@ -162,7 +162,7 @@ def next_by_rounding(code: int, fmt: Format, up: bool, nan: str) -> tuple[int, i
 
 
 @PLENTY
-@given(st.data(), formats(), st.sampled_from(list(NAN_POLICIES)))
+@given(st.data(), formats(), sampled(list(NAN_POLICIES)))
 def test_next(data: st.DataObject, fmt: Format, nan: str) -> None:
     operands = [code for (code,) in data.draw(rows(fmt, 1))]
     for name, up in (("next_up", True), ("next_down", False)):
@@ -201,9 +201,7 @@ def test_what_codes_are(data: st.DataObject, fmt: Format) -> None:
 
 
 @PLENTY
-@given(
-    st.data(), formats(), formats(), formats(), formats(), st.sampled_from(["add", "sub", "mul", "div", "sqrt", "fma"])
-)
+@given(st.data(), formats(), formats(), formats(), formats(), sampled(["add", "sub", "mul", "div", "sqrt", "fma"]))
 def test_operands_of_several_formats(
     data: st.DataObject, a: Format, b: Format, c: Format, out: Format, name: str
 ) -> None:

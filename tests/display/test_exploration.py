@@ -158,12 +158,25 @@ def test_a_format_takes_the_number_along() -> None:
 
 
 @pytest.mark.parametrize("name", ROSTER)
+def test_every_accumulator_is_shown(name: str) -> None:
+    """Those in the operands' format with each, the others with the first that is offered them."""
+    before = list(ROSTER.values())[: list(ROSTER).index(name)]
+    known = {how for fmt in before for how in exploration.offered(fmt)} - set(exploration.own(ROSTER[name]))
+    assert_shown(name, [how for how in exploration.offered(ROSTER[name]) if how not in known])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ROSTER)
 def test_every_accumulator_that_is_offered_is_shown(name: str) -> None:
+    assert_shown(name, list(exploration.offered(ROSTER[name])))
+
+
+def assert_shown(name: str, accumulators: list[str]) -> None:
     state = start(name, "1")
     for column in ("a", "b"):
         for place in range(8):
             state = act(state, {"do": "product", "column": column, "place": place, "value": "1"})
-    for how in exploration.offered(ROSTER[name]):
+    for how in accumulators:
         found = view(act(state, {"do": "accumulator", "place": 0, "value": how}))["dot"]
         assert not found["message"]
         assert found["sums"][0]["exact"]["text"] == "8"

@@ -417,7 +417,7 @@ def test_trees_chains_and_entire_sums(fmt: Format, options: dict[str, Any], monk
             c = drawn(rng, fmt, (outputs,), scale)
             both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
             both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a, b.T, fmt, how, c, **options)
+            both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
             both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
             both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
 
@@ -548,14 +548,14 @@ def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.M
 def test_any_number_of_threads(count: int, how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(11)
     fmt = Format.from_name("float16")
-    a, b = (drawn(rng, fmt, (2000, 70), 1.0) for _ in range(2))
+    a, b = (drawn(rng, fmt, (600, 70), 1.0) for _ in range(2))
     monkeypatch.setattr(lines, "PIECE", 1 << 13)
     before = get_num_threads()
     try:
         set_num_threads(count)
         for options in ({}, STOCHASTIC):
             both_ways(monkeypatch, a, b, "float16", how, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a.reshape(50, 40, 70), b.reshape(50, 70, 40), "float16", how, **options)
+            both_ways(monkeypatch, a.reshape(15, 40, 70), b.reshape(15, 70, 40), "float16", how, **options)
     finally:
         set_num_threads(before)
 

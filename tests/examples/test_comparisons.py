@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -295,7 +296,7 @@ def test_the_figure_of_scales(scalings: dict[tuple[str, str], Scaling], figure_c
     ]
     figure.draw_without_rendering()
     with pytest.raises(ValueError, match=r"results must have as many steps each, got \[60, 4\]"):
-        comparisons.scaling_figure([chosen[0], comparisons.scaling(steps=4, limit=64)])
+        comparisons.scaling_figure([chosen[0], dataclasses.replace(chosen[0], scales=chosen[0].scales[:4])])
     assert "step skipped" not in labels(comparisons.scaling_figure(chosen[2:]))
 
 

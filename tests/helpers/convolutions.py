@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class Case(NamedTuple):
             "groups": self.groups,
         }
 
+    @cache  # noqa: B019 -- the cases of a test are few
     def axis(self, i: int) -> tuple[int, int, int]:
         """(zeros before, after, outputs) of rows or columns."""
         size, step, reach = self.inputs[1 + i], self.stride[i], (self.kernel[i] - 1) * self.dilation[i]
@@ -62,6 +64,7 @@ class Case(NamedTuple):
         at = output * self.stride[i] + k * self.dilation[i] - self.axis(i)[0]
         return at if 0 <= at < self.inputs[1 + i] else None
 
+    @cache  # noqa: B019
     def window(self, i: int, position: int, k: int) -> int | None:
         """Which output's window has at k this row or column of the inputs."""
         return next((x for x in range(self.shape[1 + i]) if self.position(i, x, k) == position), None)

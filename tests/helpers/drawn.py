@@ -1,7 +1,9 @@
-"""Formats drawn at random."""
+"""Values and formats drawn at random."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,11 +11,28 @@ from hypothesis import strategies as st
 from softfloat import Format
 
 
+@cache
+def _sampled(values: tuple[Any, ...], types: tuple[type, ...]) -> st.SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+def sampled(values: Iterable[Any]) -> st.SearchStrategy[Any]:
+    """`st.sampled_from` of values that can be hashed; Hypothesis looks at each set of them once, not for each example."""
+    known = tuple(values)
+    return _sampled(known, tuple(map(type, known)))
+
+
+@cache
+def optional(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """None, or what a strategy gives."""
+    return st.none() | strategy
+
+
 @st.composite
 def formats(draw: st.DrawFn) -> Format:
     """Any format that can be made: fields drawn, and drawn again where they do not go together."""
-    nan = draw(st.sampled_from(["ieee", "ieee", "fn", "fnuz", "none"]))
-    signed = nan == "fnuz" or draw(st.sampled_from([True, True, False]))
+    nan = draw(sampled(["ieee", "ieee", "fn", "fnuz", "none"]))
+    signed = nan == "fnuz" or draw(sampled([True, True, False]))
     zero = signed or draw(st.booleans())
     exponent_bits = draw(st.integers(1, 8))
     fields: dict[str, Any] = {
@@ -25,7 +44,7 @@ def formats(draw: st.DrawFn) -> Format:
         "signed": signed,
         "signed_zero": signed and nan != "fnuz",
         "zero": zero,
-        "subnormals": zero and draw(st.sampled_from([True, True, False])),
+        "subnormals": zero and draw(sampled([True, True, False])),
     }
     try:
         return Format("drawn", **fields)

@@ -17,7 +17,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from functorch.compile import aot_function  # noqa: E402 -- after the skip
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402 -- after the skip
 from torch.export import export  # noqa: E402 -- after the skip
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402 -- after the skip
@@ -1029,6 +1028,12 @@ def test_threads_do_not_see_each_others_blocks() -> None:
     assert torch.compile is original
 
 
+def on_functional_tensors(function: Any, x: Any) -> Any:
+    from functorch.compile import aot_function  # with all of the compiler, which few tests need
+
+    return aot_function(function, lambda graph, _: graph)(x.requires_grad_())
+
+
 TRACES: dict[str, Callable[[Any, Any], Any]] = {
     "make_fx": lambda f, x: make_fx(f)(x),
     "make_fx of shapes": lambda f, x: make_fx(f, tracing_mode="symbolic")(x),
@@ -1037,7 +1042,7 @@ TRACES: dict[str, Callable[[Any, Any], Any]] = {
     "export of another name": lambda f, x: export(f, (x,)),
     "jit.trace": lambda f, x: torch.jit.trace(f, (x,)),
     "fake tensors": lambda f, x: f(FakeTensorMode(allow_non_fake_inputs=True).from_tensor(x)),
-    "functional tensors": lambda f, x: aot_function(f, lambda graph, _: graph)(x.requires_grad_()),
+    "functional tensors": on_functional_tensors,
 }
 
 

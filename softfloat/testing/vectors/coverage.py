@@ -142,7 +142,8 @@ class Coverage:
             if not missing.any():
                 continue
             hits = (places >= 0) & missing[places]
-            for row in np.flatnonzero(hits.any(axis=1)).tolist():
+            _, first = np.unique(places[hits], return_index=True)  # no other row can be the first in a bin
+            for row in np.unique(np.nonzero(hits)[0][first]).tolist():
                 if not missing[places[row][places[row] >= 0]].any():
                     continue
                 chosen.add(row)
