@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from softfloat.engine import tiling, units
+from softfloat.engine import stacks, tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import dots, tiles
+from softfloat.engine.lines import Span
+from softfloat.engine.parameters import dots, steps, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
-
-STACKED = 1 << 18
-"""Numbers of small products that are laid out at a time: so few stay in the cache, and in the same place."""
 
 
 def takes_stacks(planned: Program) -> bool:
@@ -22,34 +20,29 @@ def takes_stacks(planned: Program) -> bool:
 
 def run_stack(
     planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
-) -> tuple[Codes, Codes] | None:
-    """As `units.run`, of many products whose terms are aligned: (products, rows, k), (products, k, columns), (products, rows, columns).
-
-    The outputs are numbers `index` and following of their call.
-    """
+) -> tuple[Codes, Codes, list[Span]] | None:
+    """As `stacks.run`, of products whose terms are aligned."""
     way = units.choose(planned)
     if way is None or a.shape[1] * b.size < units.LEAST_WORK:
         return None
-    spans = [tiling.extent(x.ravel(order="K"), fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
-    if not tiling.fits(way, planned.length, spans, None if c is None else tiling.extent(c, planned.partials)):
+    aligned, columns = planned.accumulator.aligned, b.shape[2]
+    of_zeros = 0.0 if aligned is None or aligned.zeros is None else 2.0**aligned.zeros
+    operands = stacks.operands_of(planned, a, b, way.carrier, 2, of_zeros)
+    if operands is None:
         return None
-    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    codes = np.empty((products, rows, columns), planned.partials.dtype)
-    flags = np.empty(codes.shape, np.uint8)
-    count = max(1, STACKED // (2 * planned.length * (rows + columns) + rows * columns))
-    for first in range(0, products, count):
-        part = slice(first, first + count)
-        loop = units.loop_of(way, way.unit, Place(index + first * rows * columns, columns, 1), random)
-        panels = units.aligned_panels(planned, a[part], b[part])
-        found = units.looped(way, loop, panels, None if c is None else c[part], rows, columns)
-        codes[part], flags[part] = units.coded(way, planned, *found)
-    return codes, flags
+
+    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: stacks.Tiles) -> None:
+        loop = units.loop_of(way, way.unit, Place(first, columns, 1), random)
+        run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
+
+    numbers = stacks.Numbers(steps().packed(way.known, way.carrier), tiling.nan_flags_of(way))
+    return stacks.in_pieces(way, planned, operands, c, index, numbers, sums)
 
 
 def run_paired(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
     """As `units.run`, of dot products whose operands are all their own, (k, outputs) each, and c one of each: the diagonals of tiles.
 
-    Not for sums that draw, whose random numbers are those of outputs in their order.
+    Operands are codes, c values. Not for sums that draw, whose random numbers are those of outputs in their order.
     """
     size = tiles().ROWS
     drawn = any(site.width for number, site in planned.sites.items() if number != dots().RESULT)
@@ -64,7 +57,7 @@ def run_paired(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[C
         start = np.zeros((x.shape[1], size, size))
         start[:, places, places] = np.pad(c, (0, missing)).reshape(-1, size)
     done = run_stack(planned, x.transpose(1, 2, 0), y.transpose(1, 0, 2), start, 0, Random(0, 0))
-    if done is None:
+    if done is None or done[2]:
         return None
-    codes, flags = (np.ascontiguousarray(v[:, places, places]).reshape(-1)[:outputs] for v in done)
+    codes, flags = (np.ascontiguousarray(v[:, places, places]).reshape(-1)[:outputs] for v in done[:2])
     return codes, flags
