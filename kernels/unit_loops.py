@@ -211,7 +211,7 @@ def drawn_unit_loop(unit):
                     if not few or not np.any(unsettled):
                         break
                     copy_row(state, saved)
-                    draw_stores(drawn, corner, row_stride, column_stride, done, count, lanes, key, stream, width)
+                    draw_stores(drawn, corner, row_stride, column_stride, done, count, lanes, ROWS, key, stream, width)
                 done += count
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
