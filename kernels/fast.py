@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from . import jit
 from .carrier import decode, is_signalling, source_of
-from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right, viewed
 from .prng import TILE, fill_half_words, uniform
 from .rounding import round_drawn, target_of
 from .spec import CARRIER32, CARRIER64, count_fields
@@ -505,7 +505,7 @@ def convert_drawn(family, each):
         source, target = source_of(wide_integers, wide_floats), target_of(wide_integers, wide_floats)
         half_words = np.empty(DRAWN_BLOCK, np.uint16)
         left = np.empty(DRAWN_BLOCK, np.uint8)
-        eights = left.view(np.uint64)
+        eights = viewed(left, np.uint64)
         seen = NONE
         for first in range(0, codes.size, DRAWN_BLOCK):
             for tile in range(DRAWN_BLOCK // TILE):

@@ -6,6 +6,7 @@ safe under every one of them.
 """
 
 import hashlib
+import inspect
 import re
 import sys
 import threading
@@ -18,7 +19,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload, register_jitable
+from numba.core import imputils
+from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
+from numba.np import arrayobj
 
 from .compile_cache import CompileCache, tell
 from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler
@@ -138,22 +141,31 @@ def once(make: Callable) -> Callable:
     return factory
 
 
-@intrinsic
-def _float_to_bits(context, x):
-    result = {types.float32: types.int32, types.float64: types.int64}[x]
-    return result(x), lambda context, builder, signature, arguments: builder.bitcast(
-        arguments[0], context.get_value_type(result)
-    )
+def lowered(function):
+    """Decorator of the definition of an intrinsic, (typing context, types) -> (signature, codegen): this is the function in compiled code.
 
+    An overload would be a function around the intrinsic, which Numba compiles anew for all types of arguments.
+    """
+    parameters = inspect.signature(function)
 
-@intrinsic
-def _bits_to_float(context, bits, like):
-    field = {types.float32: types.int32, types.float64: types.int64}[like]
+    def decorate(define):
+        @type_callable(function)
+        def typed(context):
+            def typer(*given):
+                found = define(context, *given)
+                return None if found is None else found[0]
 
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(context.cast(builder, arguments[0], bits, field), context.get_value_type(like))
+            typer.__signature__ = parameters
+            return typer
 
-    return like(bits, like), codegen
+        @lower_builtin(function, *[types.Any] * len(parameters.parameters))
+        def code(context, builder, signature, arguments):
+            _, codegen = define(context.typing_context, *signature.args)
+            return codegen(context, builder, signature, arguments)
+
+        return define
+
+    return decorate
 
 
 def float_bits(x):
@@ -162,9 +174,12 @@ def float_bits(x):
     return x.view(np.int32 if x.dtype == np.float32 else np.int64)
 
 
-@overload(float_bits)
-def _float_bits(x):
-    return lambda x: _float_to_bits(x)
+@lowered(float_bits)
+def _float_to_bits(context, x):
+    result = {types.float32: types.int32, types.float64: types.int64}[x]
+    return result(x), lambda context, builder, signature, arguments: builder.bitcast(
+        arguments[0], context.get_value_type(result)
+    )
 
 
 def bits_float(bits, like):
@@ -173,16 +188,14 @@ def bits_float(bits, like):
     return np.asarray(bits).astype(np.int32 if narrow else np.int64)[()].view(np.float32 if narrow else np.float64)
 
 
-@overload(bits_float)
-def _bits_float(bits, like):
-    return lambda bits, like: _bits_to_float(bits, like)
+@lowered(bits_float)
+def _bits_to_float(context, bits, like):
+    field = {types.float32: types.int32, types.float64: types.int64}[like]
 
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(context.cast(builder, arguments[0], bits, field), context.get_value_type(like))
 
-@intrinsic
-def _cut(context, value, like):
-    return like(value, like), lambda context, builder, signature, arguments: context.cast(
-        builder, arguments[0], value, like
-    )
+    return like(bits, like), codegen
 
 
 def cut(value, like):
@@ -194,13 +207,24 @@ def cut(value, like):
     return np.asarray(value).astype(np.asarray(like).dtype)[()]
 
 
-@overload(cut)
-def _cut_overload(value, like):
-    return lambda value, like: _cut(value, like)
+@lowered(cut)
+def _cut(context, value, like):
+    return like(value, like), lambda context, builder, signature, arguments: context.cast(
+        builder, arguments[0], value, like
+    )
+
+
+def shift_left(value, count):
+    """value << count in the type of `value`; 0 <= count < width. Numba's own shift would be done in 64 bits whatever the lanes."""
+    return cut(value << count, value)
+
+
+def shift_right(value, count):
+    """value >> count, arithmetic, in the type of `value`; 0 <= count < width."""
+    return cut(value >> count, value)
 
 
 def _shift(instruction):
-    @intrinsic
     def shift(context, value, count):
         def codegen(context, builder, signature, arguments):
             amount = context.cast(builder, arguments[1], count, value)
@@ -211,27 +235,40 @@ def _shift(instruction):
     return shift
 
 
-_left, _right = _shift("shl"), _shift("ashr")
+lowered(shift_left)(_shift("shl"))
+lowered(shift_right)(_shift("ashr"))
 
 
-def shift_left(value, count):
-    """value << count in the type of `value`; 0 <= count < width. Numba's own shift would be done in 64 bits whatever the lanes."""
-    return cut(value << count, value)
+def viewed(array, dtype):
+    """A flat array's memory as numbers of another type. Numba compiles a function that checks strides for each pair of types."""
+    return array.view(dtype)
 
 
-@overload(shift_left)
-def _shift_left(value, count):
-    return lambda value, count: _left(value, count)
+@lowered(viewed)
+def _viewed(context, array, dtype):
+    assert array.layout == "C"
+    assert array.ndim == 1
+    result = types.Array(dtype.instance_type, 1, "C", readonly=not array.mutable)
 
+    def codegen(context, builder, signature, arguments):
+        source = context.make_array(array)(context, builder, arguments[0])
+        made = context.make_array(result)(context, builder)
+        kind = context.get_data_type(result.dtype)
+        old, new = (
+            context.get_constant(types.intp, context.get_abi_sizeof(x)) for x in (source.data.type.pointee, kind)
+        )
+        arrayobj.populate_array(
+            made,
+            data=builder.bitcast(source.data, kind.as_pointer()),
+            shape=[builder.udiv(builder.mul(source.nitems, old), new)],
+            strides=[new],
+            itemsize=new,
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
 
-def shift_right(value, count):
-    """value >> count, arithmetic, in the type of `value`; 0 <= count < width."""
-    return cut(value >> count, value)
-
-
-@overload(shift_right)
-def _shift_right(value, count):
-    return lambda value, count: _right(value, count)
+    return result(array, dtype), codegen
 
 
 def fixed_tuple(array, count):
@@ -243,9 +280,11 @@ def fixed_tuple(array, count):
     return tuple(array[:count])
 
 
-@intrinsic(prefer_literal=True)
+@lowered(fixed_tuple)
 def _fixed_tuple(context, array, count):
     """Loads, and nothing else: Numba's own to_fixed_tuple takes half a microsecond for 80 numbers."""
+    if not isinstance(count, types.Literal):
+        return None
     assert array.layout == "C"
     length = count.literal_value
 
@@ -255,8 +294,3 @@ def _fixed_tuple(context, array, count):
         return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
 
     return types.UniTuple(array.dtype, length)(array, count), codegen
-
-
-@overload(fixed_tuple, prefer_literal=True)
-def _fixed_tuple_overload(array, count):
-    return lambda array, count: _fixed_tuple(array, count)

@@ -17,8 +17,8 @@ from . import jit
 from .accumulate import STORE, bin_row, carry_row, collect_row, draw_row
 from .carrier import source_of
 from .fast import half_value
-from .jit import bits_float, fill_row, kernel, row
-from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
+from .jit import bits_float, fill_row, kernel, row, viewed
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, named, tile
 from .noise import filling
 from .rounding import target_of
 from .steps import (
@@ -39,49 +39,62 @@ from .steps import (
 )
 from .tiles import AGAIN, LINE, SITES, WATCH, copy_first, on_lines
 
-TURNS = 16  # of k, read at a time; and the outputs of a block that is transposed in registers
+TURNS = 16  # of k, and of outputs, of a block that is transposed in registers
+READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
 
 
 # -- reading operands ------------------------------------------------------------------------------------------------
 
 
-@intrinsic
-def transpose(context, source, start, stride, target, at, width):
-    """16 numbers each from 16 places of a flat array, `stride` apart, to 16 stretches of another, `width` apart: riffled four times."""
-    assert source.dtype == target.dtype
-    signature = types.void(source, start, stride, target, at, width)
+def transposing(turns):
+    """function(source, start, stride, target, at, width): so many numbers each from TURNS places of a flat array, `stride` apart, to as
+    many stretches of another, `width` apart: riffled four times. `turns` is TURNS or twice that.
+    """
 
-    def codegen(context, builder, signature, arguments):
-        def data(number):
-            return context.make_array(signature.args[number])(context, builder, arguments[number]).data
+    @intrinsic
+    def transpose(context, source, start, stride, target, at, width):
+        assert source.dtype == target.dtype
+        signature = types.void(source, start, stride, target, at, width)
 
-        def integer(number):
-            return context.cast(builder, arguments[number], signature.args[number], types.int64)
+        def codegen(context, builder, signature, arguments):
+            def data(number):
+                return context.make_array(signature.args[number])(context, builder, arguments[number]).data
 
-        vector = ir.VectorType(data(0).type.pointee, TURNS)
+            def integer(number):
+                return context.cast(builder, arguments[number], signature.args[number], types.int64)
 
-        def place(pointer, where):
-            return builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer())
+            def place(pointer, where, lanes):
+                vector = ir.VectorType(pointer.type.pointee, lanes)
+                return builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer())
 
-        where, vectors = integer(1), []
-        for _ in range(TURNS):
-            vectors.append(builder.load(place(data(0), where), align=1))
-            where = builder.add(where, integer(2))
-        places, half = ir.VectorType(ir.IntType(32), TURNS), TURNS // 2
-        low = ir.Constant(places, [lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
-        high = ir.Constant(places, [half + lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
-        for _ in range(TURNS.bit_length() - 1):
-            vectors = [
-                builder.shuffle_vector(vectors[n // 2], vectors[n // 2 + half], high if n % 2 else low)
-                for n in range(TURNS)
-            ]
-        where = integer(4)
-        for moved in vectors:
-            builder.store(moved, place(data(3), where), align=1)
-            where = builder.add(where, integer(5))
-        return context.get_dummy_value()
+            def chosen(first, second, lanes):
+                places = ir.VectorType(ir.IntType(32), len(lanes))
+                return builder.shuffle_vector(first, second, ir.Constant(places, lanes))
 
-    return signature, codegen
+            source, target, where, vectors = data(0), data(3), integer(1), []
+            for _ in range(TURNS):
+                vectors.append(builder.load(place(source, where, turns), align=1))
+                where = builder.add(where, integer(2))
+            low = [lane // 2 + lane % 2 * turns for lane in range(turns)]
+            high = [turns // 2 + lane for lane in low]
+            for _ in range(TURNS.bit_length() - 1):
+                vectors = [
+                    chosen(vectors[n // 2], vectors[n // 2 + TURNS // 2], high if n % 2 else low) for n in range(TURNS)
+                ]
+            where = integer(4)
+            for moved in vectors:
+                for first in range(0, turns, TURNS):
+                    part = moved if turns == TURNS else chosen(moved, moved, list(range(first, first + TURNS)))
+                    builder.store(part, place(target, where, TURNS), align=1)
+                    where = builder.add(where, integer(5))
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(transpose, ("transpose", turns))
+
+
+transpose, transpose_line = transposing(TURNS), transposing(READ)
 
 
 @row
@@ -92,23 +105,28 @@ def read_turns(codes, block, first, k_step, n_step, index, start, turns, width, 
         for turn in range(turns):
             block[turn] = source[turn]
         return
-    if index.size == 0 and k_step == 1 and n_step != 1 and turns == TURNS:
-        whole = width // TURNS * TURNS
+    whole, full = width // TURNS * TURNS, 0
+    if index.size == 0 and k_step == 1 and n_step != 1:
+        full = turns // TURNS * TURNS
+        lines = turns // READ * READ
         for lane in range(0, whole, TURNS):
-            transpose(codes, first + lane * n_step + start, n_step, block, lane, cells)
-    else:
-        whole = 0
+            corner = first + lane * n_step + start
+            for turn in range(0, lines, READ):
+                transpose_line(codes, corner + turn, n_step, block, turn * cells + lane, cells)
+            for turn in range(lines, full, TURNS):
+                transpose(codes, corner + turn, n_step, block, turn * cells + lane, cells)
     for turn in range(turns):
         k = max(index[start + turn], 0) if index.size else start + turn
         corner = first + k * k_step
-        target = block[turn * cells + whole : turn * cells + width]
+        done = whole if turn < full else 0
+        target = block[turn * cells + done : turn * cells + width]
         if n_step == 1:
-            source = codes[corner + whole : corner + width]
+            source = codes[corner + done : corner + width]
             for lane in range(target.size):
                 target[lane] = source[lane]
         else:
             for lane in range(target.size):
-                target[lane] = codes[corner + (whole + lane) * n_step]
+                target[lane] = codes[corner + (done + lane) * n_step]
 
 
 @kernel
@@ -136,6 +154,19 @@ def number_read(table, number):
 
 
 READERS = {"table": looked_up, "half": half_read, "bfloat16": bfloat16_read, "number": number_read}
+INFINITIES = {"half": np.uint16(0x7C00), "bfloat16": np.uint16(0x7F80)}
+"""Formats whose codes are in the order of their magnitudes: of these the span is that of codes, half as wide as numbers or less."""
+
+
+@row
+def span_of_codes(codes, low, high):
+    """The least magnitude of codes of 16 bits but 0, less 1, and the greatest, these included."""
+    sign, one = np.uint16(0x7FFF), np.uint16(1)
+    for place in range(codes.size):
+        magnitude = np.uint16(codes[place] & sign)
+        low = min(low, np.uint16(magnitude - one))  # that of 0 becomes the largest of all
+        high = max(high, magnitude)
+    return low, high
 
 
 @jit.once
@@ -152,16 +183,19 @@ def gather(reading, carrier):
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(width_of_fraction) << unsigned(width_of_fraction)
     one = unsigned(1)
+    by_code = reading in INFINITIES
+    infinity = INFINITIES.get(reading, np.uint16(0))
 
     def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
         planes, length = panels.shape[0], stop - start
         values = panels[0].reshape(-1)
         powers = panels[planes - 1].reshape(-1)
-        bits = values.view(unsigned)
-        together = TURNS if cells >= TURNS else TURNS * TURNS
+        bits = viewed(values, unsigned)
+        together = READ if cells >= TURNS else TURNS * TURNS
         block = np.zeros(together * cells, codes.dtype)
         seen = np.array([without_sign, unsigned(0)])
         low, high = seen[0], seen[1]
+        low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
         for panel in range((count + cells - 1) // cells):
             width = min(cells, count - panel * cells)
             if width < cells:
@@ -179,22 +213,30 @@ def gather(reading, carrier):
                         if index[start + done + turn] < 0:
                             fill_row(target[turn * cells : (turn + 1) * cells], 0.0)
                 own = bits[at : at + turns * cells]
-                for place in range(own.size):
-                    magnitude = own[place] & without_sign
-                    low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
-                    high = max(high, magnitude)
+                if by_code:
+                    low_code, high_code = span_of_codes(block[: turns * cells], low_code, high_code)
+                else:
+                    for place in range(own.size):
+                        magnitude = own[place] & without_sign
+                        low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
+                        high = max(high, magnitude)
                 if planes > 1:
                     leading = powers[at : at + turns * cells]
-                    fields = leading.view(unsigned)
+                    fields = viewed(leading, unsigned)
                     for place in range(own.size):
                         fields[place] = own[place] & exponent
                     for place in range(own.size):
                         power = leading[place] if leading[place] > tiny else tiny
                         leading[place] = power if target[place] != 0.0 else 0.0
+        if by_code:
+            if high_code == np.uint16(0):
+                return np.inf, 0.0, True
+            least = np.float64(number(table, np.uint16(low_code + np.uint16(1))))
+            return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
         if high == unsigned(0):
             return np.inf, 0.0, True
         seen[0], seen[1] = low + one, min(high, exponent)
-        magnitudes = seen.view(carrier)
+        magnitudes = viewed(seen, carrier)
         return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
 
     return jit.compiled(gather_loop)
@@ -353,7 +395,7 @@ def chain(kind, carrier, block, planes, layout, records, *options):
         flat_a, flat_b, flat = a.reshape(-1), b.reshape(-1), kept.reshape(-1)
         for panel in range(state.shape[0]):
             mine = state[panel]
-            happened = mine.view(integer)
+            happened = viewed(mine, integer)
             a_at = panel * turns * block * a_cells
             b_at = panel * turns * block * b_cells if b_cells > 1 else 0
             kept_at = panel * turns * kept_cells
@@ -415,14 +457,14 @@ def drawn(operation, saturate, layout):
         turns = a.shape[2]
         flat_a, flat_b = a.reshape(-1), b.reshape(-1)
         saved = np.empty(LEFT_OPEN * cells, np.float32)
-        before = saved.view(np.int32)
+        before = viewed(saved, np.int32)
         size = STEPS_OF_A_BLOCK * cells
         noise = on_lines(np.empty(planes * size + LINE, np.float32), planes * size)
-        noises = noise.view(np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
-        pairs = noise.view(np.uint64)
+        noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
+        pairs = viewed(noise, np.uint64)
         for panel in range(state.shape[0]):
             mine = state[panel]
-            happened = mine.view(np.int32)
+            happened = viewed(mine, np.int32)
             open_ones = happened[LEFT_OPEN * cells :]
             a_at = panel * turns * cells
             b_at = panel * turns * b_cells if b_cells > 1 else 0
@@ -480,7 +522,7 @@ def settle(carrier):
     def settle_loop(state, values, flags, nan_flags):
         cells = state.shape[1] // SLOTS
         sums = state.reshape(-1)
-        happened = sums.view(integer)
+        happened = viewed(sums, integer)
         width = values.shape[1]
         results, raised = values.reshape(-1), flags.reshape(-1)
         # of few outputs and many panels, the loop over panels inside

@@ -13,7 +13,7 @@ from .arith import add, fma
 from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
 from .fast import has_feature
-from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row
+from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row, viewed
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import filling
 from .prng import dot_low, unit_fraction
@@ -188,7 +188,7 @@ def deterministic(kind, carrier, block, planes, *options):
     )
     has_quick = quick is not None
     quick = quick or brief
-    begin, end, all_inexact = frame(carrier)
+    begin, end, all_inexact = frame(carrier, OVERFLOW + 1)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
     watched, soon = max(WATCH // block, 1), max(SOON // block, 1)
@@ -201,7 +201,7 @@ def deterministic(kind, carrier, block, planes, *options):
         a_panel, across = a_size // panels, b.shape[2]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
-        happened = state.view(integer)
+        happened = viewed(state, integer)
         lows = np.empty(turns if lifted else 0, carrier)
         for unit in range(first, last):
             product = unit // (panels * across)
@@ -278,7 +278,7 @@ def counted(operation, manner):
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
-        happened = state.view(np.int32)
+        happened = viewed(state, np.int32)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             for part in range(0, ROWS, COUNTED_ROWS):
@@ -402,11 +402,11 @@ def exact_blocks(block, blocks, stored, saturate):
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
-        happened = state.view(np.int64)
+        happened = viewed(state, np.int64)
         largest, smallest = happened[LARGEST_SO_FAR * cells :][:lanes], happened[SMALLEST * cells :][:lanes]
         saved = np.empty_like(state)
         noise = on_lines(np.empty(room + LINE), room)
-        random_bits = noise.view(np.uint64)
+        random_bits = viewed(noise, np.uint64)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * group * ROWS, j * turns * group * lanes
@@ -503,7 +503,7 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
-        happened = state.view(np.int64)
+        happened = viewed(state, np.int64)
         noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
@@ -611,15 +611,15 @@ def stochastic(operation, family, saturate, roomy):
         a_panel = a.size // a.shape[1]
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
         state = on_lines(np.empty(SLOTS * cells + LINE, np.float32), SLOTS * cells)
-        happened = state.view(np.int32)
+        happened = viewed(state, np.int32)
         open_ones = happened[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
         saved = np.empty(LEFT_OPEN * cells, np.float32)
-        before = saved.view(np.int32)
+        before = viewed(saved, np.int32)
         noise = on_lines(
             np.empty(planes * STEPS_OF_A_BLOCK * cells + LINE, np.float32), planes * STEPS_OF_A_BLOCK * cells
         )
-        noises = noise.view(np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
-        pairs = noise.view(np.uint64)
+        noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
+        pairs = viewed(noise, np.uint64)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * ROWS, j * turns * lanes

@@ -4,7 +4,7 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE
-from .jit import bits_float, copy_row, fill_row, float_bits
+from .jit import bits_float, copy_row, fill_row, float_bits, viewed
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
 from .noise import filling
 from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
@@ -127,7 +127,7 @@ def unit_loop(unit):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
-        happened = state.view(integer)
+        happened = viewed(state, integer)
         for unit_ in range(first, last):
             product = unit_ // (panels * across)
             i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
@@ -178,7 +178,7 @@ def drawn_unit_loop(unit):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(DRAWN_SLOTS * cells + LINE, carrier), DRAWN_SLOTS * cells)
-        happened = state.view(integer)
+        happened = viewed(state, integer)
         unsettled = happened[UNSETTLED * cells :]
         saved = np.empty_like(state)
         noise = on_lines(np.empty(room + LINE), room)
@@ -254,7 +254,7 @@ def long_unit_loop(unit):
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
         flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
         state = on_lines(np.empty(LONG_SLOTS * cells + LINE, carrier), LONG_SLOTS * cells)
-        happened = state.view(integer)
+        happened = viewed(state, integer)
         for unit_ in range(first, last):
             product = unit_ // (panels * across)
             i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)

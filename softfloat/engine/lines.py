@@ -27,6 +27,7 @@ PIECE = 1 << 18  # products done at a time
 RECORDED = 1 << 15  # of which the sums so far are kept
 _READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
+NO_TABLE: Codes = np.empty(0, np.float32)
 
 
 class Line(NamedTuple):
@@ -89,21 +90,31 @@ class _Memory:
         self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, False), "version": 3}
 
 
-def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
-    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
-    fmt = planned.formats[which]
-    table: Codes | None = np.empty(0, np.float32)
-    reading = "" if planned.daz else _READINGS.get(fmt.spec, "")
+def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
+    """(reading, codes, table) as loops of `kernels.paired` read these codes; None if float32 does not hold their numbers."""
+    reading, table = "" if daz else _READINGS.get(fmt.spec, ""), NO_TABLE
     if reading == "half" and not available()[1]:
         reading = ""
     if reading == "number":
-        codes = codes.view(np.float32)
-    elif not reading and fmt.bits > 16:
-        reading, codes = "number", decoded(codes, fmt, Rule(daz=planned.daz)).astype(np.float32)
-    elif not reading:
-        reading, table = "table", _table(fmt, planned.daz)
-    if table is None:
+        return reading, codes.view(np.float32), table
+    if reading:
+        return reading, codes, table
+    if fmt.bits > 16:
+        values = decoded(codes, fmt, Rule(daz=daz))
+        with np.errstate(over="ignore"):
+            single: Codes = values.astype(np.float32)
+        return ("number", single, table) if np.array_equal(single, values, equal_nan=True) else None
+    found = _table(fmt, daz)
+    return None if found is None else ("table", codes, found)
+
+
+def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
+    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
+    fmt = planned.formats[which]
+    read = readable(codes, fmt, planned.daz)
+    if read is None:
         return None
+    reading, codes, table = read
     if any(step % codes.itemsize or step < 0 for step in codes.strides):
         codes = np.ascontiguousarray(codes)
     k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
@@ -138,6 +149,8 @@ class _Work:
     """Numbers of the first output and between outputs, random bits, key and stream."""
     begun: int
     """Roundings that the stage which draws has done before."""
+    in_range: bool
+    """Whether all finite operands are of a kind that this way serves."""
 
     @property
     def cells(self) -> int:
@@ -215,6 +228,7 @@ def run(
         count == 1 and not isinstance(way, Drawn),
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
+        start is None and tiling.always_fits(way, length, first.format, second.format),
     )
     shape = (length, count) if cumulative else (count,)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
@@ -233,14 +247,19 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> li
     piece = _summed if values.ndim == 1 else _recorded
     size = cells * (max(1, PIECE // (cells * length)) if values.ndim == 1 else 1)
     left: list[Span] = []
+    rooms: list[_Room] = []  # that no thread is busy with
 
     def some(first: int, stop: int) -> int:
-        room = _Room(work.way.carrier)
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = _Room(work.way.carrier)
         for number in range(first, stop):
             outputs = Span(number * size, min((number + 1) * size, count))
             c = None if start is None else start[outputs.start : outputs.stop]
             if not piece(_State(work, outputs, c, room, values.ndim > 1), values, flags):
                 left.append(outputs)
+        rooms.append(room)
         return 0
 
     threads.share_units(-(-count // size), some, size * length)
@@ -331,7 +350,9 @@ class _State:
         work.loop(self.records)(self.flat, a, b, kept, work.numbers)
 
     def fits(self) -> bool:
-        """Whether all operands so far are of a kind that this way serves."""
+        """Whether all operands so far, which are finite, are of a kind that this way serves."""
+        if self.work.in_range:
+            return True
         partials = self.work.planned.partials
         start = None if self.c is None else tiling.extent(self.c, partials)
         return tiling.fits(self.work.way, self.work.planned.length, _joined(self.spans), start)

@@ -161,23 +161,20 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
         way = ways.choose(planned)
         by_unit = (way is None or _rows_together(way)) and unit_stacks.takes_stacks(planned)
     a, b, c = problem.a, problem.b, problem.c
+    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
+    left = [lines.Span(0, products)]
     if way is not None or by_unit:
-        first, second = planned.formats
-        read, key = Rule(daz=planned.daz), key_of(call)
+        random, key, done = ways.Random(key_of(call), call.stream), key_of(call), None
         start = None if c is None else decoded(c, planned.partials, planned.entry)
-        x, y = _arranged(decoded(a, first, read), 2, planned), _arranged(decoded(b, second, read), 1, planned)
-        random, done = ways.Random(key, call.stream), None
+        x, y = _arranged(a, 2, planned), _arranged(b, 1, planned)
         if by_unit:
             done = unit_stacks.run_stack(planned, x, y, start, problem.index, random)
         if done is None and way is not None:
             done = stacks.run(way, planned, x, y, start, problem.index, random)
         if done is not None:
-            shape = results.codes.shape
-            results.flags[...] = 0
+            shape, left = results.codes.shape, done[2]
             _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
-            return
-    rows, columns = a.shape[1], b.shape[2]
-    for n in range(a.shape[0]):
+    for n in (n for span in left for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
         under = slice(n * rows, (n + 1) * rows)
@@ -284,15 +281,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
-        x, y = _arranged(a, 0, planned), _arranged(b, 0, planned)
-        done = unit_stacks.run_paired(
-            planned,
-            x,
-            y,
-            values[0] if problem.c is not None else None,
-            _place_of(problem),
-            ways.Random(key, call.stream),
-        )
+        x, y = _arranged(problem.a, 0, planned), _arranged(problem.b, 0, planned)
+        start = values[0] if problem.c is not None else None
+        done = unit_stacks.run_paired(planned, x, y, start, _place_of(problem), ways.Random(key, call.stream))
         if done is not None:
             paired = done[0].reshape(results.codes.shape), done[1].reshape(results.codes.shape)
             _finish(paired, problem, planned, call, key, results)

@@ -1,15 +1,40 @@
-"""Many small matrix products under one program: read, laid out and checked together, by the loops of `kernels.tiles`."""
+"""Many small matrix products under one program: read, summed and written some at a time, by the loops of `kernels.stacked` and `kernels.tiles`."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import tiles
+from softfloat.engine.decoding import decoded
+from softfloat.engine.lines import NO_TABLE, Span, readable
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, tiles
 from softfloat.engine.programs import Program
+from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Panels, Place, Random, Way
-from softfloat.kernels.spec import Overflow
+from softfloat.formats import Format
+from softfloat.kernels.spec import Overflow, Rule
+
+ROOM = 1 << 22
+"""Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
+SHARES = 4
+"""Pieces for each thread, if there are several."""
+LONG = 1 << 26
+"""Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
+_WRITINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
+
+
+@cache
+def stacked() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import stacked as module
+
+    return module
 
 
 def laid_out(planes: list[Codes], size: int, carrier: type) -> Codes:
@@ -26,57 +51,183 @@ def laid_out(planes: list[Codes], size: int, carrier: type) -> Codes:
     return result
 
 
-def run(
-    way: Way, planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
-) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None if the operands go beyond what this way can do.
+class Operand(NamedTuple):
+    """Codes of all products' first or second operands as loops read them: (products, rows, k) if it `stands`, else (products, k, columns).
 
-    Values in the order of the sum: a is (products, rows, k), b (products, k, columns), c (products, rows, columns). The
-    outputs, results of the last shape, are numbers `index` and following of their call.
+    With two `planes`, `tiny` and `of_zeros` are what the second has for subnormals and zeros.
     """
-    first, second = planned.formats
-    start = None if c is None else tiling.extent(c, planned.partials)
-    if not tiling.fits(way, planned.length, [tiling.extent(a, first), tiling.extent(b, second)], start):
-        return None
-    floor = tiles()
-    lanes = floor.LANES[way.carrier]
-    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    planes = tiling.planes_of(way, planned, a, b)
-    panels_a = laid_out([x.transpose(0, 2, 1) for x in planes[0]], floor.ROWS, way.carrier)
-    panels_b = laid_out(planes[1], lanes, way.carrier)
-    m, n = panels_a.shape[2], panels_b.shape[2]
-    sums = np.zeros((products, m * floor.ROWS, n * lanes), way.carrier)
-    if c is not None:
-        sums[:, :rows, :columns] = c
-    values: Codes = np.empty(sums.shape, way.carrier)
-    flags: Codes = np.empty(sums.shape, np.uint8)
-    numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-    low_c = tiling.low_of(way, start)
 
-    def one_by_one(unit: int, stop: int) -> int:
-        while unit < stop:
-            product, tile = divmod(unit, m * n)
-            last = min(m * n, tile + stop - unit)
-            place = Place(index + product * rows * columns, columns, 1)
-            panels = Panels(panels_a[product], panels_b[product], sums[product], low_c)
-            loop, more = way.loop(planned, panels, place, random, alone=False)
-            found = values[product], flags[product]
-            loop(tile, last, *panels[:3], *found, numbers, nan_flags, rows, columns, *more)
-            unit += last - tile
-        return 0
+    format: Format
+    reading: str
+    codes: Codes
+    table: Codes
+    stands: bool
+    tiny: float
+    of_zeros: float
+    planes: int
 
-    work = one_by_one
-    if way.stacked:
-        whole = Panels(panels_a, panels_b, sums, low_c)
-        loop, more = way.loop(planned, whole, Place(index, columns, 1), random)
-        settled = *whole[:3], values, flags, numbers, nan_flags, rows, columns, *more
+    def lay_out(self, part: slice, panels: Codes) -> Extent:
+        """Some products' numbers, to (products, planes, panels, k, size); what they span."""
+        loop = stacked().laid_out(self.reading, panels.dtype.type, panels.shape[1], self.stands)
+        least, greatest, finite = loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
+        return tiling.extent_of(least, greatest, finite, self.format)
 
-        def work(unit: int, stop: int) -> int:
-            loop(unit, stop, *settled)
+
+def operands_of(
+    planned: Program, a: Codes, b: Codes, carrier: type, planes: int, of_zeros: float = 0.0
+) -> tuple[Operand, Operand] | None:
+    """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
+    found = []
+    for codes, fmt, stands in zip((a, b), planned.formats, (True, False), strict=True):
+        whole = np.ascontiguousarray(codes)
+        read = readable(whole, fmt, planned.daz)
+        if read is None and carrier is np.float64:
+            read = "number", decoded(whole, fmt, Rule(daz=planned.daz)), NO_TABLE
+        if read is None:
+            return None
+        tiny = (planned.accumulator.unpacked or fmt).tiny
+        found.append(Operand(fmt, *read, stands, tiny, of_zeros, planes))
+    return found[0], found[1]
+
+
+class Arena:
+    """Where products are done, some at a time: panels of both operands, sums before and after, flags."""
+
+    def __init__(self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int) -> None:
+        floor = tiles()
+        lanes = floor.LANES[carrier]
+        down, across = -(-rows // floor.ROWS), -(-columns // lanes)
+        panels = (count, planes, down, length, floor.ROWS), (count, planes, across, length, lanes)
+        shape = count, down * floor.ROWS, across * lanes
+        a, b = (tiling.on_lines(x, carrier, np.empty) for x in panels)
+        self.arrays = a, b, np.zeros(shape, carrier), np.empty(shape, carrier), np.empty(shape, np.uint8)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(x.nbytes for x in self.arrays)
+
+
+Tiles = Callable[[Any, list[Codes], int], None]
+"""What calls a loop, and what that takes beyond what all take, for so many tiles of arrays a, b, c, values, flags."""
+Sums = Callable[[list[Codes], int, float, bool, Tiles], None]
+"""The sums of products laid out in such arrays, given the number of the first output in its call, the lowest bit of what they begin
+with, and whether no other threads are busy."""
+
+
+class Numbers(NamedTuple):
+    """What all tiles of a call take: what steps know, the flags of NaN."""
+
+    steps: Codes
+    nan_flags: int
+
+
+def in_pieces(
+    way: Way,
+    planned: Program,
+    operands: tuple[Operand, Operand],
+    c: Codes | None,
+    index: int,
+    numbers: Numbers,
+    sums: Sums,
+) -> tuple[Codes, Codes, list[Span]] | None:
+    """(codes in the partials format, flags, products that go beyond what the way can do), or None if all do.
+
+    c has values, (products, rows, columns). The outputs, results of the last shape, are numbers `index` and following of their call.
+    """
+    first, second = operands
+    (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
+    codes = np.empty((products, rows, columns), planned.partials.dtype)
+    flags = np.empty(codes.shape, np.uint8)
+    place = way.carrier, first.planes
+    size = Arena(*place, 1, rows, length, columns).size
+    workers = threads.get_num_threads()
+    together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
+    pieces = -(-products // together)
+    work = together * rows * length * columns
+    apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
+    cost = length * tiles().ROWS * tiles().LANES[way.carrier]
+    left: list[Span] = []
+
+    def run_tiles(loop: Any, arrays: list[Codes], units: int) -> None:
+        run_some, more = loop
+
+        def run_unit(start: int, stop: int) -> int:
+            run_some(start, stop, *arrays, *numbers, rows, columns, *more)
             return 0
 
-    threads.share_units(products * m * n, work, planned.length * floor.ROWS * lanes)
-    values, flags = values[:, :rows, :columns], flags[:, :rows, :columns]
+        if apart:
+            run_unit(0, units)
+        else:
+            threads.share_units(units, run_unit, cost)
+
+    arenas: list[Arena] = []  # that no thread is busy with
+
+    def some(start: int, stop: int) -> int:
+        try:
+            arena = arenas.pop()
+        except IndexError:
+            arena = Arena(*place, together, rows, length, columns)
+        for number in range(start, stop):
+            part = slice(number * together, min((number + 1) * together, products))
+            arrays = [x[: part.stop - part.start] for x in arena.arrays]
+            span = None
+            if c is not None:
+                span = tiling.extent(c[part], planned.partials)
+                arrays[2][:, :rows, :columns] = c[part]
+            spans = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
+            if tiling.fits(way, length, spans, span):
+                sums(arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles)
+                _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
+            else:
+                codes[part], flags[part] = 0, 0  # whatever is there
+                left.append(Span(part.start, part.stop))
+        arenas.append(arena)
+        return 0
+
+    if apart:
+        threads.share_units(pieces, some, work)
+    else:
+        some(0, pieces)
+    return None if sum(span.stop - span.start for span in left) == products else (codes, flags, sorted(left))
+
+
+def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
+    """Outputs out of tiles to their places."""
+    _, rows, columns = codes.shape
+    writing = _WRITINGS.get(planned.partials.spec, "")
+    if writing and (writing != "half" or available()[1]):
+        target = codes.view(np.float32) if writing == "number" else codes
+        if stacked().coded(writing)(values, raised, target, flags):
+            return
+    values, flags[...] = values[:, :rows, :columns], raised[:, :rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= nan_flags
-    return tiling.codes_of(values, planned.partials, way.site), flags
+        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
+    codes[...] = tiling.codes_of(values, planned.partials, way.site)
+
+
+def run(
+    way: Way, planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
+) -> tuple[Codes, Codes, list[Span]] | None:
+    """As `in_pieces`, of codes in the order of the sum: a is (products, rows, k), b (products, k, columns)."""
+    operands = operands_of(planned, a, b, way.carrier, way.planes)
+    if operands is None:
+        return None
+    rows, columns = a.shape[1], b.shape[2]
+
+    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: Tiles) -> None:
+        a, b = arrays[:2]
+        units = a.shape[2] * b.shape[2]
+        if way.stacked:
+            loop = way.loop(
+                planned, Panels(arrays[0], arrays[1], arrays[2], low_c), Place(first, columns, 1), random, alone
+            )
+            run_tiles(loop, arrays, len(a) * units)
+            return
+        for product in range(len(a)):
+            one = [x[product] for x in arrays]
+            place = Place(first + product * rows * columns, columns, 1)
+            run_tiles(way.loop(planned, Panels(one[0], one[1], one[2], low_c), place, random, alone), one, units)
+
+    numbers = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
+    return in_pieces(way, planned, operands, c, index, numbers, sums)

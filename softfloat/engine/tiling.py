@@ -146,6 +146,12 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     return way.carrier is not np.float64 or not (top > 127 or (isinstance(way, ExactBlocks) and top - low > SUBTLEST))
 
 
+def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
+    """Whether all finite operands of these formats are of a kind that this way serves, without c."""
+    spans = [Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in (first, second)]
+    return fits(way, length, spans, None)
+
+
 def nan_flags_of(way: Way) -> int:
     """The flags of outputs that are NaN."""
     invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from softfloat.engine import tiling, units
+from softfloat.engine import stacks, tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import tiles
+from softfloat.engine.lines import Span
+from softfloat.engine.parameters import steps, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
-
-STACKED = 1 << 18
-"""Numbers of small products that are laid out at a time: so few stay in the cache, and in the same place."""
 
 
 def takes_stacks(planned: Program) -> bool:
@@ -22,36 +20,32 @@ def takes_stacks(planned: Program) -> bool:
 
 def run_stack(
     planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
-) -> tuple[Codes, Codes] | None:
-    """As `units.run`, of many products whose terms are aligned: (products, rows, k), (products, k, columns), (products, rows, columns).
-
-    The outputs are numbers `index` and following of their call.
-    """
+) -> tuple[Codes, Codes, list[Span]] | None:
+    """As `stacks.run`, of products whose terms are aligned."""
     columns = b.shape[2]
     return _run(planned, a, b, c, Place(index, columns, 1), a.shape[1] * columns, random)
 
 
 def _run(
     planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, apart: int, random: Random
-) -> tuple[Codes, Codes] | None:
+) -> tuple[Codes, Codes, list[Span]] | None:
     """The same, of products that lie like the one at `place`, each `apart` from the one before it."""
     way = units.choose(planned)
     if way is None or a.shape[1] * b.size < units.LEAST_WORK:
         return None
-    spans = [tiling.extent(x.ravel(order="K"), fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
-    if not tiling.fits(way, planned.length, spans, None if c is None else tiling.extent(c, planned.partials)):
+    aligned, columns = planned.accumulator.aligned, b.shape[2]
+    of_zeros = 0.0 if aligned is None or aligned.zeros is None else 2.0**aligned.zeros
+    operands = stacks.operands_of(planned, a, b, way.carrier, 2, of_zeros)
+    if operands is None:
         return None
-    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    codes = np.empty((products, rows, columns), planned.partials.dtype)
-    flags = np.empty(codes.shape, np.uint8)
-    count = max(1, STACKED // (2 * planned.length * (rows + columns) + rows * columns))
-    for first in range(0, products, count):
-        part = slice(first, first + count)
-        loop = units.loop_of(way, way.unit, place._replace(first=place.first + first * apart), random, apart)
-        panels = units.aligned_panels(planned, a[part], b[part])
-        found = units.looped(way, loop, panels, None if c is None else c[part], rows, columns)
-        codes[part], flags[part] = units.coded(way, planned, *found)
-    return codes, flags
+
+    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: stacks.Tiles) -> None:
+        begin = place._replace(first=place.first + first // (a.shape[1] * columns) * apart)
+        loop = units.loop_of(way, way.unit, begin, random, apart)
+        run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
+
+    numbers = stacks.Numbers(steps().packed(way.known, way.carrier), tiling.nan_flags_of(way))
+    return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums)
 
 
 def run_paired(
@@ -59,7 +53,7 @@ def run_paired(
 ) -> tuple[Codes, Codes] | None:
     """As `units.run`, of dot products whose operands are all their own, (k, outputs) each, and c one of each: the diagonals of tiles.
 
-    A row of a tile has the random numbers of its output on the diagonal, in every column.
+    Operands are codes, c values. A row of a tile has the random numbers of its output on the diagonal, in every column.
     """
     size = tiles().ROWS
     if size != tiles().LANES[np.float64] or not takes_stacks(planned):
@@ -73,10 +67,9 @@ def run_paired(
         start = np.zeros((x.shape[1], size, size))
         start[:, places, places] = np.pad(c, (0, missing)).reshape(-1, size)
     stride = place.column_stride
-    done = _run(
-        planned, x.transpose(1, 2, 0), y.transpose(1, 0, 2), start, Place(place.first, stride, 0), size * stride, random
-    )
-    if done is None:
+    first = Place(place.first, stride, 0)
+    done = _run(planned, x.transpose(1, 2, 0), y.transpose(1, 0, 2), start, first, size * stride, random)
+    if done is None or done[2]:
         return None
-    codes, flags = (np.ascontiguousarray(v[:, places, places]).reshape(-1)[:outputs] for v in done)
+    codes, flags = (np.ascontiguousarray(v[:, places, places]).reshape(-1)[:outputs] for v in done[:2])
     return codes, flags

@@ -23,7 +23,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.engine import elementwise, lines, products, program, small
+from softfloat.engine import elementwise, lines, products, program, small, stacks
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -371,10 +371,29 @@ def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
-    for batch, rows, length, columns in ((3, 9, 40, 17), (4, 2, 5, 3)):
+    for batch, rows, length, columns in ((3, 9, 40, 17), (4, 2, 5, 3), (5, 17, 33, 32)):
         a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
         c = drawn(rng, accumulator.partials, (batch, rows, columns), 1.0) if batch == 3 else None
         both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+    monkeypatch.setattr(stacks, "ROOM", 1)  # one product after the other, of which some are not served
+    a[1, 2, 3], b[3, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
+    b[4], a[4] = 0, a[4] | (1 << (fmt.bits - 1))
+    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+
+
+@pytest.mark.parametrize("fmt", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
+def test_batches_by_one_and_two_threads(fmt: str) -> None:
+    rng, before, found = np.random.default_rng(9), get_num_threads(), []
+    a, b = drawn(rng, Format.from_name(fmt), (37, 24, 40), 1.0), drawn(rng, Format.from_name(fmt), (37, 40, 24), 1.0)
+    try:
+        for threads in (1, 2):
+            set_num_threads(threads)
+            found += [bits.matmul(a, b, fmt, fma("float32")), bits.matmul(a, b, fmt, mul_add("float16"))]
+    finally:
+        set_num_threads(before)
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for x, y in zip(one, other, strict=True):
+            np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("groups", [3, 150])
@@ -628,6 +647,11 @@ def test_formats_that_float32_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> 
     for how in (fma("float16"), fma("float32"), amp("half").replace(inputs=())):
         both_ways(monkeypatch, small, big, (tiny, "bfloat16"), how)
         both_ways(monkeypatch, np.repeat(small, 3, 0), big.T[:3], (tiny, "bfloat16"), how, function=bits.vecdot)
+    wide = Format("e8m11_tiny", exponent_bits=8, mantissa_bits=11, bias=190)
+    x = bits.encode(2.0**-175 * np.arange(1, 141), wide)[0].reshape(2, 7, 10)
+    y = bits.encode(2.0**110 * np.arange(1, 141), "bfloat16")[0].reshape(2, 10, 7)
+    both_ways(monkeypatch, x[0], y[0].T, (wide, "bfloat16"), fma("float32"), function=bits.vecdot)
+    both_ways(monkeypatch, x, y, (wide, "bfloat16"), fma("float32"))
 
 
 # -- operands that once gave other bits -------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+"""Operands and outputs of many small products on their way into and out of tiles: codes in, codes out, one pass each.
+
+A number of a small product meets few others: what reading it costs counts as much as its sums. Here a panel is read in a
+stretch that stays in the CPU's first cache: codes are put where the panel wants them, which is half the bytes or less, and made
+numbers there, of which is told what they span.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from . import jit
+from .fast import half_code
+from .jit import fill_row, float_bits, kernel, row, viewed
+from .lanes import LANES, ROWS, named
+from .paired import INFINITIES, READERS, TURNS, span_of_codes
+
+
+def _data(context, builder, signature, arguments, number):
+    """The pointer of an array among the arguments of an intrinsic."""
+    return context.make_array(signature.args[number])(context, builder, arguments[number]).data
+
+
+def _vector_at(builder, pointer, where, lanes):
+    """A pointer to a vector, from a place of an array on."""
+    return builder.bitcast(builder.gep(pointer, [where]), ir.VectorType(pointer.type.pointee, lanes).as_pointer())
+
+
+def moving(lanes):
+    """function(source, start, target, at): so many numbers from one flat array to another."""
+
+    @intrinsic
+    def move(context, source, start, target, at):
+        assert source.dtype == target.dtype
+        signature = types.void(source, start, target, at)
+
+        def codegen(context, builder, signature, arguments):
+            pointers = [_data(context, builder, signature, arguments, n) for n in (0, 2)]
+            places = [context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (1, 3)]
+            loaded = builder.load(_vector_at(builder, pointers[0], places[0], lanes), align=1)
+            builder.store(loaded, _vector_at(builder, pointers[1], places[1], lanes), align=1)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(move, ("move", lanes))
+
+
+@intrinsic
+def riffle(context, source, start, stride, target, at):
+    """ROWS stretches of TURNS numbers, `stride` apart, to TURNS stretches of ROWS, one after the other."""
+    assert source.dtype == target.dtype
+    signature = types.void(source, start, stride, target, at)
+
+    def codegen(context, builder, signature, arguments):
+        source, target = (_data(context, builder, signature, arguments, n) for n in (0, 3))
+        where, stride, at = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (1, 2, 4))
+        vectors = []
+        for _ in range(ROWS):
+            vectors.append(builder.load(_vector_at(builder, source, where, TURNS), align=1))
+            where = builder.add(where, stride)
+        places, half = ir.VectorType(ir.IntType(32), TURNS), TURNS // 2
+        low = ir.Constant(places, [lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
+        high = ir.Constant(places, [half + lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
+        # each riffle moves the highest bit of a number's place to the lowest: that of its row, bit by bit
+        for _ in range(ROWS.bit_length() - 1):
+            vectors = [
+                builder.shuffle_vector(vectors[n // 2], vectors[n // 2 + ROWS // 2], high if n % 2 else low)
+                for n in range(ROWS)
+            ]
+        for moved in vectors:
+            builder.store(moved, _vector_at(builder, target, at, TURNS), align=1)
+            at = builder.add(at, ir.Constant(at.type, TURNS))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@row
+def stand(codes, corner, length, block, width):
+    """Rows of k to turns of a panel, outputs side by side."""
+    done = 0
+    if width == ROWS:
+        done = length // TURNS * TURNS
+        for turn in range(0, done, TURNS):
+            riffle(codes, corner + turn, length, block, turn * ROWS)
+    for turn in range(done, length):
+        for output in range(width):
+            block[turn * ROWS + output] = codes[corner + output * length + turn]
+
+
+@jit.once
+def laid_out(reading, carrier, planes, stands):
+    """loop(codes, table, tiny, of_zeros, panels) -> (least, greatest, finite).
+
+    Codes of products, (products, k, n), or (products, n, k) if the operand `stands`, go to panels (products, planes, panels, k,
+    size), filled up with code 0. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the
+    power of two of each number, at least `tiny`, and `of_zeros` for 0. Told are the least and the greatest magnitude but 0, and
+    whether all are finite.
+    """
+    number, size = READERS[reading], ROWS if stands else LANES[carrier]
+    unsigned, fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
+    without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
+    exponent = without_sign >> unsigned(fraction) << unsigned(fraction)
+    one = unsigned(1)
+    move = moving(size)
+    by_code, infinity = reading in INFINITIES, INFINITIES.get(reading, np.uint16(0))
+
+    @row
+    def lie(codes, corner, stride, length, block, width):
+        for turn in range(length):
+            if width == size:
+                move(codes, corner + turn * stride, block, turn * size)
+            else:
+                for output in range(width):
+                    block[turn * size + output] = codes[corner + turn * stride + output]
+
+    def laid_out_loop(codes, table, tiny, of_zeros, panels):
+        products, across, length = panels.shape[0], panels.shape[2], panels.shape[3]
+        count = codes.shape[1] if stands else codes.shape[2]
+        flat, numbers = codes.reshape(-1), panels.reshape(-1)
+        fields = viewed(numbers, unsigned)
+        stretch = length * size
+        block = np.zeros(stretch, codes.dtype)
+        seen = np.array([without_sign, unsigned(0)])
+        low, high = seen[0], seen[1]
+        low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
+        for product in range(products):
+            for panel in range(across):
+                width = min(size, count - panel * size)
+                if width < size:
+                    fill_row(block, 0)
+                corner = product * count * length
+                if stands:
+                    stand(flat, corner + panel * size * length, length, block, width)
+                else:
+                    lie(flat, corner + panel * size, count, length, block, width)
+                at = (product * planes * across + panel) * stretch
+                target, own = numbers[at : at + stretch], fields[at : at + stretch]
+                for place in range(stretch):
+                    target[place] = number(table, block[place])
+                if by_code:
+                    low_code, high_code = span_of_codes(block, low_code, high_code)
+                else:
+                    for place in range(stretch):
+                        magnitude = own[place] & without_sign
+                        low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
+                        high = max(high, magnitude)
+                if planes > 1:
+                    beside = at + across * stretch
+                    powers, leading = numbers[beside : beside + stretch], fields[beside : beside + stretch]
+                    for place in range(stretch):
+                        leading[place] = own[place] & exponent
+                    for place in range(stretch):
+                        power = powers[place] if powers[place] > tiny else tiny
+                        powers[place] = power if target[place] != 0.0 else of_zeros
+        if by_code:
+            if high_code == np.uint16(0):
+                return np.inf, 0.0, True
+            least = np.float64(number(table, np.uint16(low_code + np.uint16(1))))
+            return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
+        if high == unsigned(0):
+            return np.inf, 0.0, True
+        seen[0], seen[1] = low + one, min(high, exponent)
+        magnitudes = viewed(seen, carrier)
+        return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
+
+    return jit.compiled(laid_out_loop)
+
+
+@kernel
+def half_written(x):
+    """A half, by the CPU."""
+    return half_code(np.float32(x))
+
+
+@kernel
+def bfloat16_written(x):
+    """A bfloat16: the upper half of a float32."""
+    return np.uint16((float_bits(np.float32(x)) >> 16) & 0xFFFF)
+
+
+@kernel
+def single_written(x):
+    """A float32."""
+    return np.float32(x)
+
+
+WRITERS = {"half": half_written, "bfloat16": bfloat16_written, "number": single_written}
+
+
+@jit.once
+def coded(writing):
+    """loop(values, raised, codes, flags) -> whether all are finite: outputs out of tiles, as codes of a format that has them.
+
+    values and raised are (products, rows, columns), filled up to whole tiles; codes and flags only of the outputs.
+    """
+    written = WRITERS[writing]
+
+    def coded_loop(values, raised, codes, flags):
+        products, rows, columns = codes.shape
+        unbounded = 0
+        for product in range(products):
+            for i in range(rows):
+                sums, seen = values[product, i], raised[product, i]
+                found, told = codes[product, i], flags[product, i]
+                for j in range(columns):
+                    found[j] = written(sums[j])
+                    told[j] = seen[j]
+                    unbounded |= 0 if abs(sums[j]) < np.inf else 1
+        return unbounded == 0
+
+    return jit.compiled(coded_loop)
