@@ -27,6 +27,24 @@ class _Environments:
         self._kept[name] = environment
 
 
+class Defined:
+    """A module of which only those functions are seen that it defines. Numba's passes would be built for each that it declares, too."""
+
+    def __init__(self, module: Any) -> None:
+        self.__dict__["_module"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+    @property
+    def functions(self) -> list[Any]:
+        """Those that are defined."""
+        return [function for function in self._module.functions if not function.is_declaration]
+
+
 class Part(JITCodeLibrary):
     """The code of a function that has no address."""
 
@@ -40,8 +58,8 @@ class Part(JITCodeLibrary):
         return _Environments(self._codegen, self.environments)
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Nothing: what it is linked to is optimised as a whole."""
-        ll_module.data_layout = self._codegen._data_layout
+        """Of the function alone: vectors of what it is linked to depend on it."""
+        super()._optimize_functions(Defined(ll_module))
 
     def finalize(self) -> None:
         """Nothing more is added."""
@@ -98,30 +116,12 @@ class Simplified(Part):
         super().finalize()
 
 
-class _Defined:
-    """A module of which only those functions are seen that it defines. Numba's passes would be built for each that it declares, too."""
-
-    def __init__(self, module: Any) -> None:
-        self.__dict__["_module"] = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._module, name, value)
-
-    @property
-    def functions(self) -> list[Any]:
-        """Those that are defined."""
-        return [function for function in self._module.functions if not function.is_declaration]
-
-
 class Whole(JITCodeLibrary):
     """The code of a loop with that of all parts it calls, optimised once."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Of the loop alone, before all is linked: vectors depend on it."""
-        super()._optimize_functions(_Defined(ll_module))
+        super()._optimize_functions(Defined(ll_module))
 
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
