@@ -292,17 +292,19 @@ def mul_add_step(manner, watchful):
     return step
 
 
-def paired_mul_add_step(tile, states):
+def paired_mul_add_step():
     """The brief step of bfloat16, where the CPU rounds two vectors at a time. What it does to subnormals never matters."""
-    for row in range(0, tile.rows, 2):
-        rows = row, row + 1
-        products = through_bfloat16(*(tile.a(row) * tile.b() for row in rows))
-        sums = through_bfloat16(*(states[row][VALUE] + product for row, product in zip(rows, products, strict=True)))
-        for row, value in zip(rows, sums, strict=True):
-            states[row][VALUE] = value
 
+    def step(tile, states):
+        for row in range(0, tile.rows, 2):
+            rows = row, row + 1
+            products = through_bfloat16(*(tile.a(row) * tile.b() for row in rows))
+            sums = through_bfloat16(*(states[row][VALUE] + term for row, term in zip(rows, products, strict=True)))
+            for row, value in zip(rows, sums, strict=True):
+                states[row][VALUE] = value
 
-paired_mul_add_step.together = True
+    step.together = True
+    return step
 
 
 def single_fma_step(manner, watchful):

@@ -182,7 +182,7 @@ def deterministic(kind, carrier, block, planes, *options):
         quick, lifted = quick_tile(kind, manner), is_lifted(kind, manner)
     made = {watches: make(*options, watches) for watches in (True, False)}
     if kind == "mul_add" and rounds_in_pairs(*options):
-        made[False] = paired_mul_add_step
+        made[False] = paired_mul_add_step()
     watchful, brief = (
         _compiled_tile((kind, options), step, carrier, block, planes, watches, *slots) for watches, step in made.items()
     )
