@@ -149,7 +149,7 @@ def next_by_rounding(code: int, fmt: Format, up: bool, nan: str) -> tuple[int, i
     """The next number: what is a little more, or less, rounded away from the operand."""
     value = reference.decode(code, fmt)
     if value.is_nan:
-        return reference.minimum(code, code, fmt, nan=nan)
+        return reference.maximum_number(code, code, fmt, nan=nan)  # which quiets under every policy
     last = fmt.max_code if up else fmt.min_code
     beyond = (fmt.inf_code | (0 if up else fmt.sign_bit)) if fmt.infinities and (up or fmt.signed) else last
     if value.is_infinite:
