@@ -169,6 +169,43 @@ def span_of_codes(codes, low, high):
     return low, high
 
 
+def spanning(reading, carrier):
+    """Functions that tell what numbers of a carrier span: (span(fields, low, high), told(table, low, high, low_code, high_code)).
+
+    The first finds the least magnitude but 0, less 1, and the greatest, of bits as integers, as `span_of_codes` does; the second
+    makes of what either found (least, greatest, finite).
+    """
+    number = READERS[reading]
+    unsigned, fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
+    without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
+    exponent, one = without_sign >> unsigned(fraction) << unsigned(fraction), unsigned(1)
+    by_code, infinity = reading in INFINITIES, INFINITIES.get(reading, np.uint16(0))
+
+    @row
+    def span(fields, low, high):
+        for place in range(fields.size):
+            magnitude = fields[place] & without_sign
+            low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
+            high = max(high, magnitude)
+        return low, high
+
+    @row
+    def told(table, low, high, low_code, high_code):
+        if by_code:
+            if high_code == np.uint16(0):
+                return np.inf, 0.0, True
+            least = np.float64(number(table, np.uint16(low_code + np.uint16(1))))
+            return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
+        if high == unsigned(0):
+            return np.inf, 0.0, True
+        seen = np.empty(2, unsigned)
+        seen[0], seen[1] = low + one, min(high, exponent)
+        magnitudes = viewed(seen, carrier)
+        return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
+
+    return span, told
+
+
 @jit.once
 def gather(reading, carrier):
     """loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels) -> (least, greatest, finite).
@@ -182,9 +219,7 @@ def gather(reading, carrier):
     unsigned, width_of_fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(width_of_fraction) << unsigned(width_of_fraction)
-    one = unsigned(1)
-    by_code = reading in INFINITIES
-    infinity = INFINITIES.get(reading, np.uint16(0))
+    by_code, (span, told) = reading in INFINITIES, spanning(reading, carrier)
 
     def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
         planes, length = panels.shape[0], stop - start
@@ -216,10 +251,7 @@ def gather(reading, carrier):
                 if by_code:
                     low_code, high_code = span_of_codes(block[: turns * cells], low_code, high_code)
                 else:
-                    for place in range(own.size):
-                        magnitude = own[place] & without_sign
-                        low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
-                        high = max(high, magnitude)
+                    low, high = span(own, low, high)
                 if planes > 1:
                     leading = powers[at : at + turns * cells]
                     fields = viewed(leading, unsigned)
@@ -228,16 +260,7 @@ def gather(reading, carrier):
                     for place in range(own.size):
                         power = leading[place] if leading[place] > tiny else tiny
                         leading[place] = power if target[place] != 0.0 else 0.0
-        if by_code:
-            if high_code == np.uint16(0):
-                return np.inf, 0.0, True
-            least = np.float64(number(table, np.uint16(low_code + np.uint16(1))))
-            return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
-        if high == unsigned(0):
-            return np.inf, 0.0, True
-        seen[0], seen[1] = low + one, min(high, exponent)
-        magnitudes = viewed(seen, carrier)
-        return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
+        return told(table, low, high, low_code, high_code)
 
     return jit.compiled(gather_loop)
 

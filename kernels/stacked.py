@@ -14,7 +14,7 @@ from . import jit
 from .fast import half_code
 from .jit import fill_row, float_bits, kernel, row, viewed
 from .lanes import LANES, ROWS, named
-from .paired import INFINITIES, READERS, TURNS, span_of_codes
+from .paired import INFINITIES, READERS, TURNS, span_of_codes, spanning
 
 
 def _data(context, builder, signature, arguments, number):
@@ -103,9 +103,9 @@ def laid_out(reading, carrier, planes, stands):
     unsigned, fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(fraction) << unsigned(fraction)
-    one = unsigned(1)
+    span, told = spanning(reading, carrier)
     move = moving(size)
-    by_code, infinity = reading in INFINITIES, INFINITIES.get(reading, np.uint16(0))
+    by_code = reading in INFINITIES
 
     @row
     def lie(codes, corner, stride, length, block, width):
@@ -143,10 +143,7 @@ def laid_out(reading, carrier, planes, stands):
                 if by_code:
                     low_code, high_code = span_of_codes(block, low_code, high_code)
                 else:
-                    for place in range(stretch):
-                        magnitude = own[place] & without_sign
-                        low = min(low, unsigned(magnitude - one))  # that of 0 becomes the largest of all
-                        high = max(high, magnitude)
+                    low, high = span(own, low, high)
                 if planes > 1:
                     beside = at + across * stretch
                     powers, leading = numbers[beside : beside + stretch], fields[beside : beside + stretch]
@@ -155,16 +152,7 @@ def laid_out(reading, carrier, planes, stands):
                     for place in range(stretch):
                         power = powers[place] if powers[place] > tiny else tiny
                         powers[place] = power if target[place] != 0.0 else of_zeros
-        if by_code:
-            if high_code == np.uint16(0):
-                return np.inf, 0.0, True
-            least = np.float64(number(table, np.uint16(low_code + np.uint16(1))))
-            return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
-        if high == unsigned(0):
-            return np.inf, 0.0, True
-        seen[0], seen[1] = low + one, min(high, exponent)
-        magnitudes = viewed(seen, carrier)
-        return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
+        return told(table, low, high, low_code, high_code)
 
     return jit.compiled(laid_out_loop)
 
