@@ -94,6 +94,11 @@ def compiled(function: Callable) -> Callable:
 
         return interpreted
 
+    for cell in function.__closure__ or ():
+        inner = cell.cell_contents
+        if inspect.isfunction(inner) and getattr(sys.modules[inner.__module__], inner.__qualname__, None) is not inner:
+            raise TypeError(f"{function.__qualname__} closes over {inner.__qualname__}, which is to be referable()")
+
     options: dict[str, Any] = {
         "no_cfunc_wrapper": True,
         "pipeline_class": WholeCompiler,

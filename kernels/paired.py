@@ -8,6 +8,8 @@ Operands come as codes, some of k and some of the outputs at a time: `gather` re
 tells what they span. Whoever calls decides afterwards whether the results count.
 """
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -169,6 +171,7 @@ def span_of_codes(codes, low, high):
     return low, high
 
 
+@cache
 def spanning(reading, carrier):
     """Functions that tell what numbers of a carrier span: (span(fields, low, high), told(table, low, high, low_code, high_code)).
 
@@ -203,7 +206,8 @@ def spanning(reading, carrier):
         magnitudes = viewed(seen, carrier)
         return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
 
-    return span, told
+    parameters = reading, np.dtype(carrier)
+    return jit.referable(span, *parameters), jit.referable(told, *parameters)
 
 
 @jit.once

@@ -116,6 +116,8 @@ def laid_out(reading, carrier, planes, stands):
                 for output in range(width):
                     block[turn * size + output] = codes[corner + turn * stride + output]
 
+    lie = jit.referable(lie, reading, np.dtype(carrier), planes, stands)
+
     def laid_out_loop(codes, table, tiny, of_zeros, panels):
         products, across, length = panels.shape[0], panels.shape[2], panels.shape[3]
         count = codes.shape[1] if stands else codes.shape[2]

@@ -274,7 +274,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import blocks, dots, fast, loops, paired, tiles
+from softfloat.kernels import blocks, dots, fast, loops, paired, stacked, tiles
 from softfloat.kernels.steps import Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -296,12 +296,27 @@ made = [
     tiles.stochastic("mul_add", "narrow", True, True),
     paired.chain("fma", np.float32, 1, 1, "paired", False, half), paired.chain("add", np.float32, 1, 1, "lone", True, half),
     paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), paired.gather("half", np.float32),
+    stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
 ]
 codegen = cpu_target.target_context.codegen()
 for loop in made:
     print(loop.dispatcher.py_func.__name__, loop.dispatcher._cache.key("", codegen))
 """
+
+
+@pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
+def test_a_loop_that_no_other_process_would_find_is_refused() -> None:
+    """What a loop closes over without a name in its module would enter the key by value, which differs from process to process."""
+
+    def inner() -> int:
+        return 1
+
+    def loop() -> int:
+        return inner()
+
+    with pytest.raises(TypeError, match=r"loop closes over .*inner, which is to be referable"):
+        jit.compiled(loop)
 
 
 def test_compiled_code_is_found_again(tmp_path: Path) -> None:
@@ -318,4 +333,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 34
+    assert len(set(printed[0])) == len(printed[0]) == 36
