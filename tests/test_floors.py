@@ -47,7 +47,7 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments threads | parameters problems results | decoding draws programs | elementwise inlined native | folds options transforms "
-    "ways | apart tiling | entire lines trees units | block_units joining stacks | unit_stacks | calls products quantization segments | "
+    "ways | apart tiling | entire lines trees units | block_units segments stacks | joining unit_stacks | calls products quantization | "
     "placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "

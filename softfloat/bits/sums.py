@@ -15,6 +15,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.checks import check_whole, is_integer
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
+from softfloat.engine.draws import rounding_bits
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
@@ -585,12 +586,11 @@ def join_segments(
         contraction.call.out, contraction.call.flags, shape, contraction.output.dtype, [codes]
     )
     size = math.prod(shape)
-    drawing = cutting.Drawing(
+    numbers, random = (
         outputs.numbers(np.arange(size if planned.draws else 0)),
-        size,
-        key_of(contraction.call),
-        contraction.call.stream,
+        (key_of(contraction.call), contraction.call.stream),
     )
+    drawing = cutting.Drawing(size, lambda site, step, width: rounding_bits(numbers, site, step, *random, width))
     addend = contraction.check_addend(c, shape)
     start = None if addend is None else addend.reshape(-1)
     tally = cutting.Tally(np.zeros((3, size), np.int64), np.full((2, size), np.nan)) if count else None

@@ -31,7 +31,7 @@ from softfloat.engine import (
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded, fits_single
-from softfloat.engine.draws import replica_key
+from softfloat.engine.draws import grid_bits, replica_key
 from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
@@ -130,7 +130,7 @@ def _by_line(
                 left.add(lines.Span(span.start - first * count, span.stop - first * count))
         return done[:2]
 
-    def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
+    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None) -> Done | None:
         a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
         done = run_part(part, line._replace(a=a, b=b))
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
@@ -138,7 +138,13 @@ def _by_line(
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
-        done = joining.run(planned, line.c, line.a.shape[1:], call, run_parts, joining.SIDE_BY_SIDE)
+        count = line.a.shape[1]
+
+        def bits(site: int, step: int, width: int) -> Codes:
+            place = line.first, 0, line.stride
+            return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
+
+        done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE)
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
     elif entire.serves(planned) and not cumulative:
@@ -294,9 +300,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
 def _direct(problem: Problem, planned: Program, call: Call, key: int) -> Done | None:
     """By tiles of float32, from values of that type: half as many bytes on the way. None where others serve, or some number is not finite."""
     how = planned.accumulator
-    if problem.paired or problem.scales is not None or planned.goes_on or how.reduction or how.chains > 1 or how.tree:
+    if problem.paired or problem.scales is not None or how.reduction or how.chains > 1 or how.tree:
         return None
-    way = None if entire.serves(planned) else ways.choose(planned)
+    way = None if entire.serves(planned) else _way(planned)
     if way is None or way.carrier is not np.float32 or not all(fits_single(fmt) for fmt in planned.formats):
         return None
     (first, second), read, start = planned.formats, Rule(daz=planned.daz), None
@@ -407,10 +413,6 @@ def _plain(
     threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
 
 
-NOWHERE = ways.Place(0, 0, 0), ways.Random(0, 0)
-"""What a sum that draws nothing says of its outputs."""
-
-
 def _place_of(problem: Problem) -> ways.Place:
     """Where a grid's outputs lie among random addresses."""
     return ways.Place(problem.index, problem.row_stride, problem.column_stride)
@@ -429,30 +431,33 @@ def _quick(
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     place, random = _place_of(problem), ways.Random(key, call.stream)
-    if tally is not None and (accumulator.reduction or accumulator.chains > 1 or accumulator.tree):
+    if tally is not None and (accumulator.chains > 1 or accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
-        def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
-            way, (cut,) = ways.choose(part), cuts
+        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
+            way, (cut,) = _way(part), cuts
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
-            if way is None:
-                codes, flags = units.run(part, operands, *NOWHERE) or (None, None)
+            if way is not None:
+                done = tiling.run(way, part, operands, place, random, of_part)
             else:
-                codes, flags = tiling.run(way, part, operands, *NOWHERE) or (None, None)
-            return None if codes is None or flags is None else (codes[np.newaxis], flags[np.newaxis])
+                done = None if of_part is not None or part.goes_on else units.run(part, operands, place, random)
+            return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
+
+        def bits(site: int, step: int, width: int) -> Codes:
+            return grid_bits(shape, place, site, step, width, key, call.stream)
 
         if math.prod(shape) < dots().LANES:
             return None
-        done = joining.run(planned, problem.c, shape, call, run_parts)
-        return _by_unit(planned, a, b, start, place, random) if done is None else done
+        done = joining.run(planned, problem.c, shape, call, run_parts, bits, tally=tally)
+        return _by_unit(planned, a, b, start, place, random) if done is None and tally is None else done
     if trees.serves(planned):
         done = _by_subtrees(planned, problem, a, b)
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
-    way = None if planned.goes_on else ways.choose(planned)
+    way = _way(planned)
     if tally is None and (way is None or _rows_together(way)):
         done = _by_unit(planned, a, b, start, place, random)
         if done is not None:
@@ -461,6 +466,12 @@ def _quick(
         return None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _way(planned: Program) -> ways.Way | None:
+    """The faster loop of a grid, if there is one that begins with these random numbers."""
+    way = ways.choose(planned)
+    return None if way is None or (planned.goes_on and not way.draws_anywhere) else way
 
 
 def _rows_together(way: ways.Way) -> bool:
@@ -520,7 +531,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
         nan = None if planned.accumulator.nan is None else planned.policy.name
         settings = _result_settings(call.settings, nan, width, planned.entry.daz)
         if width:
-            random_bits = _result_bits(problem, codes.shape, width, key, call.stream)
+            random_bits = grid_bits(codes.shape, _place_of(problem), dots().RESULT, 0, width, key, call.stream)
         codes, raised = elementwise.run(
             "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
             out=None, flags="each", random_bits=random_bits, stream=0,
@@ -541,19 +552,6 @@ def _result_settings(settings: Settings, nan: str | None, width: int, daz: bool)
     if nan is None and not width and daz == settings.daz:
         return settings
     return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits, daz=daz)
-
-
-def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int, stream: int) -> Codes:
-    """The random bits that the conversion of a grid's outputs takes."""
-    bits = np.empty(shape, np.uint64)
-    place = problem.index, problem.row_stride, problem.column_stride
-
-    def work(start: int, stop: int) -> int:
-        dots().result_bits()(start, stop, bits, *place, width, np.uint64(key), np.uint64(stream))
-        return 0
-
-    threads.share_units(shape[0], work, 4 * shape[1])
-    return bits
 
 
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:
