@@ -109,6 +109,7 @@ def test_segments_that_draw(
         same(both(monkeypatch, lambda a=a, b=b: bits.matmul(a, b.T, "float16", how, **draw)))
         same(both(monkeypatch, lambda a=a, b=b, c=c: bits.matmul(a, b.T, "float16", how, c, **draw)))
         same(both(monkeypatch, lambda a=a, b=b, c=c: bits.vecdot(a, b, "float16", how, c[3], **draw)))
+        same(both(monkeypatch, lambda a=a, b=b: bits.vecdot(a, b, "float16", how, position=Position(1000), **draw)))
         place = Position((2, 3), (40, 50))
         same(both(monkeypatch, lambda a=a, b=b: bits.matmul(a, b.T, "float16", how, position=place, **draw)))
     assert how not in SERVED.values() or len(joins) > 5
