@@ -174,7 +174,10 @@ class Contraction:
             self.check_addresses(size if outputs is None else outputs.reach, planned.length + done)
         else:
             outputs = None
-        codes, flags = np.empty(size, np.uint32), np.zeros(size, np.uint8)
+        in_place = result.given is None and returned == shape and list(order) == sorted(order)
+        codes = result.flat if in_place else np.empty(size, self.output.dtype)
+        fresh = in_place and raised is not None and raised.given is None
+        flags = raised.flat if raised is not None and fresh else np.empty(size, np.uint8)
         counts = np.zeros((3, size if self.count else 0), np.int64)
         extremes = np.full((2, size if self.count else 0), np.nan)
         wholes = (codes, flags, counts, extremes) if self.count else (codes, flags)
@@ -196,10 +199,12 @@ class Contraction:
             for view, place in zip(views, places, strict=True):
                 if view is not place:
                     view[...] = place
-        result.flat.reshape(returned)[...] = codes.reshape(shape).transpose(*order)
-        if raised is not None:
+        if not in_place:
+            result.flat.reshape(returned)[...] = codes.reshape(shape).transpose(*order)
+        if raised is not None and not fresh:
             raised.flat.reshape(returned)[...] = flags.reshape(shape).transpose(*order)
-        finished = engine.finished(result, raised, int(np.bitwise_or.reduce(flags)) if size else 0)
+        seen = int(np.bitwise_or.reduce(flags)) if size and raised is None else 0
+        finished = engine.finished(result, raised, seen)
         if not self.count:
             return finished
         nothing = extremes[0] > extremes[1]

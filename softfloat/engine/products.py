@@ -30,7 +30,7 @@ from softfloat.engine import (
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded, fits_single
+from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import grid_bits, replica_key
 from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
@@ -162,25 +162,12 @@ def _by_line(
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
     """Grids one by one, if they do not go together."""
-    way, by_unit = None, False
-    if not (counting or planned.goes_on):
-        way = ways.choose(planned)
-        by_unit = (way is None or _rows_together(way)) and unit_stacks.takes_stacks(planned)
     a, b, c = problem.a, problem.b, problem.c
     products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    left = [lines.Span(0, products)]
-    if way is not None or by_unit:
-        random, key, done = ways.Random(key_of(call), call.stream), key_of(call), None
-        start = None if c is None else decoded(c, planned.partials, planned.entry)
-        x, y = _arranged(a, 2, planned), _arranged(b, 1, planned)
-        if by_unit:
-            done = unit_stacks.run_stack(planned, x, y, start, problem.index, random)
-        if done is None and way is not None:
-            done = stacks.run(way, planned, x, y, start, problem.index, random)
-        if done is not None:
-            shape, left = results.codes.shape, done[2]
-            _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
-    for n in (n for span in left for n in range(*span)):
+    left = None
+    if not (counting or planned.goes_on):
+        left = _together(problem, planned, call, results, ways.Place(problem.index, columns, 1))
+    for n in (n for span in ([lines.Span(0, products)] if left is None else left) for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
         under = slice(n * rows, (n + 1) * rows)
@@ -233,12 +220,8 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         return
     first, second = planned.formats
     read, key = Rule(daz=planned.daz), key_of(call)
-    if not (cumulative or counting):
-        done = _direct(problem, planned, call, key)
-        if done is not None:
-            results.flags[...] = 0
-            _finish(done, problem, planned, call, key, results)
-            return
+    if not (cumulative or counting) and _direct(problem, planned, call, results):
+        return
     a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
@@ -297,20 +280,41 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
 
-def _direct(problem: Problem, planned: Program, call: Call, key: int) -> Done | None:
-    """By tiles of float32, from values of that type: half as many bytes on the way. None where others serve, or some number is not finite."""
+def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool:
+    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range."""
     how = planned.accumulator
     if problem.paired or problem.scales is not None or how.reduction or how.chains > 1 or how.tree:
+        return False
+    c = None if problem.c is None else problem.c[np.newaxis]
+    alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
+    return not entire.serves(planned) and _together(alone, planned, call, results, _place_of(problem)) == []
+
+
+def _together(
+    problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
+) -> list[lines.Span] | None:
+    """Grids under each other, the first one at this place: which are left to be done one by one, None for all."""
+    way = _way(planned)
+    by_unit = (way is None or _rows_together(way)) and not planned.goes_on and unit_stacks.takes_stacks(planned)
+    if way is None and not by_unit:
         return None
-    way = None if entire.serves(planned) else _way(planned)
-    if way is None or way.carrier is not np.float32 or not all(fits_single(fmt) for fmt in planned.formats):
-        return None
-    (first, second), read, start = planned.formats, Rule(daz=planned.daz), None
-    a, b = decoded(problem.a, first, read, np.float32), decoded(problem.b, second, read, np.float32)
+    key, shape = key_of(call), (*problem.a.shape[:2], problem.b.shape[2])
+    start, random = None, ways.Random(key, call.stream)
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
-    return tiling.run(way, planned, operands, _place_of(problem), ways.Random(key, call.stream))
+    x, y, done, into = _arranged(problem.a, 2, planned), _arranged(problem.b, 1, planned), None, None
+    if results.codes.dtype == planned.partials.dtype and not (planned.converts or planned.loses_signs):
+        into = results.codes.reshape(shape), results.flags.reshape(shape)
+    if by_unit:
+        done = unit_stacks.run_stack(planned, x, y, start, place, random, into)
+    if done is None and way is not None:
+        done = stacks.run(way, planned, x, y, start, place, random, into)
+    if done is None:
+        return None
+    if into is None:
+        found = (part.reshape(results.codes.shape) for part in done[:2])
+        _finish((next(found), next(found)), problem, planned, call, key, results)
+    return done[2]
 
 
 def _quieted(codes: Codes, planned: Program) -> Codes:
@@ -400,17 +404,20 @@ def _plain(
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
     loop = floor.contraction()
+    codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
 
     def work(start: int, stop: int) -> int:
         loop(
             start, stop, a, b, values, entry, *leads, scales_a, scales_b, codes_a, codes_b,
-            results.codes, results.flags, results.counts, results.extremes,
+            codes, results.flags, results.counts, results.extremes,
             planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(stream),
         )  # fmt: skip
         return 0
 
     threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
+    if codes is not results.codes:
+        results.codes[...] = codes
 
 
 def _place_of(problem: Problem) -> ways.Place:

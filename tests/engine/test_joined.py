@@ -77,6 +77,7 @@ DRAWS: dict[str, dict[str, Any]] = {
     "7 bits, largest for overflows": {"rounding": "stochastic", "seed": 3, "sr_bits": 7, "overflow": "saturate"},
 }
 """Of segments that begin within the eight numbers of a block of random bits, and at its start."""
+PLACE = Position((2, 3), (40, 50))
 SERVED = {name: how for name, how in DRAWN.items() if name != "chunks of pairs"}
 
 
@@ -110,8 +111,7 @@ def test_segments_that_draw(
         same(both(monkeypatch, lambda a=a, b=b, c=c: bits.matmul(a, b.T, "float16", how, c, **draw)))
         same(both(monkeypatch, lambda a=a, b=b, c=c: bits.vecdot(a, b, "float16", how, c[3], **draw)))
         same(both(monkeypatch, lambda a=a, b=b: bits.vecdot(a, b, "float16", how, position=Position(1000), **draw)))
-        place = Position((2, 3), (40, 50))
-        same(both(monkeypatch, lambda a=a, b=b: bits.matmul(a, b.T, "float16", how, position=place, **draw)))
+        same(both(monkeypatch, lambda a=a, b=b: bits.matmul(a, b.T, "float16", how, position=PLACE, **draw)))
     assert how not in SERVED.values() or len(joins) > 5
 
 
