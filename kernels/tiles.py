@@ -564,15 +564,28 @@ def fma_again(x, y, z, noises, output, step, source, target, width, key, stream)
 
 
 @kernel
-def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
-    """A product and a sum, alike."""
+def product_again(x, y, noises, output, step, source, target, width, key, stream):
+    """A product rounded alike."""
     random = random_of(noises[1], PRODUCT, output, step, width, key, stream)
-    code, seen = round_drawn_unusual(x * y, random, target)
-    product = decode(code, source)
+    code, raised = round_drawn_unusual(x * y, random, target)
+    return decode(code, source), raised
+
+
+@kernel
+def sum_again(product, z, noises, output, step, source, target, width, key, stream):
+    """A sum rounded alike."""
     random = random_of(noises[0], RUNNING, output, step, width, key, stream)
     s, _ = add(z, product, z, target)
     code, raised = round_drawn_unusual(s, settled_add(z, product, z, s, 0.0, random, target), target)
-    return decode(code, source), seen | raised
+    return decode(code, source), raised
+
+
+@kernel
+def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
+    """A product and a sum, alike."""
+    product, seen = product_again(x, y, noises, output, step, source, target, width, key, stream)
+    total, raised = sum_again(product, z, noises, output, step, source, target, width, key, stream)
+    return total, seen | raised
 
 
 AGAIN = {"fma": fma_again, "mul_add": mul_add_again}

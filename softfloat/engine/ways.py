@@ -12,7 +12,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, steps, tiles
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_draws, dots, steps, tiles
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
@@ -143,8 +143,18 @@ class Drawn(Way):
         family = "half" if fmt.spec == FLOAT16 else "narrow"
         saturates = self.site.rule.overflow is Overflow.SATURATE
         loop = tiles().stochastic(self.operation, family, saturates, roomy)
+        return loop, (*self.site.numbers, *self._address(planned, place, random))
+
+    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
+        """The loop that counts as well, but for overflows that become NaN."""
+        if self.site.rule.overflow is Overflow.NAN:
+            return None
+        loop = counted_draws().counted(self.operation, self.site.rule.overflow is Overflow.SATURATE)
+        return loop, (*tally, *self.site.numbers, *self._address(planned, place, random))
+
+    def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
         begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
-        return loop, (*self.site.numbers, *place, self.site.width, *random.words, begun)
+        return *place, self.site.width, *random.words, begun
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
