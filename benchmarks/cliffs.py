@@ -59,6 +59,7 @@ from softfloat.accumulators import (
 )
 
 HALF = fma("float16")
+CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
 
 
 def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE) -> Work:
@@ -189,11 +190,18 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("fma half, one NaN", partial(product, HALF, special=np.nan), "G/s", "fma half", 0.8),
         Row("fma half, counted", partial(product, HALF, count=True), "G/s", "fma half", 0.25),
         Row("mul_add half, counted", partial(product, mul_add("float16"), count=True), "G/s", "mul_add half", 0.25),
+        Row(
+            "fma half, stochastic, counted",
+            partial(product, HALF, count=True, **STOCHASTIC),
+            "G/s",
+            "fma half, stochastic",
+            0.25,
+        ),
         Row("amp half, counted", partial(product, amp("half"), count=True), "G/s", "amp half", 0.25),
         Row("pairwise half", partial(product, pairwise("float16")), "G/s", "sgemm", 0.02),
         Row("exact, to float32", partial(product, exact("float32")), "G/s", "sgemm", 0.02),
         Row("exact, to half", partial(product, exact("float16")), "G/s", "sgemm", 0.02),
-        Row("chunked 64, half in float", partial(product, chunked(64, "float16", "float32")), "G/s", "sgemm", 0.02),
+        Row(CHUNKED_NAME, partial(product, CHUNKED), "G/s", "sgemm", 0.02),
         Row(
             "chunked 64, mul_add in half",
             partial(product, chunked(64, mul_add("float16"), "float16")),
@@ -202,6 +210,8 @@ ROWS: dict[str, tuple[Row, ...]] = {
             0.02,
         ),
         Row("chunked 64, amp in half", partial(product, chunked(64, amp("half"), "float16")), "G/s", "sgemm", 0.02),
+        Row("chunked 64, half in float, stochastic", partial(product, CHUNKED, **STOCHASTIC), "G/s", "sgemm", 0.02),
+        Row("chunked 64, half in float, counted", partial(product, CHUNKED, count=True), "G/s", CHUNKED_NAME, 0.25),
         Row("four chains of fma half", partial(product, HALF.replace(chains=4)), "G/s", "sgemm", 0.02),
         Row("four segments of fma half", partial(product, SEGMENTS), "G/s", "sgemm", 0.02),
         Row("reductions in two levels", partial(product, REDUCTIONS), "G/s", "sgemm", 0.02),

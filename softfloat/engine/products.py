@@ -444,7 +444,11 @@ def _quick(
         shape = problem.a.shape[0], problem.b.shape[1]
 
         def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
-            way, (cut,) = _way(part), cuts
+            way, (cut,), done = _way(part), cuts, None
+            if way is not None and of_part is None:
+                x, y = problem.a[np.newaxis, :, cut], problem.b[np.newaxis, cut]
+                found = stacks.run(way, part, _arranged(x, 2, part), _arranged(y, 1, part), None, place, random)
+                return None if found is None or found[2] else found[:2]
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
             if way is not None:
                 done = tiling.run(way, part, operands, place, random, of_part)
