@@ -33,6 +33,13 @@ def fits_single(fmt: Format) -> bool:
     return fmt.p <= parameters.FLOAT32.mantissa_bits + 1 and fmt.max < 2.0**128 and fmt.smallest_subnormal >= 2.0**-149
 
 
+def in_single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
+    """The same numbers as codes of float32; None where it lacks some of the format's, or one of these is NaN."""
+    if not fits_single(fmt) or np.any(arguments.is_nan(codes, fmt)):
+        return None
+    return decoded(codes, fmt, Rule(daz=daz), np.float32).view(np.uint32)
+
+
 TABULATED = 16
 """Formats of so many bits have a table of their codes in float64."""
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import in_single
 from softfloat.engine.options import Call
-from softfloat.engine.parameters import dots
+from softfloat.engine.parameters import FLOAT32, dots
 from softfloat.engine.programs import Program, Site, program, segment_bounds, segment_ends
 from softfloat.environments import Settings
 from softfloat.formats import Format
@@ -80,6 +81,10 @@ class _Levels:
         self.flags = self.flags | raised
 
     def _widened(self, codes: Codes, fmt: Format, wider: Format) -> Codes:
+        if wider.spec == FLOAT32:
+            single = in_single(codes, fmt, False)
+            if single is not None:
+                return single
         found, _ = elementwise.run(
             "convert", [codes], ["sums"], fmt.spec, wider, self._exact,
             out=None, flags="any", random_bits=None, stream=0,

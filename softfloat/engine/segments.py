@@ -12,10 +12,10 @@ import numpy as np
 from softfloat.accumulators import Accumulator
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
-from softfloat.engine.decoding import decoded
+from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.draws import Draw
 from softfloat.engine.lines import holds
-from softfloat.engine.parameters import dots
+from softfloat.engine.parameters import FLOAT32, dots
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
@@ -113,6 +113,9 @@ class _Sum:
         rule = self.site.rule
         if fmt == self.site.format and not rule.daz:
             return self.codes
+        single = in_single(self.codes, self.site.format, rule.daz) if fmt.spec == FLOAT32 else None
+        if single is not None:
+            return single
         reading = Rule(daz=rule.daz, nan=rule.nan, conversion=True)
         return elementwise.settled("convert", [self.codes], self.site.format.spec, fmt, reading)[0]
 
