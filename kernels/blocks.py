@@ -628,10 +628,44 @@ def half_stepped(s, numbers):
     return beyond if over else code, numbers.overflow_flags if over else flags
 
 
+@kernel
+def half_cut(s, numbers):
+    """The same toward zero; bits and codes of one sign are compared and counted as they are."""
+    bits = float_bits(s)
+    near = half_code(s)
+    back = float_bits(half_value(near))
+    kept = cut(cut(near, NONE) - INEXACT, NONE) if back > bits else cut(near, NONE)
+    return half_cut_bounded(bits, kept, back != bits, numbers)
+
+
+@kernel
+def half_odd(s, numbers):
+    """The same to odd."""
+    bits = float_bits(s)
+    near = half_code(s)
+    back = float_bits(half_value(near))
+    kept = cut(cut(near, NONE) - INEXACT, NONE) if back > bits else cut(near, NONE)
+    return half_cut_bounded(bits, cut(kept | INEXACT, NONE) if back != bits else kept, back != bits, numbers)
+
+
+@kernel
+def half_cut_bounded(bits, kept, inexact, numbers):
+    """(code, flags) under a mode that treats both signs alike, and takes nothing to infinity by itself."""
+    magnitude = cut(bits & MAGNITUDE, NONE)
+    flags = (TINY_INEXACT if magnitude < numbers.tiny_positive else INEXACT) if inexact else NONE
+    over = magnitude >= numbers.above_largest
+    beyond = numbers.overflow_negative if bits < NONE else numbers.overflow_positive
+    return beyond if over else kept, numbers.overflow_flags if over else flags
+
+
+HALF_MODES = {"toward_zero": half_cut, "to_odd": half_odd, "selected": half_stepped}
+"""Mode -> function of an exact result; `selected` serves all but nearest even."""
+
+
 @cache
-def half_selected(operation, each):
-    """`elementwise` for products of halves and conversions to them."""
-    exact = HALF[operation]
+def half_selected(operation, mode, each):
+    """`elementwise` for products of halves and conversions to them, under a mode of HALF_MODES."""
+    exact, stepped = HALF[operation], HALF_MODES[mode]
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
     def half_selected_loop(a, b, codes, flags, integers, floats):
@@ -645,7 +679,7 @@ def half_selected(operation, each):
                 return (first << FLAG_BITS) | seen
             for i in range(results.size):
                 s, _ = exact(xs[i], ys[i])
-                code, raised = half_stepped(s, numbers)
+                code, raised = stepped(s, numbers)
                 results[i] = code
                 if each:
                     raises[i] = raised

@@ -18,8 +18,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.core import imputils
+from numba.core import cgutils, imputils
 from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
 from numba.np import arrayobj
 
@@ -35,6 +36,7 @@ A call that LLVM's own heuristic leaves standing stops vectorisation: half fma r
 
 DISABLED = bool(getattr(numba.config, "DISABLE_JIT", False))
 SLOW_COMPILATION_SECONDS = 5.0
+CACHE_LINE = 64  # bytes
 
 row = register_jitable(pipeline_class=PartCompiler, **_UNCALLED)
 """Decorator of loops over a row that other loops call. Those that begin with `stand_alone()` stay calls."""
@@ -274,6 +276,65 @@ def _viewed(context, array, dtype):
         return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
 
     return result(array, dtype), codegen
+
+
+def flat(array):
+    """A contiguous array as one line. Numba compiles functions that check shapes for each number of dimensions."""
+    return array.reshape(-1)
+
+
+@lowered(flat)
+def _flat(context, array):
+    assert array.layout == "C"
+    result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
+
+    def codegen(context, builder, signature, arguments):
+        source = context.make_array(array)(context, builder, arguments[0])
+        made = context.make_array(result)(context, builder)
+        arrayobj.populate_array(
+            made,
+            data=source.data,
+            shape=[source.nitems],
+            strides=[source.itemsize],
+            itemsize=source.itemsize,
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
+
+    return result(array), codegen
+
+
+def scratch(count, dtype):
+    """Room for some thousand numbers at most, on lines of the cache; `count` is known to the compiler.
+
+    It lies on the stack, as code that allocates memory takes long to compile: the function that asks for it must not return it.
+    """
+    return np.empty(count, dtype)
+
+
+@lowered(scratch)
+def _scratch(context, count, dtype):
+    if not isinstance(count, types.Literal):
+        return None
+    result = types.Array(dtype.instance_type, 1, "C")
+
+    def codegen(context, builder, signature, arguments):
+        kind, size = context.get_data_type(result.dtype), context.get_abi_sizeof(context.get_data_type(result.dtype))
+        room = cgutils.alloca_once(builder, ir.ArrayType(kind, count.literal_value))
+        room.align = CACHE_LINE
+        made = context.make_array(result)(context, builder)
+        arrayobj.populate_array(
+            made,
+            data=builder.bitcast(room, kind.as_pointer()),
+            shape=[context.get_constant(types.intp, count.literal_value)],
+            strides=[context.get_constant(types.intp, size)],
+            itemsize=context.get_constant(types.intp, size),
+            meminfo=None,
+        )
+        return made._getvalue()
+
+    return result(count, dtype), codegen
 
 
 def fixed_tuple(array, count):

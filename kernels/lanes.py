@@ -316,13 +316,17 @@ class Tile:
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
         return Vector(self.builder, self.builder.shuffle_vector(first, undefined, zeros))
 
-    def _at(self, stride, inner):
+    def _at(self, stride, inner, row=0, apart=1):
+        """The place of turn k, and within it of a row `apart` from the one before; rows may be known to the loop alone."""
         position = self.builder.mul(self._k, ir.Constant(_INDEX, stride))
-        return self.builder.add(position, ir.Constant(_INDEX, inner))
+        if isinstance(row, int):
+            return self.builder.add(position, ir.Constant(_INDEX, inner + row * apart))
+        within = self.builder.mul(row, ir.Constant(_INDEX, apart))
+        return self.builder.add(self.builder.add(position, ir.Constant(_INDEX, inner)), within)
 
     def a(self, row, product=0, plane=0):
         """The number of a row for a product of the block; `plane` counts further arrays beside the values."""
-        where = self._at(ROWS * self.block, product * ROWS + row)
+        where = self._at(ROWS * self.block, product * ROWS, row)
         return self._splat(self.builder.load(self.builder.gep(self._a[plane], [where])))
 
     def b(self, product=0, plane=0):
@@ -340,7 +344,7 @@ class Tile:
 
     def noise(self, row, plane=0):
         """A vector for this turn and row; `plane` counts further blocks of turns."""
-        where = self._at(self.lanes * self.rows, (plane * STEPS_OF_A_BLOCK * self.rows + row) * self.lanes)
+        where = self._at(self.lanes * self.rows, plane * STEPS_OF_A_BLOCK * self.rows * self.lanes, row, self.lanes)
         return load(self.builder, self._noise, where, _FLOATS[self.carrier], self.lanes)
 
     def of_turn(self):
@@ -398,7 +402,11 @@ class _Cells:
         self.all = [(slot, row) for slot in slots for row in range(rows if slot not in shared else 1)]
 
     def _place(self, cell):
-        return ir.Constant(_INDEX, (cell[0] * self.rows + cell[1]) * self.lanes)
+        slot, row = cell
+        lanes, first = ir.Constant(_INDEX, self.lanes), ir.Constant(_INDEX, slot * self.rows)
+        if isinstance(row, int):
+            return ir.Constant(_INDEX, (slot * self.rows + row) * self.lanes)
+        return self.builder.mul(self.builder.add(first, row), lanes)
 
     def load(self, some=None):
         """What memory holds."""
@@ -561,21 +569,18 @@ def guarded_tile(
             def times(number, value):
                 return value if number == 1.0 else (Vector(builder, value) * number).value
 
-            def again(turn, group_rows, during):
-                """Code of a group's careful steps."""
-                places = [cell for cell in aside.all if cell[1] in group_rows]
-                happened = aside.load(places)
-                after = {}
-                for row in group_rows:
-                    given = {slot: happened[slot, row] for slot in noted} | {
-                        slot: during[slot, row] for slot in carried
-                    }
-                    given[0] = times(1 / lift, given[0])
-                    made = careful(turn, row, {slot: Vector(builder, value) for slot, value in given.items()})
-                    after |= {(slot, row): made[slot].floats().value for slot in carried}
-                    after[0, row] = times(lift, after[0, row])
-                    aside.store({(slot, row): made[slot].floats().value for slot in noted})
-                return after
+            def again(turn, start, during):
+                """Code of a group's careful steps: a loop, as these are many instructions and rarely run."""
+                kept = {cell: during[cell] for cell in cells.all if start <= cell[1] < start + group}
+                cells.store({cell: times(1.0 if cell[0] else 1 / lift, value) for cell, value in kept.items()})
+                with cgutils.for_range_slice(
+                    builder, ir.Constant(_INDEX, start), ir.Constant(_INDEX, start + group), one
+                ) as (row, _):
+                    given = cells.load([(slot, row) for slot in carried]) | aside.load([(slot, row) for slot in noted])
+                    turn.row = row
+                    made = careful(turn, row, {slot: Vector(builder, value) for (slot, _), value in given.items()})
+                    cells.store({(slot, row): made[slot].floats().value for slot in (*carried, *noted)})
+                return {cell: times(1.0 if cell[0] else lift, value) for cell, value in cells.load(kept).items()}
 
             def step(turn, during, count):
                 """Code of a turn: the state after it, and how many groups were done again so far."""
@@ -594,18 +599,19 @@ def guarded_tile(
                     branch = builder.cbranch(fails(turn, seen), repair, on)
                     branch.set_weights([1, 100])
                     builder.position_at_end(repair)
-                    other = again(turn, group_rows, during)
+                    other = again(turn, start, during)
                     more = builder.add(count, one)
+                    repaired = builder.block
                     builder.branch(on)
                     builder.position_at_end(on)
                     for cell, value in made.items():
                         joined = builder.phi(cells.kind)
                         joined.add_incoming(value, stood)
-                        joined.add_incoming(other[cell], repair)
+                        joined.add_incoming(other[cell], repaired)
                         after[cell] = joined
                     total = builder.phi(_INDEX)
                     total.add_incoming(count, stood)
-                    total.add_incoming(more, repair)
+                    total.add_incoming(more, repaired)
                     count = total
                 return after, count
 

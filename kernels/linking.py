@@ -5,6 +5,7 @@ Numba would make machine code of each function, and of everything that it calls 
 
 import gc
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -139,6 +140,12 @@ class Whole(JITCodeLibrary):
                     codegen.set_env(name, environment)
 
 
+UNNEEDED = {"NopythonRewrites", "InlineOverloads"}
+"""Numba's passes that look, for long, for what no loop here has: expressions of arrays, overloads that ask to be inlined."""
+FLAT_UNNEEDED = UNNEEDED | {"InlineClosureLikes"}
+"""Those of functions without others inside, comprehensions among them."""
+
+
 class _Into(Compiler):
     """A compiler into libraries of a class of its own."""
 
@@ -152,7 +159,13 @@ class _Into(Compiler):
         if state.library is None:
             state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
-        return super().define_pipelines()
+        pipelines = super().define_pipelines()
+        nested = any(isinstance(constant, CodeType) for constant in self.state.func_id.code.co_consts)
+        for pipeline in pipelines:
+            pipeline.passes[:] = [
+                item for item in pipeline.passes if item[0].__name__ not in (UNNEEDED if nested else FLAT_UNNEEDED)
+            ]
+        return pipelines
 
 
 class PartCompiler(_Into):

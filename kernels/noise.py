@@ -3,6 +3,7 @@
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .lanes import LANES, ROWS, Tile, Vector, named
@@ -11,7 +12,8 @@ from .prng import DOT_PLANE
 _INDEX = ir.IntType(64)
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
 LOW_WORD = 0xFFFFFFFF
-ROWS_AT_ONCE = 2
+ROWS_AT_ONCE = 2  # in registers
+GROUPS = 2  # of these are written out, in a loop: all of them take twice as long to compile, one runs slower
 
 
 def _philox(outputs, where, stream, keys):
@@ -74,23 +76,28 @@ def filling(carrier):
             kept_bits = splat(kept if apart == 1 else builder.mul(kept, constant(0x0000000100000001)))
             count = ir.Constant(ir.VectorType(_INDEX, pairs), list(range(0, apart * pairs, apart)))
             columns = Vector(builder, count) * splat(column_step)
-            for start in range(0, ROWS, ROWS_AT_ONCE):
-                rows = range(start, start + ROWS_AT_ONCE)
-                outputs = []
-                for row_ in rows:
-                    even = columns + splat(builder.add(first, builder.mul(row_step, constant(row_))))
-                    outputs += [even, even + splat(column_step)][:apart]
-                found = _philox(outputs, place_word, stream_words, keys)
-                for number, row_ in enumerate(rows):
-                    chains = found[number * apart : (number + 1) * apart]
-                    for word in range(4):
-                        words = chains[0][word]
-                        if apart > 1:
-                            words = words.low_halves(chains[1][word])
-                        for half, bits in enumerate((words, words.logical_right(16))):
-                            value = (bits & kept_bits.words(bits.element.width)).value
-                            target = builder.gep(data, [constant(((word + 4 * half) * ROWS + row_) * pairs)])
-                            builder.store(value, builder.bitcast(target, value.type.as_pointer())).align = 4
+            with cgutils.for_range(builder, constant(ROWS // (ROWS_AT_ONCE * GROUPS))) as loop:
+                for group in range(GROUPS):
+                    start = builder.add(
+                        builder.mul(loop.index, constant(ROWS_AT_ONCE * GROUPS)), constant(group * ROWS_AT_ONCE)
+                    )
+                    rows = [builder.add(start, constant(row_)) for row_ in range(ROWS_AT_ONCE)]
+                    outputs = []
+                    for row_ in rows:
+                        even = columns + splat(builder.add(first, builder.mul(row_step, row_)))
+                        outputs += [even, even + splat(column_step)][:apart]
+                    found = _philox(outputs, place_word, stream_words, keys)
+                    for number, row_ in enumerate(rows):
+                        chains = found[number * apart : (number + 1) * apart]
+                        for word in range(4):
+                            words = chains[0][word]
+                            if apart > 1:
+                                words = words.low_halves(chains[1][word])
+                            for half, bits in enumerate((words, words.logical_right(16))):
+                                value = (bits & kept_bits.words(bits.element.width)).value
+                                cells = builder.add(constant((word + 4 * half) * ROWS), row_)
+                                target = builder.gep(data, [builder.mul(cells, constant(pairs))])
+                                builder.store(value, builder.bitcast(target, value.type.as_pointer())).align = 4
             return context.get_dummy_value()
 
         return signature, codegen

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import jit
 from .arith import fmod
-from .jit import bits_float, float_bits, kernel
+from .jit import bits_float, float_bits, kernel, scratch
 from .rounding import scaled
 
 EXPONENT = 0x7FF0000000000000
@@ -86,18 +86,18 @@ def outward(x, value):
 
 
 @kernel
-def four(a, b, c, d):
-    """An array of four numbers, for `sign_of_sum`."""
-    terms = np.empty(4)
+def sign_of_four(a, b, c, d):
+    """`sign_of_sum` of four numbers."""
+    terms = scratch(4, np.float64)
     terms[0], terms[1], terms[2], terms[3] = a, b, c, d
-    return terms
+    return sign_of_sum(terms)
 
 
 @kernel
 def quotient_above(x, y, high, low, more):
     """A number with the sign of x + more - (high + low) * y."""
     first, second = halves(low)
-    terms = np.empty(5)
+    terms = scratch(5, np.float64)
     terms[0], terms[1] = x, more
     terms[2], terms[3], terms[4] = -high * y, -first * y, -second * y
     return sign_of_sum(terms)
@@ -107,7 +107,7 @@ def quotient_above(x, y, high, low, more):
 def root_reaches(x, y, high, low):
     """sqrt(x + y) >= high + low."""
     first, second = halves(low)
-    terms = np.empty(8)
+    terms = scratch(8, np.float64)
     terms[0], terms[1] = x, y
     terms[2], terms[3], terms[4] = -high * high, -first * first, -second * second
     terms[5], terms[6], terms[7] = -2.0 * high * first, -2.0 * high * second, -2.0 * first * second
@@ -128,13 +128,13 @@ def parts_reach(parts, y, z, value, more, high, low, target):
 @kernel
 def value_reaches(x, y, z, value, more, high, low, target):
     """The value and `more`."""
-    return sign_of_sum(four(abs(value), outward(more, value), -high, -low)) >= 0.0
+    return sign_of_four(abs(value), outward(more, value), -high, -low) >= 0.0
 
 
 @kernel
 def add_reaches(x, y, z, value, more, high, low, target):
     """x + y."""
-    return sign_of_sum(four(outward(x, value), outward(y, value), -high, -low)) >= 0.0
+    return sign_of_four(outward(x, value), outward(y, value), -high, -low) >= 0.0
 
 
 @kernel

@@ -13,7 +13,7 @@ from .arith import add, fma
 from .carrier import decode, source_of
 from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
 from .fast import has_feature
-from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row, viewed
+from .jit import bits_float, copy_row, fill_row, flat, float_bits, kernel, row, scratch, viewed
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
 from .noise import filling
 from .prng import dot_low, unit_fraction
@@ -617,6 +617,7 @@ def stochastic(operation, family, saturate, roomy):
     begin, end, all_inexact = frame(np.float32)
     fill_noise = filling(np.float32)
     cells = ROWS * lanes
+    state_size, saved_size, noise_size = SLOTS * cells, LEFT_OPEN * cells, planes * STEPS_OF_A_BLOCK * cells
 
     def stochastic_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
@@ -624,17 +625,15 @@ def stochastic(operation, family, saturate, roomy):
     ):  # fmt: skip
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(SLOTS * cells + LINE, np.float32), SLOTS * cells)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
+        state = scratch(state_size, np.float32)
         happened = viewed(state, np.int32)
         open_ones = happened[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
-        saved = np.empty(LEFT_OPEN * cells, np.float32)
+        saved = scratch(saved_size, np.float32)
         before = viewed(saved, np.int32)
-        noise = on_lines(
-            np.empty(planes * STEPS_OF_A_BLOCK * cells + LINE, np.float32), planes * STEPS_OF_A_BLOCK * cells
-        )
+        noise = scratch(noise_size, np.float32)
         noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
         pairs = viewed(noise, np.uint64)
         passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took

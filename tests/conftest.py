@@ -17,6 +17,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for
 FEW_COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector: oracles make numbers by the million, hardly any of which ends in a circle."""
 
+FEW_EXAMPLES = 60
+"""Of Hypothesis, where a test asks for no other number: without --exhaustive they are the same in each run."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also run the tests over whole operand spaces (minutes)")
@@ -42,6 +45,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*FEW_COLLECTIONS)
+
+
+def pytest_runtest_teardown() -> None:
+    """Dask's threads can leave the garbage collector off, and all tests after theirs would keep their garbage."""
+    gc.enable()
 
 
 @pytest.fixture
@@ -84,7 +92,7 @@ FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until everything is collected
     known = hypothesis.settings()  # those of the profile in force
-    examples = 2000 if config.getoption("--exhaustive") else known.max_examples
+    examples = 2000 if config.getoption("--exhaustive") else FEW_EXAMPLES
     hypothesis.settings.register_profile(
         "here",
         parent=known,

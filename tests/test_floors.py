@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import softfloat.kernels
@@ -127,9 +129,17 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Import statements, those inside functions and those for type checkers too."""
-    return (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+@cache
+def statements(name: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Import statements of a module, those inside functions and those for type checkers too."""
+    found, waiting = [], [ast.parse(MODULES[name].read_text(encoding="utf-8"))]
+    while waiting:
+        node: Any = waiting.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.append(node)
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):  # expressions hold no statements
+            waiting += getattr(node, part, ())
+    return tuple(found)
 
 
 def resolved(name: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -146,15 +156,20 @@ def resolved(name: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield member if member.partition(".")[2] in MODULES else ".".join(base)
 
 
-IMPORTS = {
-    name: {x for node in statements(ast.parse(path.read_text(encoding="utf-8"))) for x in resolved(name, node)}
-    for name, path in MODULES.items()
-}
-INNER = {
-    name: {x.partition(".")[2] for x in found if x.partition(".")[0] == "softfloat"} - {name}
-    for name, found in IMPORTS.items()
-}
-"""Imports from softfloat, by names below it; "" is its front door."""
+@cache
+def imports_of(name: str) -> set[str]:
+    """What a module imports, in full."""
+    return {x for node in statements(name) for x in resolved(name, node)}
+
+
+@cache
+def inner_of(name: str) -> set[str]:
+    """What it imports from softfloat, by names below it; "" is its front door."""
+    return {x.partition(".")[2] for x in imports_of(name) if x.partition(".")[0] == "softfloat"} - {name}
+
+
+def inner_of_all() -> Iterator[tuple[str, set[str]]]:
+    return ((name, inner_of(name)) for name in MODULES)
 
 
 def folder(name: str) -> str:
@@ -165,10 +180,10 @@ def test_the_parser_sees_imports() -> None:
     assert {"kernels.spec", "kernels.jit", "engine.elementwise", "bits.sums", "formats", "reference.rounding"} <= set(
         MODULES
     )
-    assert {"kernels.rounding", "kernels.arith", "kernels.prng"} <= INNER["kernels.loops"]
-    assert {"engine", "formats", "environments"} <= INNER["bits.numbers"]
-    assert "numba" in IMPORTS["kernels.jit"]
-    assert any("kernels.loops" in found for name, found in INNER.items() if folder(name) == "engine")
+    assert {"kernels.rounding", "kernels.arith", "kernels.prng"} <= inner_of("kernels.loops")
+    assert {"engine", "formats", "environments"} <= inner_of("bits.numbers")
+    assert "numba" in imports_of("kernels.jit")
+    assert any("kernels.loops" in found for name, found in inner_of_all() if folder(name) == "engine")
 
 
 def test_every_folder_has_its_floor() -> None:
@@ -181,7 +196,7 @@ def test_every_folder_has_its_floor() -> None:
 def test_imports_go_down(name: str) -> None:
     """The front door is for the outside, and for the applications, which stand beside it."""
     own = LEVEL[folder(name)]
-    for imported in INNER[name]:
+    for imported in inner_of(name):
         if imported == "":
             assert own >= LEVEL["commands"], f"{name} imports the package it is part of"
         elif folder(imported) != folder(name):
@@ -193,7 +208,7 @@ def test_imports_go_down_inside_a_folder(name: str) -> None:
     """Files do not import their own folder's front door, either."""
     order = INNER_LEVEL[folder(name)]
     own = order.get(name.partition(".")[2], len(order))
-    for imported in INNER[name]:
+    for imported in inner_of(name):
         if folder(imported) == folder(name) and MODULES[imported].name != "__init__.py":
             assert order[imported.partition(".")[2]] < own, f"{name} imports {imported}, which does not stand before it"
         assert imported != folder(name) or name.endswith(".__main__"), f"{name} imports the folder that it is in"
@@ -201,13 +216,13 @@ def test_imports_go_down_inside_a_folder(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in MODULES if name.startswith("kernels.")))
 def test_kernels_import_nothing_of_the_package(name: str) -> None:
-    assert {folder(x) for x in INNER[name]} <= {"kernels"}
-    outside = {x.partition(".")[0] for x in IMPORTS[name]} - set(sys.stdlib_module_names) - {"softfloat"}
+    assert {folder(x) for x in inner_of(name)} <= {"kernels"}
+    outside = {x.partition(".")[0] for x in imports_of(name)} - set(sys.stdlib_module_names) - {"softfloat"}
     assert outside <= (set() if name == "kernels.spec" else {"numpy", "numba", "llvmlite"})
 
 
 def test_only_the_engine_runs_kernels() -> None:
-    for name, found in INNER.items():
+    for name, found in inner_of_all():
         if folder(name) not in ("engine", "kernels"):
             assert {x for x in found if folder(x) == "kernels"} <= {"kernels.spec"}, name
 
@@ -216,11 +231,11 @@ def test_the_oracle_knows_descriptions_alone() -> None:
     known = {"reference", "formats", "blocks", "environments", "status", "frozen", "kernels"}
     for name in MODULES:
         if folder(name) == "reference":
-            assert {folder(x) for x in INNER[name]} <= known
+            assert {folder(x) for x in inner_of(name)} <= known
 
 
 def test_no_circles() -> None:
-    edges = {name: {x for x in found if x in MODULES} for name, found in INNER.items() if name}
+    edges = {name: {x for x in found if x in MODULES} for name, found in inner_of_all() if name}
     while edges:
         leaves = {name for name, found in edges.items() if not found & set(edges)}
         assert leaves, f"imports run in a circle among {sorted(edges)}"
@@ -236,8 +251,8 @@ def test_names_looked_up_late_are_listed() -> None:
 
 def test_private_names_stay_in_their_folder() -> None:
     assert not [name for name in MODULES if re.search(r"(^|\.)_[a-z]", name)]
-    for name, path in MODULES.items():
-        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
+    for name in MODULES:
+        for node in statements(name):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("softfloat"):
                 private = [alias.name for alias in node.names if alias.name.startswith("_") and alias.asname is None]
                 assert not private or node.module == f"softfloat.{name.rpartition('.')[0]}", (name, private)

@@ -480,21 +480,30 @@ def test_notebooks_that_train_call_what_there_is(path):
     assert calls > 4
 
 
+TOGETHER = [NAMES[:4], NAMES[4:6]]
+"""Notebooks that one kernel runs, one after the other, each in an empty namespace: a kernel takes longer to start than most of them."""
+LONELY = [[name] for name in NAMES if not any(name in names for names in TOGETHER)]
+
+
 @pytest.mark.parametrize(
-    "path",
-    [pytest.param(x, marks=pytest.mark.exhaustive) if x.stem in TRAINING else x for x in NOTEBOOKS],
-    ids=by_name,
-)  # those that train networks take longest; the site runs them whenever it is built
-def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
-    missing = [name for name in NEEDED.get(path.stem, ()) if importlib.util.find_spec(name) is None]
+    "names",
+    [pytest.param(x, marks=pytest.mark.exhaustive) if x[0] in TRAINING else x for x in (*TOGETHER, *LONELY)],
+    ids=" ".join,
+)  # those that train networks take longest; the site runs each alone whenever it is built
+def test_notebooks_run_draw_and_are_true(names, short_folder, monkeypatch):
+    missing = [x for name in names for x in NEEDED.get(name, ()) if importlib.util.find_spec(x) is None]
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}")
-    notebook = nbformat.read(path, as_version=4)
-    claims = CLAIMS[path.stem]
-    cells = list(notebook.cells)
-    strict = nbformat.v4.new_code_cell(STRICT)
-    asked = nbformat.v4.new_code_cell(f"[bool(found) for found in ({', '.join(claims.values())})]")
-    notebook.cells = [strict, *cells, asked]
+    paths = {path.stem: path for path in NOTEBOOKS}
+    read = {name: list(nbformat.read(paths[name], as_version=4).cells) for name in names}
+    asked = {
+        name: nbformat.v4.new_code_cell(f"[bool(found) for found in ({', '.join(CLAIMS[name].values())})]")
+        for name in names
+    }
+    notebook = nbformat.v4.new_notebook()
+    for name in names:
+        strict = nbformat.v4.new_code_cell(STRICT)
+        notebook.cells += [nbformat.v4.new_code_cell("%reset -f"), strict, *read[name], asked[name]]
     manager = kernel(short_folder, monkeypatch)
     place = short_folder / "of a reader"  # who has the package, a notebook and nothing of the checkout
     place.mkdir()
@@ -502,19 +511,25 @@ def test_notebooks_run_draw_and_are_true(path, short_folder, monkeypatch):
         notebook, km=manager, timeout=HANG, startup_timeout=HANG, resources={"metadata": {"path": str(place)}}
     )
     client.execute(cleanup_kc=True)  # or the kernel, which is not the client's own, would go on
-    answers = ast.literal_eval(asked.outputs[0]["data"]["text/plain"])
-    assert [phrase for phrase, holds in zip(claims, answers, strict=True) if not holds] == []
+    for name in names:
+        answers = ast.literal_eval(asked[name].outputs[0]["data"]["text/plain"])
+        assert [phrase for phrase, holds in zip(CLAIMS[name], answers, strict=True) if not holds] == [], name
+        assert pictures_of(read[name], name) >= 1
+
+
+def pictures_of(cells, name):
+    """How many pictures cells have drawn, each one checked."""
     pictures = 0
     for cell in cells:
         if cell.cell_type != "code":
             continue
         assert [output.text for output in cell.outputs if output.get("name") == "stderr"] == []
         images = [output["data"]["image/png"] for output in cell.outputs if "image/png" in output.get("data", {})]
-        assert len(images) == draws(cell.source), f"cell {cell.id!r} shows {len(images)} pictures"
+        assert len(images) == draws(cell.source), f"cell {cell.id!r} of {name} shows {len(images)} pictures"
         for image in images:
             checked_image(image)
         pictures += len(images)
-    assert pictures >= 1
+    return pictures
 
 
 COMPILES = """import numpy as np

@@ -312,7 +312,8 @@ def _blocks_loop(job: Job) -> Callable[..., int]:
     if job.rule.rounding is Rounding.NEAREST_EVEN:
         return blocks().elementwise(reader, operation, "nearest", lifts, job.each)
     if half and operation in ("convert", "mul"):
-        return blocks().half_selected(operation, job.each)
+        mode = job.rule.rounding.name.lower()
+        return blocks().half_selected(operation, mode if mode in blocks().HALF_MODES else "selected", job.each)
     return blocks().elementwise(reader, operation, "selected", lifts, job.each)
 
 

@@ -499,7 +499,7 @@ def examine(name: str, examples: int, compare: Callable[..., None], *more: st.Se
 
 @pytest.mark.parametrize("name", CASES)
 def test_vecdot(name: str) -> None:
-    examine(name, 12, compare)
+    examine(name, 8, compare)
 
 
 @pytest.mark.exhaustive

@@ -142,6 +142,9 @@ def test_arithmetic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str
 def test_convert(monkeypatch: pytest.MonkeyPatch, fmt: Format) -> None:
     """From float32: random bits, neighbourhoods of every threshold; finite ones are all served."""
     x = singles(fmt, 1)[::3] if fmt.has_nan else np.random.default_rng(1).normal(0, 4, COUNT).astype(np.float32)
+    ends = np.ldexp([[1.0], [-1.0]], [np.frexp(float(e))[1] for e in (fmt.max, fmt.tiny, fmt.smallest_subnormal)])
+    ends = ends.ravel()[np.abs(ends.ravel()) < 2.0**127].astype(np.float32)  # powers of two at the ends of the range
+    x = np.concatenate([x, ends, np.nextafter(ends, np.float32(0)), 2 * ends])
     finite = x[np.isfinite(x)]
     served = 0
     for i, (mode, options) in enumerate(itertools.product(MODES, variants(fmt))):

@@ -111,11 +111,47 @@ def test_compiling_leaves_garbage_collection_as_it_was(
     seen: list[bool] = []
     finalize = linking.Whole.finalize
     monkeypatch.setattr(linking.Whole, "finalize", lambda whole: (seen.append(gc.isenabled()), finalize(whole)))
-    if not collecting:
-        gc.disable()
+    (gc.enable if collecting else gc.disable)()
     try:
         jit.compiled(stepping_loop)(np.ones(2))
         assert gc.isenabled() is collecting
     finally:
         gc.enable()
     assert seen == [False]
+
+
+@jit.row
+def filled(values, first):  # type: ignore[no-untyped-def]
+    jit.stand_alone()
+    for i in range(values.size):
+        values[i] = first + i
+
+
+ROOM = 5
+
+
+def scratching_loop(grid):  # type: ignore[no-untyped-def]
+    line = jit.flat(grid)
+    address = 0
+    for start in range(0, line.size, ROOM):
+        room = jit.scratch(ROOM, np.float32)
+        address |= room.ctypes.data
+        filled(room, start)
+        for i in range(ROOM):
+            line[start + i] += room[i]
+    return address
+
+
+def test_room_on_the_stack_and_grids_as_lines(cache: Path) -> None:
+    grid = np.arange(30, dtype=np.float32).reshape(2, 3, 5)
+    address = jit.compiled(scratching_loop)(grid)
+    assert grid.tolist() == (2.0 * np.arange(30)).reshape(2, 3, 5).tolist()
+    assert address % jit.CACHE_LINE == 0
+
+
+def comprehending_loop(values):  # type: ignore[no-untyped-def]
+    return sum([2 * x for x in values])
+
+
+def test_functions_inside_others_are_still_taken_in(cache: Path) -> None:
+    assert jit.compiled(comprehending_loop)(np.arange(4)) == 12
