@@ -183,6 +183,7 @@ def spanning(reading, carrier):
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent, one = without_sign >> unsigned(fraction) << unsigned(fraction), unsigned(1)
     by_code, infinity = reading in INFINITIES, INFINITIES.get(reading, np.uint16(0))
+    like = carrier(0.0)
 
     @row
     def span(fields, low, high):
@@ -201,10 +202,8 @@ def spanning(reading, carrier):
             return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
         if high == unsigned(0):
             return np.inf, 0.0, True
-        seen = np.empty(2, unsigned)
-        seen[0], seen[1] = low + one, min(high, exponent)
-        magnitudes = viewed(seen, carrier)
-        return np.float64(magnitudes[0]), np.float64(magnitudes[1]), high < exponent
+        least, greatest = bits_float(np.int64(low + one), like), bits_float(np.int64(min(high, exponent)), like)
+        return np.float64(least), np.float64(greatest), high < exponent
 
     parameters = reading, np.dtype(carrier)
     return jit.referable(span, *parameters), jit.referable(told, *parameters)
@@ -232,8 +231,7 @@ def gather(reading, carrier):
         bits = viewed(values, unsigned)
         together = READ if cells >= TURNS else TURNS * TURNS
         block = np.zeros(together * cells, codes.dtype)
-        seen = np.array([without_sign, unsigned(0)])
-        low, high = seen[0], seen[1]
+        low, high = without_sign, unsigned(0)
         low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
         for panel in range((count + cells - 1) // cells):
             width = min(cells, count - panel * cells)

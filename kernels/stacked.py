@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from . import jit
 from .fast import half_code
-from .jit import fill_row, float_bits, kernel, row, viewed
+from .jit import fill_row, flat, float_bits, kernel, row, viewed
 from .lanes import LANES, ROWS, named
 from .paired import INFINITIES, READERS, TURNS, span_of_codes, spanning
 
@@ -121,12 +121,11 @@ def laid_out(reading, carrier, planes, stands):
     def laid_out_loop(codes, table, tiny, of_zeros, panels):
         products, across, length = panels.shape[0], panels.shape[2], panels.shape[3]
         count = codes.shape[1] if stands else codes.shape[2]
-        flat, numbers = codes.reshape(-1), panels.reshape(-1)
+        flat_codes, numbers = flat(codes), flat(panels)
         fields = viewed(numbers, unsigned)
         stretch = length * size
-        block = np.zeros(stretch, codes.dtype)
-        seen = np.array([without_sign, unsigned(0)])
-        low, high = seen[0], seen[1]
+        block = np.empty(stretch, codes.dtype)
+        low, high = without_sign, unsigned(0)
         low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
         for product in range(products):
             for panel in range(across):
@@ -135,9 +134,9 @@ def laid_out(reading, carrier, planes, stands):
                     fill_row(block, 0)
                 corner = product * count * length
                 if stands:
-                    stand(flat, corner + panel * size * length, length, block, width)
+                    stand(flat_codes, corner + panel * size * length, length, block, width)
                 else:
-                    lie(flat, corner + panel * size, count, length, block, width)
+                    lie(flat_codes, corner + panel * size, count, length, block, width)
                 at = (product * planes * across + panel) * stretch
                 target, own = numbers[at : at + stretch], fields[at : at + stretch]
                 for place in range(stretch):

@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for
 FEW_COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector: oracles make numbers by the million, hardly any of which ends in a circle."""
 
-FEW_EXAMPLES = 60
+FEW_EXAMPLES = 100
 """Of Hypothesis, where a test asks for no other number: without --exhaustive they are the same in each run."""
 
 

@@ -370,24 +370,24 @@ def check_cumulative(trial: Trial) -> None:
         assert (int(codes[i, k]), int(flags[i, k])) == expected, (k, hex(codes[i, k]), hex(expected[0]), x[i])
 
 
-@repeated(240, trials())
+@repeated(400, trials())
 def test_dot_products(trial: Trial) -> None:
     """Codes, flags and counts."""
     check_rows(trial)
 
 
-@repeated(90, trials())
+@repeated(150, trials())
 def test_matrix_products(trial: Trial) -> None:
     """Rows wider than the lanes of a loop; where there is a faster way, by it."""
     check_matrices(trial)
 
 
-@repeated(70, convolutions())
+@repeated(120, convolutions())
 def test_convolutions_and_gradients(drawn: Convolved) -> None:
     check_convolution(drawn)
 
 
-@repeated(90, trials())
+@repeated(150, trials())
 def test_sums(trial: Trial) -> None:
     check_sums(trial)
 
