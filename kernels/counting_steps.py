@@ -145,3 +145,24 @@ def counting_exact_step(block, blocks, stored, saturate, of_nan):
         return state
 
     return in_phases(begun, *(summed(number) for number in range(blocks)), kept)
+
+
+def counting_turn(step, finite):
+    """A step that does one addition a turn, looked at alike. `finite`: no sum overflows.
+
+    A sum that is rounded to what was there before has changed if it is inexact.
+    """
+
+    def counted(tile, row, state):
+        before = state[VALUE]
+        after = step(tile, row, state | {INEXACT: before.all_of(0.0)})
+        lost, value = after.pop(INEXACT).bits().nonzero(), after[VALUE]
+        happened = {ROUNDED: lost, SWAMPED: lost & value.equals(before)}
+        if not finite:
+            happened[OVERFLOWED] = lost & (value.magnitude() >= np.inf)
+        count(after, happened)
+        after[LEAST] = (value < after[LEAST]).choose(value, after[LEAST])
+        after[GREATEST] = (value > after[GREATEST]).choose(value, after[GREATEST])
+        return after
+
+    return counted

@@ -78,8 +78,8 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if problem.a.ndim == 3:
         _stack(problem, planned, call, results, counting)
         return
-    line = None if counting else _line(problem)
-    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative)
+    line = _line(problem)
+    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative, counting)
     if line is None or left is None:
         _grid(problem, planned, call, results, cumulative, counting)
         return
@@ -88,10 +88,15 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
             line.a[:, start:stop], line.b[:, start:stop], None if line.c is None else line.c[None, start:stop],
             True, line.first + start * line.stride, 0, line.stride,
         )  # fmt: skip
-        codes, flags = (x.reshape(-1, line.a.shape[1])[:, start:stop] for x in results[:2])
-        found = results._replace(codes=np.empty(codes.shape, codes.dtype), flags=np.empty(flags.shape, np.uint8))
+        where = [
+            x.reshape(*x.shape[:-2], -1, line.a.shape[1])[..., start:stop] for x in results[: 4 if counting else 2]
+        ]
+        found = results._replace(
+            **dict(zip(Results._fields, [np.empty(x.shape, x.dtype) for x in where], strict=False))
+        )
         _grid(part, planned, call, found, cumulative, counting)
-        codes[...], flags[...] = found.codes, found.flags
+        for target, source in zip(where, found, strict=False):
+            target[...] = source
 
 
 def _line(problem: Problem) -> lines.Line | None:
@@ -108,17 +113,26 @@ def _line(problem: Problem) -> lines.Line | None:
 
 
 def _by_line(
-    line: lines.Line, problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool
+    line: lines.Line,
+    problem: Problem,
+    planned: Program,
+    call: Call,
+    results: Results,
+    cumulative: bool,
+    counting: bool,
 ) -> list[lines.Span] | None:
     """Outputs in a line by the faster loops: which are left for the plain one, None for all."""
     key, shape = key_of(call), results.codes.shape
     left: set[lines.Span] = set()
+    tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
+    if tally is not None and not lines.serves(ways.choose(planned), planned, cumulative, True):
+        return None
 
     def run_part(part: Program, of: lines.Line, start: Codes | None = None) -> Done | None:
         way = ways.choose(part)
         if not lines.serves(way, part, cumulative):
             return None
-        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative)
+        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, tally)
         if done is None:
             return None
         count = line.a.shape[1]
