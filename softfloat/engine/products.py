@@ -264,9 +264,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
     tally = ways.Tally(results.counts, results.extremes) if counting else None
-    if problem.scales is not None and tally is None and not (problem.paired or cumulative):
+    if problem.scales is not None and not (problem.paired or cumulative):
         place, random = _place_of(problem), ways.Random(key, call.stream)
-        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
+        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales, tally)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
@@ -467,8 +467,8 @@ def _quick(
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = None if planned.goes_on else ways.choose(planned)
-    if tally is None and (way is None or _rows_together(way)):
-        done = _by_unit(planned, a, b, start, place, random)
+    if way is None or _rows_together(way) or (tally is not None and isinstance(way, ways.AlignedBlocks)):
+        done = _by_unit(planned, a, b, start, place, random, None, tally)
         if done is not None:
             return done
     if way is None:
@@ -505,8 +505,12 @@ def _by_unit(
     place: ways.Place,
     random: ways.Random,
     scales: Scales | None = None,
+    tally: ways.Tally | None = None,
 ) -> Done | None:
-    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves."""
+    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves.
+
+    They fill the `tally`, if there is one.
+    """
     how = planned.accumulator
     if planned.goes_on or a.shape[0] * b.size < units.LEAST_WORK:
         return None
@@ -523,7 +527,7 @@ def _by_unit(
         with np.errstate(invalid="ignore"):
             x *= _arranged(scales.each.a, 1, planned, fill=1.0)
             y *= _arranged(scales.each.b, 0, planned, fill=1.0)
-    return units.run(planned, tiling.Operands(x, y, start), place, random, scaled)
+    return units.run(planned, tiling.Operands(x, y, start), place, random, scaled, tally)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:
