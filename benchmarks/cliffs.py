@@ -62,9 +62,9 @@ HALF = fma("float16")
 CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
 
 
-def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE) -> Work:
+def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE, **options: Any) -> Work:
     x, y = codes("float16", rows, length), codes("float16", rows, length, seed=1)
-    return Work(lambda: bits.vecdot(x, y, "float16", accumulator), rows * length)
+    return Work(lambda: bits.vecdot(x, y, "float16", accumulator, **options), rows * length)
 
 
 def total(function: Callable[..., Any], *shape: int, accumulator: Accumulator = HALF) -> Work:
@@ -217,7 +217,22 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("reductions in two levels", partial(product, REDUCTIONS), "G/s", "sgemm", 0.02),
         Row("vecdot, fma half", partial(vecdot, HALF), "G/s", "sgemm", 0.02),
         Row("vecdot, mul_add half", partial(vecdot, mul_add("float16")), "G/s", "sgemm", 0.02),
+        Row("vecdot, fma half, counted", partial(vecdot, HALF, count=True), "G/s", "vecdot, fma half", 0.25),
+        Row(
+            "vecdot, mul_add half, counted",
+            partial(vecdot, mul_add("float16"), count=True),
+            "G/s",
+            "vecdot, mul_add half",
+            0.25,
+        ),
         Row("tensor core H100, half", partial(product, tensor_core("H100")), "G/s", "sgemm"),
+        Row(
+            "tensor core H100, half, counted",
+            partial(product, tensor_core("H100"), count=True),
+            "G/s",
+            "tensor core H100, half",
+            0.25,
+        ),
         Row("96 × 64³, fma half", partial(product, HALF, "float16", 64, 64, 64, 96), "G/s", "fma half", 0.8),
         Row(
             "96 × 64³, mul_add half",

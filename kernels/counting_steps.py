@@ -139,15 +139,25 @@ def counting_watches(manner):
     return (TIE, OVERFLOW) + (NEAR_ZERO,) * (manner.family == "narrow" or manner.daz)
 
 
-def counted_addition(state, alive, before, exact, after, over=None, of_nan=False):
-    """Note an addition, as `accumulate.count_row` does, in lanes whose sum was finite. `of_nan`: infinities stand for NaN."""
-    happened = {ROUNDED: exact.differs(after), SWAMPED: exact.differs(before) & after.equals(before)}
+def counted_addition(state, alive, before, lost, after, over=None, of_nan=False):
+    """Note an addition, as `accumulate.count_row` does, in lanes that are `alive`, whose sum was finite; None: in all.
+
+    A sum that is rounded to what was there before has changed if bits were `lost`. `of_nan`: infinities stand for NaN.
+    """
+    happened = {ROUNDED: lost, SWAMPED: lost & after.equals(before)}
     if over is not None:
         happened[OVERFLOWED] = over
-    count(state, {slot: lanes & alive for slot, lanes in happened.items()})
-    shown = alive & (after.magnitude() < np.inf) if of_nan else alive
-    state[LEAST] = (shown & (after < state[LEAST])).choose(after, state[LEAST])
-    state[GREATEST] = (shown & (after > state[GREATEST])).choose(after, state[GREATEST])
+    if alive is not None:
+        happened = {slot: lanes & alive for slot, lanes in happened.items()}
+    count(state, happened)
+    less, more = after < state[LEAST], after > state[GREATEST]
+    shown = after.magnitude() < np.inf if of_nan else alive
+    if of_nan and alive is not None:
+        shown = shown & alive
+    if shown is not None:
+        less, more = shown & less, shown & more
+    state[LEAST] = less.choose(after, state[LEAST])
+    state[GREATEST] = more.choose(after, state[GREATEST])
 
 
 def counting_exact_step(block, blocks, stored, saturate, of_nan):
@@ -161,7 +171,7 @@ def counting_exact_step(block, blocks, stored, saturate, of_nan):
             before = state[RUNNING]
             s = whole_block(tile, row, before, range(number * block, (number + 1) * block))
             running = s.single().double()
-            counted_addition(state, state[VALUE].magnitude() < np.inf, before, s, running)
+            counted_addition(state, state[VALUE].magnitude() < np.inf, before, s.differs(running), running)
             return state | {RUNNING: running}
 
         return step
@@ -177,9 +187,22 @@ def counting_exact_step(block, blocks, stored, saturate, of_nan):
             state[UNDERFLOW] = alive.choose(own[UNDERFLOW].bits(), state[UNDERFLOW].bits())
             if saturate:
                 state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
-            counted_addition(state, alive, memory, running, after, over, of_nan)
+            counted_addition(state, alive, memory, running.differs(after), after, over, of_nan)
             running = after
         state[VALUE] = alive.choose(running, memory)
         return state
 
     return in_phases(begun, *(summed(number) for number in range(blocks)), kept)
+
+
+def counting_turn(step, finite):
+    """A step that does one addition a turn, looked at alike. `finite`: no sum overflows."""
+
+    def counted(tile, row, state):
+        before = state[VALUE]
+        after = step(tile, row, state | {INEXACT: before.all_of(0.0)})
+        lost, value = after.pop(INEXACT).bits().nonzero(), after[VALUE]
+        counted_addition(after, None, before, lost, value, None if finite else lost & (value.magnitude() >= np.inf))
+        return after
+
+    return counted

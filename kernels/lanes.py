@@ -543,16 +543,18 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
 
 
 def guarded_tile(
-    name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0, carried=(0,), rows=ROWS
-):
+    name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0, carried=(0,), rows=ROWS,
+    kind=Tile, lanes=0,
+):  # fmt: skip
     """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
 
     After each group of rows fails(tile, state) tells, as a bit, that they do not; then the careful step does the group
     again. The quick step sees and makes slots `carried` in registers, and `watched` ones, which begin each group with all
     bits set; the careful one those carried and those in `noted`, which stay in memory. Meanwhile slot 0 is multiplied by `lift`.
+    `kind`, `rows` and `lanes` are those of `tile`.
     """
     item = types.float32 if carrier is np.float32 else types.float64
-    lanes, word = LANES[carrier], _INTEGERS[carrier]
+    lanes, word = lanes or LANES[carrier], _INTEGERS[carrier]
 
     @intrinsic
     def run(context, a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns):
@@ -560,9 +562,9 @@ def guarded_tile(
         assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
 
         def codegen(context, builder, signature, arguments):
-            operands = _Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, rows=rows)
-            cells = _Cells(builder, carrier, operands.data(7), carried, (), rows)
-            aside = _Cells(builder, carrier, operands.data(7), noted, (), rows)
+            operands = _Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, kind, rows, lanes)
+            cells = _Cells(builder, carrier, operands.data(7), carried, (), rows, lanes)
+            aside = _Cells(builder, carrier, operands.data(7), noted, (), rows, lanes)
             none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)
             ones = builder.bitcast(ir.Constant(ir.VectorType(word, lanes), [-1] * lanes), cells.kind)
 
@@ -590,6 +592,7 @@ def guarded_tile(
                     seen = {slot: Vector(builder, ones) for slot in watched}
                     made = {}
                     for row in group_rows:
+                        turn.row = row
                         state = quick(turn, row, {slot: Vector(builder, during[slot, row]) for slot in carried} | seen)
                         made |= {(slot, row): state[slot].floats().value for slot in carried}
                         seen = {slot: state[slot].floats() for slot in watched}
@@ -642,7 +645,7 @@ def guarded_tile(
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, noted, watched, group, lift, carried, rows))
+    return named(run, (name, carrier.__name__, noted, watched, group, lift, carried, rows, kind.__name__, lanes))
 
 
 def opening(carrier, slots, rows=ROWS):

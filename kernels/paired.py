@@ -553,19 +553,19 @@ def drawn(operation, saturate, layout):
 
 
 @jit.once
-def settle(carrier):
-    """loop(state, values, flags, nan_flags): outputs of all panels, (panels, cells or fewer), and their flags."""
+def settle(carrier, slots=SLOTS):
+    """loop(state, values, flags, nan_flags): outputs of all panels, (panels, cells or fewer), and their flags. A state has so many slots."""
     integer = np.int32 if carrier is np.float32 else np.int64
 
     def settle_loop(state, values, flags, nan_flags):
-        cells = state.shape[1] // SLOTS
+        cells = state.shape[1] // slots
         sums = state.reshape(-1)
         happened = viewed(sums, integer)
         width = values.shape[1]
         results, raised = values.reshape(-1), flags.reshape(-1)
         # of few outputs and many panels, the loop over panels inside
         outer, inner = (width, state.shape[0]) if width < TURNS else (state.shape[0], width)
-        steps = (1, SLOTS * cells, 1, width) if width < TURNS else (SLOTS * cells, 1, width, 1)
+        steps = (1, slots * cells, 1, width) if width < TURNS else (slots * cells, 1, width, 1)
         for i in range(outer):
             for j in range(inner):
                 first, place = i * steps[0] + j * steps[1], i * steps[2] + j * steps[3]

@@ -74,7 +74,7 @@ def unit_flags(compensated):
     return flags
 
 
-class _Kind:
+class Kind:
     """What the loops of a unit's kind have in common: its carrier, its turns, and what is around them."""
 
     def __init__(self, unit):
@@ -110,7 +110,7 @@ def unit_loop(unit):
     two where terms are aligned.
     c and values may be one array.
     """
-    kind, group = _Kind(unit), unit.group
+    kind, group = Kind(unit), unit.group
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
@@ -161,7 +161,7 @@ def drawn_unit_loop(unit):
     stored stochastically at the end of each turn, by 16 random bits, and where these leave a store open, again by all.
     The first output of a product is `apart` from the one before it.
     """
-    kind, group = _Kind(unit), unit.group
+    kind, group = Kind(unit), unit.group
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
@@ -227,7 +227,7 @@ def drawn_unit_loop(unit):
 @jit.once
 def long_unit_loop(unit):
     """As `unit_loop`, for aligned blocks so long that their products are no code of their own: a block in phases."""
-    kind, block = _Kind(unit), unit.block
+    kind, block = Kind(unit), unit.block
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     phases = zip(*(aligned_phases(unit, watches) for watches in (True, False)), strict=True)

@@ -14,12 +14,12 @@ from .lanes import Vector
 from .quick_steps import LIFT, round_half_bits
 from .steps import (
     AT_ONCE,
+    COUNTED_SLOTS,
     EXPONENT64,
     INEXACT,
     LEFT_OPEN,
     OVERFLOW,
     SIGN,
-    SLOTS,
     UNDERFLOW,
     VALUE,
     between,
@@ -35,9 +35,10 @@ from .steps import (
 
 ERRORS = LEFT_OPEN
 """The slot in which a compensated sum keeps what it has lost."""
-LEAD, TOTAL, PER_GRID = range(SLOTS, SLOTS + 3)
-LONG_SLOTS = SLOTS + 3
-"""Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, and the reciprocal grid."""
+LEAD, TOTAL, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
+LONG_SLOTS = COUNTED_SLOTS + 4
+"""Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, the reciprocal grid, and
+where additions are counted, whether this one has lost bits."""
 
 
 class UnitNumbers(NamedTuple):
@@ -284,7 +285,7 @@ def whole(x, cut):
     return x.floored() if cut == "floor" else x.truncated()
 
 
-class _Turn:
+class Turn:
     """What turns of `Aligned` do, for one row, or for all rows together: their sums do not wait for one another, and numbers of b are read once."""
 
     def __init__(self, unit, watchful):
@@ -413,7 +414,7 @@ def own_power(tile, running):
 
 def aligned_unit_step(unit, watchful):
     """A turn of `Aligned`, of all rows together."""
-    turn = _Turn(unit, watchful)
+    turn = Turn(unit, watchful)
 
     def step(tile, states):
         before = sums = [state[VALUE] for state in states]
@@ -426,9 +427,9 @@ def aligned_unit_step(unit, watchful):
     return step
 
 
-def aligned_phases(unit, watchful):
+def aligned_phases(unit, watchful, turn=None):
     """A block of `Aligned` of any length as several steps: before its terms; a term's power of two; once these are known; a term; after all."""
-    turn = _Turn(unit, watchful)
+    turn = turn or Turn(unit, watchful)
 
     def before(tile, row, state):
         state[LEAD] = turn.start(tile, own_power(tile, state[VALUE]))
@@ -490,25 +491,27 @@ def whole_with_sign(tile, row, running, products):
     return (found.is_zero() & s.is_zero()).choose(s, found)
 
 
+def exact_sum_of(tile, row, running, number, unit, watchful):
+    """The running sum and block `number` of a turn of `Exact`: all bits that decide."""
+    s = running if unit.signed else running + 0.0
+    products = range(number * unit.block, (number + 1) * unit.block)
+    nearest = unit.block == 1 and unit.result == "single" and not watchful  # float64 has more than twice the bits
+    if unit.careful and not nearest:
+        return whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
+    sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
+    for n, k in enumerate(products[AT_ONCE - 1 :]):
+        x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
+        sums[n % AT_ONCE] = x.fused(y, before_it) if tile.fuses else before_it + x * y
+    return gathered(sums, Vector.__add__)
+
+
 def exact_unit_step(unit, watchful):
     """A turn of `Exact`."""
 
     def step(tile, row, state):
         before = running = state[VALUE]
         for number in range(unit.blocks):
-            s = running if unit.signed else running + 0.0
-            products = range(number * unit.block, (number + 1) * unit.block)
-            nearest = (
-                unit.block == 1 and unit.result == "single" and not watchful
-            )  # float64 has more than twice the bits
-            if unit.careful and not nearest:
-                s = whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
-            else:
-                sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
-                for n, k in enumerate(products[AT_ONCE - 1 :]):
-                    x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
-                    sums[n % AT_ONCE] = x.fused(y, before_it) if tile.fuses else before_it + x * y
-                s = gathered(sums, Vector.__add__)
+            s = exact_sum_of(tile, row, running, number, unit, watchful)
             running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
         if unit.stored:
             running = stored(tile, row, running, before, state, watchful, unit)

@@ -16,10 +16,10 @@ import numpy as np
 from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, paired, tiles
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_lines, dots, paired, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
-from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Random, Way
+from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
@@ -151,12 +151,21 @@ class _Work:
     """Roundings that the stage which draws has done before."""
     in_range: bool
     """Whether all finite operands are of a kind that this way serves."""
+    tally: Tally | None
+    """Where counts of all outputs go, if they are wanted."""
 
     @property
     def cells(self) -> int:
         """Outputs of a panel."""
         floor = tiles()
-        return int(paired().LONE_LANES if self.lone else floor.ROWS * floor.LANES[self.way.carrier])
+        rows = floor.ROWS if self.tally is None else floor.COUNTED_ROWS
+        return int(paired().LONE_LANES if self.lone else rows * floor.LANES[self.way.carrier])
+
+    @property
+    def slots(self) -> int:
+        """What the state of a panel holds for each output."""
+        floor = tiles()
+        return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
 
     def loop(self, cumulative: bool) -> Any:
         """The compiled loop of this way."""
@@ -165,6 +174,9 @@ class _Work:
         if self.ones:
             kind = "add"
         layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
+        if self.tally is not None:
+            of_nan = (way.site.rule.overflow is Overflow.NAN,) if kind == "exact" else ()
+            return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options, *of_nan)
         return paired().chain(kind, way.carrier, way.group, way.planes, layout, cumulative, *options)
 
 
@@ -178,19 +190,25 @@ def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
     return "exact", (way.block, way.group // way.block, way.stored, way.saturates)
 
 
-def serves(way: Way | None, planned: Program, cumulative: bool) -> TypeGuard[Way]:
+def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
     """Whether there is such a loop for this program's way."""
-    if way is None:
+    if way is None or (counting and (cumulative or not way.counts)):
         return False
     return not cumulative or (isinstance(way, OneByOne) and not planned.converts)
 
 
 def run(
-    line: Line, planned: Program, way: Way, start: Codes | None, random: Random, cumulative: bool
+    line: Line,
+    planned: Program,
+    way: Way,
+    start: Codes | None,
+    random: Random,
+    cumulative: bool,
+    tally: Tally | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
     """(codes in the partials format, flags, outputs not served), or None if none is; `start` has the values of c.
 
-    `cumulative`: codes and flags are (k, outputs).
+    `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
     first, second = _operand(line.a, planned, 0), _operand(line.b, planned, 1)
     length, count = planned.length, line.a.shape[1]
@@ -206,7 +224,12 @@ def run(
         shared = np.empty((1, 1, 1, 1), way.carrier)
         extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), 1, shared)
         flushes = way.manner.daz or way.manner.ftz
-        ones = not flushes and bool(shared[0] == 1.0) and holds(planned.sites[kinds.RUNNING].format, first.format)
+        ones = (
+            tally is None
+            and not flushes
+            and bool(shared[0] == 1.0)
+            and holds(planned.sites[kinds.RUNNING].format, first.format)
+        )
     if second.steps[1] == 0 and not ones:
         shared = np.empty((way.planes, 1, length, 1), way.carrier)
         extent = second.gather(index, 0, length, Span(0, 1), 1, shared)
@@ -227,6 +250,7 @@ def run(
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
         start is None and tiling.always_fits(way, length, first.format, second.format),
+        tally,
     )
     shape = (length, count) if cumulative else (count,)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
@@ -287,7 +311,9 @@ class _State:
         cells, carrier = work.cells, work.way.carrier
         count = outputs.stop - outputs.start
         self.panels = -(-count // cells)
-        state = np.zeros((self.panels, floor.SLOTS, cells), carrier)
+        state: Codes = np.zeros((self.panels, work.slots, cells), carrier)
+        if work.tally is not None:
+            state[:, floor.LEAST], state[:, floor.GREATEST] = np.inf, -np.inf
         if c is not None:
             sums: Codes = np.zeros(self.panels * cells, carrier)
             sums[:count] = c
@@ -366,7 +392,9 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
         if not state.advance(k, min(k + step, length), state.flat):
             return False
     cells, count = work.cells, outputs.stop - outputs.start
-    settle = paired().settle(way.carrier)
+    settle = paired().settle(way.carrier, work.slots)
+    if work.tally is not None:
+        counted_lines().told(way.carrier)(state.flat, *work.tally, outputs.start, outputs.stop)
     if count % cells == 0:
         shape = state.panels, cells
         places = values[outputs.start : outputs.stop].reshape(shape), flags[outputs.start : outputs.stop].reshape(shape)
@@ -386,7 +414,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     way, length = work.way, work.planned.length
     floor, count = tiles(), outputs.stop - outputs.start
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
-    settle = paired().settle(way.carrier)
+    settle = paired().settle(way.carrier, work.slots)
     for k in range(0, length, step):
         stop = min(k + step, length)
         kept = state.room.array("kept", (stop - k, floor.SLOTS * (1 if work.lone else work.cells)))

@@ -160,6 +160,14 @@ def paired() -> ModuleType:
 
 
 @cache
+def counted_lines() -> ModuleType:
+    """Its loops that count, alike."""
+    from softfloat.kernels import counted_lines as module
+
+    return module
+
+
+@cache
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module

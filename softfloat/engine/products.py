@@ -78,8 +78,8 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if problem.a.ndim == 3:
         _stack(problem, planned, call, results, counting)
         return
-    line = None if counting else _line(problem)
-    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative)
+    line = _line(problem)
+    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative, counting)
     if line is None or left is None:
         _grid(problem, planned, call, results, cumulative, counting)
         return
@@ -88,10 +88,15 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
             line.a[:, start:stop], line.b[:, start:stop], None if line.c is None else line.c[None, start:stop],
             True, line.first + start * line.stride, 0, line.stride,
         )  # fmt: skip
-        codes, flags = (x.reshape(-1, line.a.shape[1])[:, start:stop] for x in results[:2])
-        found = results._replace(codes=np.empty(codes.shape, codes.dtype), flags=np.empty(flags.shape, np.uint8))
+        where = [
+            x.reshape(*x.shape[:-2], -1, line.a.shape[1])[..., start:stop] for x in results[: 4 if counting else 2]
+        ]
+        found = results._replace(
+            **dict(zip(Results._fields, [np.empty(x.shape, x.dtype) for x in where], strict=False))
+        )
         _grid(part, planned, call, found, cumulative, counting)
-        codes[...], flags[...] = found.codes, found.flags
+        for target, source in zip(where, found, strict=False):
+            target[...] = source
 
 
 def _line(problem: Problem) -> lines.Line | None:
@@ -108,17 +113,26 @@ def _line(problem: Problem) -> lines.Line | None:
 
 
 def _by_line(
-    line: lines.Line, problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool
+    line: lines.Line,
+    problem: Problem,
+    planned: Program,
+    call: Call,
+    results: Results,
+    cumulative: bool,
+    counting: bool,
 ) -> list[lines.Span] | None:
     """Outputs in a line by the faster loops: which are left for the plain one, None for all."""
     key, shape = key_of(call), results.codes.shape
     left: set[lines.Span] = set()
+    tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
+    if tally is not None and not lines.serves(ways.choose(planned), planned, cumulative, True):
+        return None
 
     def run_part(part: Program, of: lines.Line, start: Codes | None = None) -> Done | None:
         way = ways.choose(part)
         if not lines.serves(way, part, cumulative):
             return None
-        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative)
+        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, tally)
         if done is None:
             return None
         count = line.a.shape[1]
@@ -239,9 +253,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
     tally = ways.Tally(results.counts, results.extremes) if counting else None
-    if problem.scales is not None and tally is None and not (problem.paired or cumulative):
+    if problem.scales is not None and not (problem.paired or cumulative):
         place, random = _place_of(problem), ways.Random(key, call.stream)
-        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
+        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales, tally)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
@@ -450,10 +464,10 @@ def _quick(
                 found = stacks.run(way, part, _arranged(x, 2, part), _arranged(y, 1, part), None, place, random)
                 return None if found is None or found[2] else found[:2]
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
-            if way is not None:
-                done = tiling.run(way, part, operands, place, random, of_part)
+            if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
+                done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
             else:
-                done = None if of_part is not None or part.goes_on else units.run(part, operands, place, random)
+                done = tiling.run(way, part, operands, place, random, of_part)
             return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
 
         def bits(site: int, step: int, width: int) -> Codes:
@@ -469,8 +483,8 @@ def _quick(
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
     way = _way(planned)
-    if tally is None and (way is None or _rows_together(way)):
-        done = _by_unit(planned, a, b, start, place, random)
+    if way is None or _rows_together(way) or (tally is not None and isinstance(way, ways.AlignedBlocks)):
+        done = _by_unit(planned, a, b, start, place, random, None, tally)
         if done is not None:
             return done
     if way is None:
@@ -513,8 +527,12 @@ def _by_unit(
     place: ways.Place,
     random: ways.Random,
     scales: Scales | None = None,
+    tally: ways.Tally | None = None,
 ) -> Done | None:
-    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves."""
+    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves.
+
+    They fill the `tally`, if there is one.
+    """
     how = planned.accumulator
     if planned.goes_on or a.shape[0] * b.size < units.LEAST_WORK:
         return None
@@ -531,7 +549,7 @@ def _by_unit(
         with np.errstate(invalid="ignore"):
             x *= _arranged(scales.each.a, 1, planned, fill=1.0)
             y *= _arranged(scales.each.b, 0, planned, fill=1.0)
-    return units.run(planned, tiling.Operands(x, y, start), place, random, scaled)
+    return units.run(planned, tiling.Operands(x, y, start), place, random, scaled, tally)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:

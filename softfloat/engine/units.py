@@ -21,7 +21,18 @@ from softfloat.engine import elementwise, parameters, threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import LONGEST, NORMAL, Loop, Place, Random, Way, family_of, narrow_numbers, overflow_serves
+from softfloat.engine.ways import (
+    LONGEST,
+    NORMAL,
+    Loop,
+    Place,
+    Random,
+    Tally,
+    Way,
+    family_of,
+    narrow_numbers,
+    overflow_serves,
+)
 from softfloat.formats import Format
 from softfloat.kernels.spec import FLOAT64, InfiniteInput, Overflow, Rounding, Tininess
 
@@ -53,6 +64,14 @@ def units() -> ModuleType:
 def loops() -> ModuleType:
     """That of their loops, alike."""
     from softfloat.kernels import unit_loops as module
+
+    return module
+
+
+@cache
+def counted() -> ModuleType:
+    """Those that count."""
+    from softfloat.kernels import counted_units as module
 
     return module
 
@@ -456,14 +475,21 @@ def _filled_up(values: Codes, axis: int, group: int) -> Codes:
 
 
 def run(
-    planned: Program, operands: tiling.Operands, place: Place, random: Random, scaled: Scaled | None = None
+    planned: Program,
+    operands: tiling.Operands,
+    place: Place,
+    random: Random,
+    scaled: Scaled | None = None,
+    tally: Tally | None = None,
 ) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None if no loop serves the program or these operands."""
+    """(codes in the partials format, flags), or None if no loop serves the program or these operands. A `tally` is filled."""
     a, b, c = operands.a, operands.b, operands.c
     if a.shape[0] * b.size < LEAST_WORK:
         return None
     way = choose(planned)
     if way is None or (scaled is not None and way.unit.kind != "aligned"):
+        return None
+    if tally is not None and way.unit.kind not in counted().KINDS:
         return None
     first, second = planned.formats
     if scaled is None:
@@ -495,9 +521,12 @@ def run(
         c, flags_of_c = _registered(c, way, register.last)
     lift = unit.lift if unit.kind == "compensated" else 1.0
     c = c if c is None or lift == 1.0 else c * lift
-    loop = loop_of(way, unit, place, random)
     panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
-    values, flags = (x[0] for x in looped(way, loop, panels, c, a.shape[0], b.shape[1]))
+    rows, columns = a.shape[0], b.shape[1]
+    if tally is None:
+        values, flags = (x[0] for x in looped(way, loop_of(way, unit, place, random), panels, c, rows, columns))
+    else:
+        values, flags = _counted(way, unit, panels, c, place, random, tally)
     if np.any(flags & loops().WRONG):
         return None
     if unit.kind == "fixed":
@@ -593,6 +622,26 @@ def loop_of(way: UnitWay, unit: Any, place: Place, random: Random, apart: int = 
     if unit.kind in ("aligned", "exact") and unit.stored == "drawn":
         return loops().drawn_unit_loop(unit), (*place, apart, way.site.width, *random.words)
     return loops().unit_loop(unit), ()
+
+
+def _counted(
+    way: UnitWay, unit: Any, panels: list[Codes], c: Codes | None, place: Place, random: Random, tally: Tally
+) -> tuple[Codes, Codes]:
+    """(values, flags) of a grid of outputs; the tally is filled."""
+    _, rows, columns = tally.counts.shape
+    shape = panels[0].shape[2] * tiles().ROWS, panels[1].shape[2] * tiles().LANES[way.carrier]
+    padded = Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
+    loop: Loop
+    if unit.kind == "aligned" and _phased(unit):
+        loop = counted().counted_long_unit_loop(unit), padded
+    else:
+        of_nan = bool(unit.stored) and way.site.rule.overflow is Overflow.NAN
+        made = counted().counted_unit_loop(unit, of_nan)
+        loop = made, (*padded, *place, way.site.width, *random.words)
+    values, flags = (x[0] for x in looped(way, loop, panels, c, rows, columns))
+    for target, source in zip(tally, padded, strict=True):
+        target[...] = source[:, :rows, :columns]
+    return values, flags
 
 
 def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:

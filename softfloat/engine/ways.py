@@ -97,6 +97,11 @@ class Way:
         """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
 
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count as well."""
+        return False
+
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well, if there is one."""
         return None
@@ -118,9 +123,14 @@ class OneByOne(Way):
             lows = _lows(panels.a), _lows(panels.b)
         return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), lows
 
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
+        return not (self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN)
+
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
-        """The loop that counts as well. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
-        if self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN:
+        """The loop that counts as well."""
+        if not self.counts:
             return None
         return tiles().counted(self.operation, self.manner), tally
 
@@ -195,6 +205,11 @@ class ExactBlocks(Way):
         loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, self.saturates)
         return loop, (*place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0), *spans)
 
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count."""
+        return True
+
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well."""
         of_nan = self.site.rule.overflow is Overflow.NAN
@@ -211,6 +226,11 @@ class AlignedBlocks(Way):
     carrier: ClassVar[type] = np.float64
     planes: ClassVar[int] = 2
     stacked: ClassVar[bool] = True
+
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count: of outputs in a line."""
+        return True
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""

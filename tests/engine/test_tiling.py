@@ -743,12 +743,14 @@ def test_the_largest_number_beside_larger_products(
     assert bits.matmul(a, b, "bfloat16", stored, overflow="saturate")[0].tolist() == [[0x7BFF]]
 
 
-def counted_both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> bits.Counts:
+def counted_both_ways(
+    monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any
+) -> bits.Counts:
     """By tiles and by the plain loop."""
     found = []
     for fast in (True, False):
         monkeypatch.setattr(elementwise, "FAST", fast)
-        codes, flags, counts = bits.matmul(*arguments, count=True, **options)
+        codes, flags, counts = function(*arguments, count=True, **options)
         found.append((codes, flags, *vars(counts).values()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -806,3 +808,67 @@ def test_counted_sums_that_only_a_product_makes_inexact(
     counts = counted_both_ways(monkeypatch, a, b, fmt, mul_add(name), rounding=rounding)
     assert not counts.inexact.any()
     assert (found[1] == 1).all()
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
+def test_same_counts_of_outputs_in_a_line(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for outputs, length, scale in ((150, 70, 1.0), (33, 3, 2.0**-13), (1, 200, 30.0), (4, 1, 2.0**-7), (2, 0, 1.0)):
+        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+        c = drawn(rng, accumulator.partials, (outputs,), scale)
+        counted_both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
+        counted_both_ways(monkeypatch, a, b[0], fmt, accumulator, **options)
+    counted_both_ways(monkeypatch, a[:0], b[:0], fmt, accumulator, function=bits.vecdot, **options)
+    matrix, vector = drawn(rng, fmt, (140, 70), 8.0), drawn(rng, fmt, (140,), 8.0)
+    counted_both_ways(monkeypatch, vector, matrix, fmt, accumulator, **options)
+    few = bits.encode(np.array([0.0, -0.0, 1.0, -1.0, 1.5, fmt.max, -fmt.max, fmt.tiny, fmt.smallest_subnormal]), fmt)[
+        0
+    ]
+    a, b = rng.choice(few, (90, 40)), rng.choice(few, (90, 40))
+    counted_both_ways(monkeypatch, a, b, fmt, accumulator, function=bits.vecdot, **options)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), amp("half"), tensor_core("H100")], ids=repr)
+def test_special_operands_anywhere_in_a_counted_line(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces with a NaN or an infinity go the plain way, the others do not."""
+    rng, fmt = np.random.default_rng(5), Format.from_name("float16")
+    a, b = (drawn(rng, fmt, (70, 32), 1.0) for _ in range(2))
+    monkeypatch.setattr(lines, "PIECE", 1 << 8)
+    for special in bits.encode(np.array([np.inf, -np.inf, np.nan]), fmt)[0]:
+        for output, k in ((0, 0), (69, 31), (31, 17), (32, 16), (64, 5)):
+            for operand in (a, b):
+                before = operand[output, k]
+                operand[output, k] = special
+                counted_both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot)
+                operand[output, k] = before
+
+
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), amp("half"), tensor_core("H100")], ids=repr)
+def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More additions than words count; nearly all inexact, or swamped; operands wherever they lie."""
+    name = "bfloat16" if how.partials.name == "bfloat16" else "float16"
+    fmt, rng = Format.from_name(name), np.random.default_rng(6)
+    noise = rng.standard_normal((2, 70, 2600)) * 2.0 ** rng.integers(-9, 1, (2, 1, 2600))
+    a, b = (bits.encode(x, fmt)[0] for x in (noise[0] + 1, noise[1]))
+    before = get_num_threads()
+    try:
+        for count in (1, 2):
+            set_num_threads(count)
+            found = counted_both_ways(monkeypatch, a[:, ::2], b[::-1, 1300:], fmt, how, function=bits.vecdot)
+            assert found.inexact.max() > 1100 or how.block > 1
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.parametrize(
+    "how", [fma("float16"), mul_add(E5M6), amp("half"), amp("float"), tensor_core("H100")], ids=repr
+)
+def test_counted_lines_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_plain", None)
+    fmt = how.partials if how.block == 1 else Format.from_name("float16")
+    a = drawn(np.random.default_rng(1), fmt, (32, 32), 1.0)
+    bits.vecdot(a, a, fmt, how, count=True)
+    bits.matmul(a, a[0], fmt, how, count=True)
+    bits.matmul(a[0], a, fmt, how, count=True)

@@ -474,3 +474,55 @@ def test_block_formats(name: str, scale: float, served: list[bool], monkeypatch:
         c = rng.standard_normal((9, 17)).astype(np.float32).view(np.uint32)
         both_ways(monkeypatch, a, b, how, c, function=bits.matmul_blocks)
     assert any(served) or scale != 1.0
+
+
+COUNTED: list[Case] = [
+    *CASES,
+    (tensor_core("V100"), HALF, {}),
+    (tensor_core("H100"), HALF, {}),
+    (tensor_core("H100", output=HALF), HALF, {}),
+    (tensor_core("Ada", E5M2, HALF), E5M2, {}),
+    (tensor_core("H100", E4M3, instruction="mma.sync"), E4M3, {}),
+    (amp("half", mode="aligned"), HALF, {"overflow": "nan", "rounding": "stochastic", "seed": 2}),
+    (exact(HALF).replace(block=5), HALF, {"overflow": "saturate"}),
+    (exact(HALF).replace(block=5), E5M2, {"tininess": "before"}),
+]
+
+
+def tallied(function: Any, *arguments: Any, **options: Any) -> list[Any]:
+    codes, flags, counts = function(*arguments, count=True, **options)
+    return [codes, flags, *vars(counts).values()]
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=label)
+def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ordinary operands; of those of few bits, whose sums tie, cancel, overflow and are zero of either sign; and of hardly any."""
+    accumulator, fmt, options = resolved(case)
+    kinds, choose = [], units.choose
+
+    def chosen(planned: Any) -> Any:
+        way = choose(planned)
+        kinds.append(None if way is None else way.unit.kind)
+        return way
+
+    monkeypatch.setattr(units, "choose", chosen)
+    rng = np.random.default_rng(COUNTED.index(case))
+    few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
+    known, _ = bits.encode(np.array(few), fmt, overflow="saturate")
+    both = partial(both_ways, monkeypatch, function=partial(tallied, bits.matmul))
+    for scale, shape in (
+        (1.0, (9, 65, 19)),
+        (2.0**-13, (17, 72, 33)),
+        (1000.0, (3, 7, 9)),
+        (1.0, (2, 1, 3)),
+        (1.0, (2, 0, 2)),
+    ):
+        rows, length, columns = shape
+        a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
+        c = drawn(rng, accumulator.partials, (rows, columns), scale * scale)
+        both(a, b, fmt, accumulator, c, **options)
+        both(a, b, fmt, accumulator, **options)
+        if scale == 1.0 and length == 65 and all(available()):
+            assert any(served) == (kinds[-1:] in (["aligned"], ["exact"]))
+        x, y = rng.choice(known, (rows, length)), rng.choice(known, (length, columns))
+        both(x, y, fmt, accumulator, c, **options)

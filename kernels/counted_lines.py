@@ -1,0 +1,155 @@
+"""Outputs in a line whose additions are counted: the loops of `paired`, with the steps of `counting_steps`."""
+
+import numpy as np
+
+from . import jit
+from .counting_steps import (
+    counting_exact_step,
+    counting_step,
+    counting_turn,
+    counting_watches,
+    quick_counting_step,
+)
+from .jit import viewed
+from .lanes import LANES, guarded_tile, tile
+from .paired import LAYOUTS, LONE_LANES
+from .quick_steps import went_wrong
+from .steps import (
+    COUNT_BITS,
+    COUNTED_SLOTS,
+    COUNTING_SLOTS,
+    COUNTS,
+    GREATEST,
+    INEXACT,
+    LEAST,
+    OVERFLOW,
+    OVERFLOWED,
+    SLOTS,
+    UNDERFLOW,
+    VALUE,
+    Numbers,
+    aligned_step,
+)
+from .tiles import COUNTED_ROWS, QUICK, REST, VAIN, take_counts
+
+
+@jit.once
+def chain(kind, carrier, block, planes, layout, *options):
+    """loop(state, a, b, kept, numbers): as `paired.chain`, of panels of COUNTED_ROWS vectors; additions are counted in a state of COUNTED_SLOTS.
+
+    The options of "exact" have one more: whether overflows stand for NaN.
+    """
+    if kind in ("fma", "mul_add"):
+        return _one_by_one(kind, carrier, layout, *options)
+    return _blocks(kind, carrier, block, planes, layout, options)
+
+
+def _shape(carrier, layout):
+    """(rows, lanes, cells of a, cells of b) of a panel."""
+    rows, lanes = (1, LONE_LANES) if layout == "lone" else (COUNTED_ROWS, LANES[carrier])
+    cells = rows * lanes
+    return rows, lanes, 1 if layout == "lone" else cells, cells if layout == "paired" else 1
+
+
+def _one_by_one(operation, carrier, layout, manner):
+    """Products one after the other: by quick steps, as `tiles.counted` takes them."""
+    rows, lanes, a_cells, b_cells = _shape(carrier, layout)
+    step, name = counting_step(operation, manner), ("paired counted", operation, manner)
+    slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
+    shape = {"kind": LAYOUTS[layout], "rows": rows, "lanes": lanes}
+    every = tile(name, step, carrier, slots, Numbers._fields, **shape)
+    carried = VALUE, COUNTS, LEAST, GREATEST
+    quick = guarded_tile(
+        name, quick_counting_step(operation, manner), went_wrong(manner), step, carrier,
+        (INEXACT, *manner.slots, OVERFLOWED), counting_watches(manner), Numbers._fields, rows, 1.0, carried, **shape,
+    )  # fmt: skip
+    cells = rows * lanes
+
+    def counted_chain_loop(state, a, b, kept, numbers):
+        turns = a.shape[2]
+        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        for panel in range(state.shape[0]):
+            mine = state[panel]
+            happened = viewed(mine, np.int32)
+            a_at = panel * turns * a_cells
+            b_at = panel * turns * b_cells if b_cells > 1 else 0
+            done, rest = 0, 0
+            while done < turns:
+                if done >= rest:
+                    count = min(turns - done, QUICK)
+                    again = quick(flat_a, a_at, 0, flat_b, b_at, 0, mine, mine, numbers, count)
+                    rest = done + REST if again * VAIN > count else 0
+                    take_counts(happened, cells, False)
+                else:
+                    count = min(turns, rest) - done
+                    every(flat_a, a_at, 0, flat_b, b_at, 0, mine, mine, numbers, count)
+                done += count
+                a_at += count * a_cells
+                b_at += count * b_cells
+
+    return jit.compiled(counted_chain_loop)
+
+
+def _blocks(kind, carrier, block, planes, layout, options):
+    """Sums of blocks."""
+    rows, lanes, a_cells, b_cells = _shape(carrier, layout)
+    slots = VALUE, COUNTS, LEAST, GREATEST
+    if kind == "exact":
+        size, blocks, stored, saturate, _ = options
+        step = counting_exact_step(size, blocks, stored, saturate, options[4])
+        slots += (UNDERFLOW, *(OVERFLOW,) * saturate, OVERFLOWED) * bool(stored)
+        draws, at_once = stored == "drawn", (1 << COUNT_BITS[64]) // (2 * blocks)
+    else:
+        narrow = options[0] == "half"
+        step = counting_turn(aligned_step(block, *options, True), not narrow)
+        slots += (UNDERFLOW, OVERFLOWED) * narrow
+        draws, at_once = False, (1 << COUNT_BITS[64]) // 2
+    every = tile(
+        ("paired counted", kind, options), step, carrier, slots, Numbers._fields, block, planes,
+        kind=LAYOUTS[layout], rows=rows, lanes=lanes,
+    )  # fmt: skip
+    cells = rows * lanes
+    kept_cells = cells if draws else 0
+
+    def counted_blocks_chain_loop(state, a, b, kept, numbers):
+        turns = a.shape[2] // block
+        a_plane, b_plane = a.size // planes, b.size // planes
+        flat_a, flat_b, flat = a.reshape(-1), b.reshape(-1), kept.reshape(-1)
+        for panel in range(state.shape[0]):
+            mine = state[panel]
+            happened = viewed(mine, np.int64)
+            a_at = panel * turns * block * a_cells
+            b_at = panel * turns * block * b_cells if b_cells > 1 else 0
+            for done in range(0, turns, at_once):
+                count = min(at_once, turns - done)
+                noise = flat[(panel * turns + done) * kept_cells :]
+                every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, mine, numbers, count)
+                take_counts(happened, cells, True)
+                a_at += count * block * a_cells
+                b_at += count * block * b_cells
+
+    return jit.compiled(counted_blocks_chain_loop)
+
+
+@jit.once
+def told(carrier):
+    """loop(state, counts, extremes, start, stop): what panels have counted, to outputs start ... stop - 1 of (3, outputs) and (2, outputs)."""
+    integer = np.int32 if carrier is np.float32 else np.int64
+
+    def told_loop(state, counts, extremes, start, stop):
+        cells = state.shape[1] // COUNTED_SLOTS
+        for panel in range(state.shape[0]):
+            mine = state[panel]
+            happened = viewed(mine, integer)
+            first = start + panel * cells
+            width = min(cells, stop - first)
+            for which in range(3):
+                target, source = counts[which], happened[(OVERFLOWED + which) * cells :]
+                for cell in range(width):
+                    target[first + cell] = source[cell]
+            for which in range(2):
+                limits, sums = extremes[which], mine[(LEAST + which) * cells :]
+                for cell in range(width):
+                    limits[first + cell] = sums[cell]
+
+    return jit.compiled(told_loop)

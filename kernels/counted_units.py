@@ -1,0 +1,260 @@
+"""Sums of dot-product units whose additions are counted: the turns of `units` and loops of `unit_loops`, each addition looked at."""
+
+import numpy as np
+
+from . import jit
+from .counting_steps import count, counted_addition
+from .jit import viewed
+from .lanes import ROWS, opening, tile
+from .steps import (
+    COUNT_BITS,
+    COUNTED_SLOTS,
+    COUNTS,
+    GREATEST,
+    INEXACT,
+    LEAST,
+    OVERFLOW,
+    OVERFLOWED,
+    UNDERFLOW,
+    VALUE,
+    sum_and_error,
+    to_odd,
+)
+from .tiles import DRAWN_TURNS, LINE, begin_counting, draw_stores, on_lines, take_counts, tell, tile_of
+from .unit_loops import Kind
+from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, stored
+
+KINDS = ("aligned", "exact")
+"""Kinds of units whose additions are counted here."""
+
+
+def _narrow(unit):
+    """Whether sums may overflow, or be tiny."""
+    return unit.result == "half" or bool(unit.stored)
+
+
+def _slots(unit):
+    """What these steps note beside the running sum."""
+    narrow = _narrow(unit)
+    return COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * unit.saturate, OVERFLOWED) * narrow
+
+
+def _begin(state):
+    """What the next addition notes stands alone."""
+    zero = state[VALUE].all_of(0.0)
+    state[INEXACT] = zero
+    if OVERFLOW in state:
+        state[OVERFLOWS] = state[OVERFLOW]
+        state[OVERFLOW] = zero
+
+
+OVERFLOWS = "overflows"  # beside the slots: those before this addition
+
+
+def _end(unit, state, alive, before, after, of_nan=False):
+    """Count the addition that `_begin` began. What overflows is inexact, though steps may not say so."""
+    lost, over = state[INEXACT].bits().nonzero(), None
+    if OVERFLOW in state:
+        over = state[OVERFLOW].bits().nonzero()
+        state[OVERFLOW] = state[OVERFLOW].bits() | state.pop(OVERFLOWS).bits()
+    elif _narrow(unit):
+        over = after.magnitude() >= np.inf
+    lost = lost if over is None else lost | over
+    counted_addition(state, alive, before, lost, after, over, of_nan)
+
+
+def _stored(tile, row, running, memory, state, unit, of_nan):
+    """What is in memory after a store, which is counted."""
+    alive, tiny = memory.magnitude() < np.inf, state[UNDERFLOW]
+    _begin(state)
+    own = {
+        slot: vector for slot, vector in state.items() if slot != COUNTS
+    }  # whose place says else what a store left open
+    after = stored(tile, row, running, memory, own, True, unit)
+    state |= own
+    state[UNDERFLOW] = alive.choose(state[UNDERFLOW].bits(), tiny.bits())
+    _end(unit, state, alive, memory, after, of_nan)
+    return after
+
+
+class _Counted(Turn):
+    """Turns of `Aligned` whose additions are counted."""
+
+    def __init__(self, unit):
+        super().__init__(unit, True)
+
+    def block(self, tile, sums_so_far, first, states):
+        """The running sums after one more block."""
+        for state in states:
+            _begin(state)
+        return super().block(tile, sums_so_far, first, states)
+
+    def finished(self, tile, s, lead, own, running, state):
+        """A row's sum of terms and the running sum, rounded. A block that is rounded on its own is no addition, but may be inexact."""
+        unit = self.unit
+        alive = running.magnitude() < np.inf if _narrow(unit) else None
+        if unit.apart:
+            dot = narrowed(tile, s + 0.0, unit.result, running, state, True)
+            count(state, {INEXACT: state[INEXACT].bits().nonzero()})
+            state[INEXACT] = running.all_of(0.0)
+            s, error = sum_and_error(running, dot)
+            after = narrowed(tile, to_odd(s, error), unit.result, running, state, True)
+        else:
+            after = super().finished(tile, s, lead, own, running, state)
+        _end(unit, state, alive, running, after)
+        return after
+
+
+def counted_aligned_step(unit, of_nan):
+    """A turn of `Aligned`, of all rows together."""
+    turn = _Counted(unit)
+
+    def step(tile, states):
+        memory = sums = [state[VALUE] for state in states]
+        for number in range(unit.blocks):
+            sums = turn.block(tile, sums, number * unit.block, states)
+        for row, (state, old, new) in enumerate(zip(states, memory, sums, strict=True)):
+            state[VALUE] = _stored(tile, row, new, old, state, unit, of_nan) if unit.stored else new
+
+    step.together = True
+    return step
+
+
+def counted_exact_step(unit, of_nan):
+    """A turn of `Exact`."""
+
+    def step(tile, row, state):
+        memory = running = state[VALUE]
+        for number in range(unit.blocks):
+            before, alive = running, memory.magnitude() < np.inf if _narrow(unit) else None
+            if unit.result == "half":
+                alive = running.magnitude() < np.inf
+            _begin(state)
+            s = exact_sum_of(tile, row, before, number, unit, True)
+            running = narrowed(tile, s, unit.result, before, state, True, unit.saturate)
+            _end(unit, state, alive, before, running)
+        state[VALUE] = _stored(tile, row, running, memory, state, unit, of_nan) if unit.stored else running
+        state.pop(INEXACT)
+        return state
+
+    return step
+
+
+STEPS = {"aligned": counted_aligned_step, "exact": counted_exact_step}
+
+
+@jit.once
+def counted_unit_loop(unit, of_nan):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+    counts, extremes, index, row_stride, column_stride, width, key, stream): as `unit_loops.unit_loop`, of one product.
+
+    counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles: as `tiles.counted`. The rest is where
+    outputs lie among random addresses, if sums are stored stochastically. `of_nan`: overflows of stores become NaN in the end.
+    """
+    kind, group = Kind(unit), unit.group
+    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
+    begin, end = opening(carrier, COUNTED_SLOTS), kind.end
+    slots = VALUE, *_slots(unit)
+    every = tile(
+        (unit, "counted", of_nan), STEPS[unit.kind](unit, of_nan), carrier, slots, kind.parameters, group, planes
+    )
+    draws = unit.stored == "drawn"
+    at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * unit.blocks)
+
+    def counted_units_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
+        counts, extremes, index, row_stride, column_stride, width, key, stream,
+    ):  # fmt: skip
+        panels, turns = a.shape[2], a.shape[3] // group
+        a_plane, b_plane, a_panel = a.size // planes, b.size // planes, a.size // panels * a.itemsize
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
+        state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
+        happened = viewed(state, integer)
+        noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
+        for unit_ in range(first, last):
+            i, j = tile_of(unit_, panels, b.shape[2], a_panel)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            begin_counting(state, cells)
+            for done in range(0, turns, at_once):
+                some = min(at_once, turns - done)
+                if draws:
+                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
+                    draw_stores(noise, corner, row_stride, column_stride, done, some, lanes, ROWS, key, stream, width)
+                a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
+                every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, state, numbers, some)
+                take_counts(happened, cells, True)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+            tell(state, happened, ROWS, i * ROWS, j, lanes, counts, extremes)
+
+    return jit.compiled(counted_units_loop)
+
+
+def _phases(unit):
+    """Steps of a long block; whether bits were lost is in a slot of its own."""
+    begin, led, scaled, term, after = aligned_phases(unit, True, _Counted(unit))
+
+    def before(tile, row, state):
+        state[LOST] = state[VALUE].all_of(0.0)
+        return begin(tile, row, state)
+
+    def noting(step):
+        def noted(tile, row, state):
+            state[INEXACT] = state[LOST]
+            state = step(tile, row, state)
+            state[LOST] = state.pop(INEXACT)
+            return state
+
+        return noted
+
+    return before, led, scaled, noting(term), noting(after)
+
+
+@jit.once
+def counted_long_unit_loop(unit):
+    """As `counted_unit_loop`, for aligned blocks in phases, which draw nothing."""
+    kind, block = Kind(unit), unit.block
+    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
+    begin, end = opening(carrier, COUNTED_SLOTS), kind.end
+    aside = LEAD, TOTAL, LOST
+    slots = (
+        (VALUE, *aside),
+        (LEAD,),
+        (LEAD, PER_GRID),
+        (TOTAL, PER_GRID, LOST),
+        (VALUE, PER_GRID, *aside, *_slots(unit)),
+    )
+    start, lead, scale, term, last_step = (
+        tile((unit, "counted", number), step, carrier, some, kind.parameters, 1, planes)
+        for number, (step, some) in enumerate(zip(_phases(unit), slots, strict=True))
+    )
+    at_once = 1 << (COUNT_BITS[64] - 1)
+
+    def counted_long_units_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes,
+    ):  # fmt: skip
+        panels, turns = a.shape[2], a.shape[3] // block
+        a_plane, b_plane, a_panel = a.size // planes, b.size // planes, a.size // panels * a.itemsize
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
+        state = on_lines(np.empty(LONG_SLOTS * cells + LINE, carrier), LONG_SLOTS * cells)
+        happened = viewed(state, integer)
+        for unit_ in range(first, last):
+            i, j = tile_of(unit_, panels, b.shape[2], a_panel)
+            place = i * ROWS * wide + j * lanes
+            begin(state, flat_c, place, wide)
+            begin_counting(state, cells)
+            for turn in range(turns):
+                a_at, b_at = (i * turns + turn) * block * ROWS, (j * turns + turn) * block * lanes
+                start(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                lead(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
+                scale(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                term(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
+                last_step(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
+                if turn % at_once == at_once - 1 or turn == turns - 1:
+                    take_counts(happened, cells, True)
+            end(state, flat_values, flat_flags, place, wide, nan_flags)
+            tell(state, happened, ROWS, i * ROWS, j, lanes, counts, extremes)
+
+    return jit.compiled(counted_long_units_loop)
