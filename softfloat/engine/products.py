@@ -142,7 +142,7 @@ def _by_line(
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
     elif entire.serves(planned) and not cumulative:
-        done = _entire(planned, line)
+        done = _entire(planned, line, ways.Random(key, call.stream))
     else:
         start = None
         if line.c is not None:
@@ -188,7 +188,7 @@ def _row_by_row(x: Codes, y: Codes) -> Codes:
     return summed
 
 
-def _entire(planned: Program, line: lines.Line) -> Done | None:
+def _entire(planned: Program, line: lines.Line, random: ways.Random) -> Done | None:
     """One block of everything, some outputs at a time."""
     read, start, found = Rule(daz=planned.daz), None, []
     step = max(1, lines.PIECE // planned.length)
@@ -198,7 +198,8 @@ def _entire(planned: Program, line: lines.Line) -> Done | None:
         x, y = (decoded(v, fmt, read) for v, fmt in zip(views, planned.formats, strict=True))
         if line.c is not None:
             start = decoded(np.ascontiguousarray(line.c[part]), planned.partials, planned.entry)
-        done = entire.run(planned, x, y, start, _row_by_row)
+        place = ways.Place(line.first + first * line.stride, 0, line.stride)
+        done = entire.run(planned, x, y, start, _row_by_row, place, random)
         if done is None:
             return None
         found.append(done)
@@ -451,7 +452,7 @@ def _quick(
         done = _by_subtrees(planned, problem, a, b)
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
     if entire.serves(planned) and tally is None:
-        return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
+        return entire.run(planned, a, b, start, np.matmul, place, random)
     way = None if planned.goes_on else ways.choose(planned)
     if tally is None and (way is None or _rows_together(way)):
         done = _by_unit(planned, a, b, start, place, random)
