@@ -15,6 +15,7 @@ from softfloat.engine import (
     apart,
     arguments,
     block_units,
+    drawn_trees,
     elementwise,
     entire,
     joining,
@@ -141,6 +142,9 @@ def _by_line(
         done = joining.run(planned, line.c, line.a.shape[1:], call, run_parts, joining.SIDE_BY_SIDE)
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
+    elif drawn_trees.serves(planned):
+        place = ways.Place(line.first, 0, line.stride)
+        done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream))
     elif entire.serves(planned) and not cumulative:
         done = _entire(planned, line, ways.Random(key, call.stream))
     else:
@@ -451,6 +455,8 @@ def _quick(
     if trees.serves(planned):
         done = _by_subtrees(planned, problem, a, b)
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
+    if drawn_trees.serves(planned):
+        return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     way = None if planned.goes_on else ways.choose(planned)

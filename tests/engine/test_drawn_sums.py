@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from softfloat.kernels.spec import CARRIER64, Rule
 
-from softfloat import Environment, Format, Position, bits, engine, get_num_threads, set_num_threads
-from softfloat.accumulators import Accumulator, exact
-from softfloat.engine import elementwise, products, small
+from softfloat import Environment, Format, Position, Rounding, bits, engine, get_num_threads, set_num_threads
+from softfloat.accumulators import Accumulator, exact, pairwise
+from softfloat.engine import drawn_trees, elementwise, products, small
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -63,13 +64,30 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     set_num_threads(before)
 
 
+PAIRS = [
+    (pairwise("float16"), "float16"),
+    (pairwise("bfloat16"), "bfloat16"),
+    (pairwise("float8_e5m2"), "float16"),
+    (pairwise("float8_e4m3fn"), "float8_e4m3fn"),
+    (pairwise(Format("e5m6", exponent_bits=5, mantissa_bits=6)), "float16"),
+    (pairwise("float32"), "float16"),
+]
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize(("how", "name"), EXACT, ids=str)
-def test_exact_sums(how: Accumulator, name: str, options: dict[str, Any]) -> None:
-    """Grids and lines of odd sizes, with c and without."""
+@pytest.mark.parametrize(("how", "name"), EXACT + PAIRS, ids=str)
+def test_sums(how: Accumulator, name: str, options: dict[str, Any]) -> None:
+    """Grids and lines of odd sizes, with c and without; overflows, tiny sums."""
     fmt = Format.from_name(name)
     rng = np.random.default_rng(len(str(options)))
-    for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (3, 1, 300.0), (2, 40, 2.0**-12), (4, 0, 1.0)):
+    for outputs, length, scale in (
+        (5, 7, 1.0),
+        (150, 67, 2.0**-6),
+        (3, 1, 300.0),
+        (2, 43, 2.0**-12),
+        (4, 0, 1.0),
+        (9, 80, 30.0),
+    ):
         a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
         c = drawn(rng, how.partials, (outputs,), scale)
         both_ways(a, b, fmt, how, function=bits.vecdot, **options)
@@ -92,7 +110,7 @@ def test_exact_sums_whose_terms_cancel() -> None:
             both_ways(x, y.T, "float16", how)
 
 
-@pytest.mark.parametrize("how", [exact("float16")], ids=repr)
+@pytest.mark.parametrize("how", [exact("float16"), pairwise("float16")], ids=repr)
 def test_blocks_of_a_larger_result(how: Accumulator) -> None:
     """A block draws what the whole draws there, by both ways."""
     rng = np.random.default_rng(3)
@@ -105,7 +123,7 @@ def test_blocks_of_a_larger_result(how: Accumulator) -> None:
             np.testing.assert_array_equal(one, other[rows, columns])
 
 
-@pytest.mark.parametrize("how", [exact("float16")], ids=repr)
+@pytest.mark.parametrize("how", [exact("float16"), pairwise("float16")], ids=repr)
 def test_threads(how: Accumulator, threads: int) -> None:
     rng = np.random.default_rng(4)
     a, b = drawn(rng, how.partials, (90, 70), 1.0), drawn(rng, how.partials, (70, 130), 1.0)
@@ -113,8 +131,53 @@ def test_threads(how: Accumulator, threads: int) -> None:
     both_ways(np.tile(a, (20, 1)), np.tile(a, (20, 1)), "float16", how, function=bits.vecdot)
 
 
+def test_lines_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of a larger result, some outputs at a time."""
+    monkeypatch.setattr(drawn_trees, "PIECE", 1)
+    rng, fmt = np.random.default_rng(5), Format.from_name("float16")
+    a, b = drawn(rng, fmt, (300, 19), 1.0), drawn(rng, fmt, (19, 1), 1.0)
+    both_ways(a, b, fmt, pairwise(fmt), position=Position((2, 3), (310, 7)))
+    both_ways(a, fmt, pairwise(fmt), 1, function=bits.sum)
+
+
+@pytest.mark.parametrize("special", [0x7C00, 0xFC00, 0x7E01, 0x7C01])
+@pytest.mark.parametrize("how", [exact("float16"), pairwise("float16")], ids=repr)
+def test_specials(how: Accumulator, special: int) -> None:
+    """Infinities and NaNs among operands and in c."""
+    rng, fmt = np.random.default_rng(6), Format.from_name("float16")
+    a, b, c = (drawn(rng, fmt, shape, 1.0) for shape in ((20, 19), (19, 30), (20, 30)))
+    for place in ((0, 0), (7, 18)):
+        x = a.copy()
+        x[place] = special
+        both_ways(x, b, fmt, how)
+        both_ways(x, b[:, :1], fmt, how)
+        both_ways(x, fmt, how, 1, function=bits.sum)
+    c[3, 4] = special
+    both_ways(a, b, fmt, how, c)
+
+
+@pytest.mark.parametrize("share", [2**52 - 1, 2**52 - 3, 2**52 - 2**40])
+@pytest.mark.parametrize("side", [-1, 0, 1])
+def test_a_tree_settles_what_the_carrier_hides(share: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 and just what the random number takes to round up, or a little less or more."""
+    from softfloat.kernels import drawn_trees as kernels
+    from softfloat.kernels import tiles
+    from softfloat.kernels.carrier import source_of
+    from softfloat.kernels.rounding import target_of
+
+    fmt = Format.from_name("bfloat16")
+    numbers = engine.numbers(fmt.spec, fmt.spec, Rule(rounding=Rounding.STOCHASTIC), CARRIER64)
+    monkeypatch.setattr(tiles, "dot_low", lambda *address: share % 2**36)
+    y = (2**52 - share) * 2.0**-52 * fmt.eps * (1 + side * fmt.eps)
+    source, target = source_of(*numbers), target_of(*numbers)
+    found, flags = kernels.sum_again(1.0, y, share >> 36, 0, 0, source, target, 52, 0, 0)
+    assert (found, flags) == (1 + fmt.eps * (side >= 0), 1)
+
+
 @SERVED
-@pytest.mark.parametrize("how", [exact("float16"), exact("float32")], ids=repr)
+@pytest.mark.parametrize(
+    "how", [exact("float16"), exact("float32"), pairwise("float16"), pairwise("bfloat16")], ids=repr
+)
 def test_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """A case that silently went the plain way would test nothing."""
     monkeypatch.setattr(products, "_plain", None)
