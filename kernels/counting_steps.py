@@ -11,6 +11,7 @@ from .steps import (
     IN_COUNTS,
     INEXACT,
     LEAST,
+    LEFT_OPEN,
     NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
@@ -21,12 +22,15 @@ from .steps import (
     UNDERFLOW,
     VALUE,
     bounded,
+    drawn,
     drawn_half,
     exact_fma,
     exact_sum,
     in_phases,
+    random_number,
     rounded,
     stored_half,
+    sum_and_error,
     whole_block,
     without_subnormals,
 )
@@ -89,6 +93,40 @@ def quick_counting_step(operation, manner):
         state[VALUE] = after
         inexact = after.apart_from(x)
         count(state, {ROUNDED: inexact, SWAMPED: inexact & after.equals(before)})
+        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
+        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
+        return state
+
+    return step
+
+
+def drawn_counting_step(operation, saturate):
+    """Multiply-adds rounded stochastically; what 16 random bits leave open is told, as `steps.drawn` does. Counts are in one word of COUNTS."""
+    options = saturate, False
+
+    def step(tile, row, state):
+        before, product = state[VALUE], tile.a(row) * tile.b()
+        nothing, happened = before.all_of(0.0), {}
+        if operation == "mul_add":
+            own = state | {INEXACT: nothing}
+            product = drawn(tile, product, None, random_number(tile, row, 1), own, options, True)
+            happened[INEXACT] = own.pop(INEXACT).bits().nonzero()
+            state |= own
+        s, error = sum_and_error(product, before)
+        own = state | {INEXACT: nothing, OVERFLOW: nothing}
+        after = drawn(tile, s, error, random_number(tile, row), own, options, True)
+        alive = s.magnitude() < np.inf
+        over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > tile.parameter("largest")
+        over = over & alive
+        lost, changed = own[INEXACT].bits(), s.differs(before) | error.nonzero()
+        for slot in (UNDERFLOW, LEFT_OPEN):
+            state[slot] = own[slot]
+        if saturate:
+            state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
+        happened[ROUNDED], happened[OVERFLOWED] = alive & (over | lost.nonzero()), over
+        happened[SWAMPED] = alive & changed & after.equals(before)
+        count(state, happened)
+        state[VALUE] = after
         state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
         state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state

@@ -84,7 +84,7 @@ __all__ = [
     "contraction",
     "extent",
     "grids",
-    "result_bits",
+    "rounding_bits",
 ]
 
 LANES = 64
@@ -93,21 +93,21 @@ DEEPEST = 64  # levels of a tree over all that memory holds
 
 
 @jit.once
-def result_bits():
-    """loop(first, last, bits, index, row_stride, column_stride, width, key, stream): random bits for the conversion to the output's format.
+def rounding_bits():
+    """loop(first, last, bits, index, row_stride, column_stride, site, step, width, key, stream): random bits of one rounding of each output.
 
-    Of rows first to last of a grid of outputs: those that `contraction` draws.
+    Of rows first to last of a grid of outputs: those that `contraction` draws for rounding number `step` of a stage.
     """
 
-    def result_bits_loop(first, last, bits, index, row_stride, column_stride, width, key, stream):
+    def rounding_bits_loop(first, last, bits, index, row_stride, column_stride, site, step, width, key, stream):
         random = np.empty(bits.shape[1])
         scale = np.float64(np.int64(1) << width)
         for i in range(first, last):
-            draw_row(random, index + i * row_stride, column_stride, RESULT, 0, key, stream, width)
+            draw_row(random, index + i * row_stride, column_stride, site, step, key, stream, width)
             for j in range(random.size):
                 bits[i, j] = np.uint64(random[j] * scale)
 
-    return jit.compiled(result_bits_loop)
+    return jit.compiled(rounding_bits_loop)
 
 
 @jit.once

@@ -469,7 +469,7 @@ def drawn(operation, saturate, layout):
     """loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream).
 
     As `chain`, for multiply-adds rounded stochastically.
-    `step` is the number of the first product, a multiple of STEPS_OF_A_BLOCK; outputs are numbers first + n * stride of
+    `step` is the number of the first product; outputs are numbers first + n * stride of
     the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them.
     """
     lanes = LANES[np.float32]
@@ -498,6 +498,7 @@ def drawn(operation, saturate, layout):
         noise = on_lines(np.empty(planes * size + LINE, np.float32), planes * size)
         noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
         pairs = viewed(noise, np.uint64)
+        passed = step % STEPS_OF_A_BLOCK  # numbers of the first block that others took
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, np.int32)
@@ -506,17 +507,19 @@ def drawn(operation, saturate, layout):
             b_at = panel * turns * b_cells if b_cells > 1 else 0
             corner = first + panel * cells * stride
             known = False
-            for done in range(0, turns, STEPS_OF_A_BLOCK):
-                some = min(STEPS_OF_A_BLOCK, turns - done)
+            for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
+                done = max(reached, 0)
+                some = min(reached + STEPS_OF_A_BLOCK, turns) - done
                 copy_first(saved, mine, LEFT_OPEN * cells)
                 block = (step + done) // STEPS_OF_A_BLOCK
                 for plane in range(planes):
                     site, at = last_site if plane else first_site, plane * (pairs.size // planes)
                     fill_noise(pairs, at, site, block, corner, lanes * stride, stride, width, key, stream)
+                beside = noise[(done - reached) * cells :]
                 known = known or all_inexact(happened, cells)
                 left = -1
                 if known:
-                    brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, mine, numbers, some)
+                    brief(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, some)
                     left = 0
                     for lane in range(lanes):
                         left |= open_ones[lane]
@@ -524,7 +527,7 @@ def drawn(operation, saturate, layout):
                     if left < 0:
                         copy_first(mine, saved, LEFT_OPEN * cells)
                 if left < 0:
-                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, mine, numbers, some)
+                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, some)
                     for cell in range(cells):
                         if open_ones[cell] >= 0:
                             continue
@@ -538,7 +541,17 @@ def drawn(operation, saturate, layout):
                             y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
                             k = step + done + turn
                             z, raised = again(
-                                x, y, z, noises[:, turn, cell], output, k, source, target, width, key, stream
+                                x,
+                                y,
+                                z,
+                                noises[:, done - reached + turn, cell],
+                                output,
+                                k,
+                                source,
+                                target,
+                                width,
+                                key,
+                                stream,
                             )
                             seen |= raised
                         mine[cell] = z

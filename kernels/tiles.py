@@ -367,9 +367,9 @@ def exact_blocks(block, blocks, stored, saturate):
     """As `deterministic`, for blocks whose sums are exact.
 
     loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-    index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b): where outputs lie among
-    random addresses, if `stored` is "drawn"; the lowest bit of c, and spans of both operands' panels. A chunk of k is
-    summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
+    index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b): where outputs lie among
+    random addresses, and how many stores were before, if `stored` is "drawn"; the lowest bit of c, and spans of both operands'
+    panels. A chunk of k is summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
     lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of
     its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
     of 2^-23 of its power of two.
@@ -395,7 +395,7 @@ def exact_blocks(block, blocks, stored, saturate):
 
     def exact_blocks_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-        index, row_stride, column_stride, width, key, stream, low_c, low_a, high_a, low_b, high_b,
+        index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b,
     ):  # fmt: skip
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
@@ -418,7 +418,7 @@ def exact_blocks(block, blocks, stored, saturate):
             for part in range(low_a.shape[1]):
                 count = min(watched, turns - part * watched)
                 known = known or all_inexact(state)
-                corner, begun = index + i * ROWS * row_stride + j * lanes * column_stride, part * watched
+                corner, step = index + i * ROWS * row_stride + j * lanes * column_stride, begun + part * watched
                 lowest = low_a[i, part] * low_b[j, part]
                 so_far = min(so_far, lowest)
                 reach = block * (high_a[i, part] * high_b[j, part])
@@ -430,13 +430,13 @@ def exact_blocks(block, blocks, stored, saturate):
                     fill_row(smallest, EXPONENT64)
                     beside = noise
                     if draws:
-                        block_ = begun // STEPS_OF_A_BLOCK
-                        for n in range(-(-(begun + count) // STEPS_OF_A_BLOCK) - block_):
+                        block_ = step // STEPS_OF_A_BLOCK
+                        for n in range(-(-(step + count) // STEPS_OF_A_BLOCK) - block_):
                             at = n * STEPS_OF_A_BLOCK * cells
                             fill_noise(
                                 random_bits, at, STORE, block_ + n, corner, row_stride, column_stride, width, key, stream
                             )  # fmt: skip
-                        beside = noise[begun % STEPS_OF_A_BLOCK * cells :]
+                        beside = noise[step % STEPS_OF_A_BLOCK * cells :]
                     watching, settled = 0, known
                     if not known:
                         watching = min(count, soon)
@@ -467,7 +467,7 @@ def exact_blocks(block, blocks, stored, saturate):
                 if not done:
                     if draws:
                         draw_stores(
-                            noise, corner, row_stride, column_stride, begun, count, lanes, ROWS, key, stream, width
+                            noise, corner, row_stride, column_stride, step, count, lanes, ROWS, key, stream, width
                         )  # fmt: skip
                     if known:
                         careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
@@ -482,7 +482,10 @@ def exact_blocks(block, blocks, stored, saturate):
 
 @jit.once
 def counted_blocks(block, blocks, stored, saturate, of_nan):
-    """loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream): as `counted`, for blocks whose sums are exact."""
+    """As `counted`, for blocks whose sums are exact.
+
+    loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream, begun).
+    """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
     slots = (VALUE, COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * saturate, OVERFLOWED) * bool(stored))
     draws = stored == "drawn"
@@ -496,7 +499,7 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
 
     def counted_blocks_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-        counts, extremes, index, row_stride, column_stride, width, key, stream,
+        counts, extremes, index, row_stride, column_stride, width, key, stream, begun,
     ):  # fmt: skip
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
@@ -516,7 +519,7 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
                     if draws:
                         corner = index + first_row * row_stride + j * lanes * column_stride
                         draw_stores(
-                            noise, corner, row_stride, column_stride, done, count, lanes, together, key, stream, width
+                            noise, corner, row_stride, column_stride, begun + done, count, lanes, together, key, stream, width
                         )  # fmt: skip
                     a_at = (i * turns + done) * group * ROWS + first_row - i * ROWS
                     b_at = (j * turns + done) * group * lanes
@@ -561,15 +564,28 @@ def fma_again(x, y, z, noises, output, step, source, target, width, key, stream)
 
 
 @kernel
-def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
-    """A product and a sum, alike."""
+def product_again(x, y, noises, output, step, source, target, width, key, stream):
+    """A product rounded alike."""
     random = random_of(noises[1], PRODUCT, output, step, width, key, stream)
-    code, seen = round_drawn_unusual(x * y, random, target)
-    product = decode(code, source)
+    code, raised = round_drawn_unusual(x * y, random, target)
+    return decode(code, source), raised
+
+
+@kernel
+def sum_again(product, z, noises, output, step, source, target, width, key, stream):
+    """A sum rounded alike."""
     random = random_of(noises[0], RUNNING, output, step, width, key, stream)
     s, _ = add(z, product, z, target)
     code, raised = round_drawn_unusual(s, settled_add(z, product, z, s, 0.0, random, target), target)
-    return decode(code, source), seen | raised
+    return decode(code, source), raised
+
+
+@kernel
+def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
+    """A product and a sum, alike."""
+    product, seen = product_again(x, y, noises, output, step, source, target, width, key, stream)
+    total, raised = sum_again(product, z, noises, output, step, source, target, width, key, stream)
+    return total, seen | raised
 
 
 AGAIN = {"fma": fma_again, "mul_add": mul_add_again}
@@ -580,11 +596,12 @@ SITES = {"fma": (RUNNING,), "mul_add": (RUNNING, PRODUCT)}
 @jit.once
 def stochastic(operation, family, saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
-    index, row_stride, column_stride, width, key, stream).
+    index, row_stride, column_stride, width, key, stream, begun).
 
     As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The quick step, or the one by which
     its turns are done again, tells that some output was left open, the watchful one which. What 16 random bits leave open is
-    done again with all of them, an output at a time, by the plain functions on the wide carrier.
+    done again with all of them, an output at a time, by the plain functions on the wide carrier. So many roundings were `begun`
+    before, and took the random numbers before these.
     """
     lanes = LANES[np.float32]
     make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
@@ -603,7 +620,7 @@ def stochastic(operation, family, saturate, roomy):
 
     def stochastic_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
-        index, row_stride, column_stride, width, key, stream,
+        index, row_stride, column_stride, width, key, stream, begun,
     ):  # fmt: skip
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
@@ -620,6 +637,7 @@ def stochastic(operation, family, saturate, roomy):
         )
         noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
         pairs = viewed(noise, np.uint64)
+        passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * ROWS, j * turns * lanes
@@ -629,17 +647,19 @@ def stochastic(operation, family, saturate, roomy):
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
             known, rest, noted = False, 0, True
-            for done in range(0, turns, STEPS_OF_A_BLOCK):
-                count = min(STEPS_OF_A_BLOCK, turns - done)
+            for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
+                done = max(reached, 0)
+                count = min(reached + STEPS_OF_A_BLOCK, turns) - done
                 copy_first(saved, state, LEFT_OPEN * cells if noted else cells)
                 for plane in range(planes):
                     site, at = second_site if plane else first_site, plane * (pairs.size // planes)
-                    block = done // STEPS_OF_A_BLOCK
+                    block = (begun + done) // STEPS_OF_A_BLOCK
                     fill_noise(pairs, at, site, block, corner, row_stride, column_stride, width, key, stream)
+                beside = noise[(done - reached) * cells :]
                 known = known or all_inexact(state)
                 left = -1
                 if known and done >= rest:
-                    again_ones = quick(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    again_ones = quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, count)
                     rest = done + REST if again_ones * VAIN > count else 0
                     left, noted = 0, again_ones > 0
                     if noted:
@@ -650,7 +670,7 @@ def stochastic(operation, family, saturate, roomy):
                         copy_first(state, saved, LEFT_OPEN * cells)
                 if left < 0:
                     noted = True
-                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, count)
                     for cell in range(cells):
                         if open_ones[cell] >= 0:
                             continue
@@ -667,7 +687,17 @@ def stochastic(operation, family, saturate, roomy):
                                 np.float64(flat_b[b_at + turn * lanes + lane]),
                             )
                             z, raised = again(
-                                x, y, z, noises[:, turn, cell], output, done + turn, source, target, width, key, stream
+                                x,
+                                y,
+                                z,
+                                noises[:, done - reached + turn, cell],
+                                output,
+                                begun + done + turn,
+                                source,
+                                target,
+                                width,
+                                key,
+                                stream,
                             )
                             seen |= raised
                         state[cell] = z

@@ -15,6 +15,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.checks import check_whole, is_integer
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
+from softfloat.engine.draws import rounding_bits
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
@@ -173,7 +174,10 @@ class Contraction:
             self.check_addresses(size if outputs is None else outputs.reach, planned.length + done)
         else:
             outputs = None
-        codes, flags = np.empty(size, np.uint32), np.zeros(size, np.uint8)
+        in_place = result.given is None and returned == shape and list(order) == sorted(order)
+        codes = result.flat if in_place else np.empty(size, self.output.dtype)
+        fresh = in_place and raised is not None and raised.given is None
+        flags = raised.flat if raised is not None and fresh else np.empty(size, np.uint8)
         counts = np.zeros((3, size if self.count else 0), np.int64)
         extremes = np.full((2, size if self.count else 0), np.nan)
         wholes = (codes, flags, counts, extremes) if self.count else (codes, flags)
@@ -195,10 +199,12 @@ class Contraction:
             for view, place in zip(views, places, strict=True):
                 if view is not place:
                     view[...] = place
-        result.flat.reshape(returned)[...] = codes.reshape(shape).transpose(*order)
-        if raised is not None:
+        if not in_place:
+            result.flat.reshape(returned)[...] = codes.reshape(shape).transpose(*order)
+        if raised is not None and not fresh:
             raised.flat.reshape(returned)[...] = flags.reshape(shape).transpose(*order)
-        finished = engine.finished(result, raised, int(np.bitwise_or.reduce(flags)) if size else 0)
+        seen = int(np.bitwise_or.reduce(flags)) if size and raised is None else 0
+        finished = engine.finished(result, raised, seen)
         if not self.count:
             return finished
         nothing = extremes[0] > extremes[1]
@@ -585,12 +591,11 @@ def join_segments(
         contraction.call.out, contraction.call.flags, shape, contraction.output.dtype, [codes]
     )
     size = math.prod(shape)
-    drawing = cutting.Drawing(
+    numbers, random = (
         outputs.numbers(np.arange(size if planned.draws else 0)),
-        size,
-        key_of(contraction.call),
-        contraction.call.stream,
+        (key_of(contraction.call), contraction.call.stream),
     )
+    drawing = cutting.Drawing(size, lambda site, step, width: rounding_bits(numbers, site, step, *random, width))
     addend = contraction.check_addend(c, shape)
     start = None if addend is None else addend.reshape(-1)
     tally = cutting.Tally(np.zeros((3, size), np.int64), np.full((2, size), np.nan)) if count else None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from softfloat.engine.arguments import Codes, flattened, refuse_mask
-from softfloat.engine.parameters import loops
+from softfloat.engine.parameters import dots, loops
 from softfloat.engine.threads import share_units
 from softfloat.environments import Settings
 from softfloat.positions import Place, Position
@@ -103,6 +103,20 @@ def rounding_bits(outputs: Codes, site: int, step: int, key: int, stream: int, w
     address = outputs.astype(np.uint64, copy=False), site, step, np.uint64(key), np.uint64(stream)
     found: Codes = (dot_high(*address) << np.uint64(36) | dot_low(*address)) >> np.uint64(52 - width)
     return found
+
+
+def grid_bits(
+    shape: tuple[int, int], place: tuple[int, int, int], site: int, step: int, width: int, key: int, stream: int
+) -> Codes:
+    """The same for a grid of outputs, whose `place` is the number of the first, and how far it is to the next row and column."""
+    bits = np.empty(shape, np.uint64)
+
+    def work(start: int, stop: int) -> int:
+        dots().rounding_bits()(start, stop, bits, *place, site, step, width, np.uint64(key), np.uint64(stream))
+        return 0
+
+    share_units(shape[0], work, 4 * shape[1])
+    return bits
 
 
 def _drawn_at(place: Place, shape: tuple[int, ...], drawn: Draw) -> Draw:

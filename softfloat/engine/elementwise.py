@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -165,6 +165,8 @@ def _way(job: Job) -> Callable[[Job], Work]:
         return _plain_work if job.drawn is None else _drawn_work
     if _has_pairs(job):
         return _pairs_work
+    if job.rule.daz and job.operation == "convert" and job.source == FLOAT32 and job.drawn is None:
+        return _flushing_work
     family = fast_family(job.operation, job.source, job.fmt, job.rule)
     if job.drawn is None:
         way = partial(_fast_work, family) if family else _plain_work
@@ -212,6 +214,28 @@ def _direct_work(direct: Direct, job: Job) -> Work:
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         return loop(a[span], b[span], c[span], codes[span], raises[span], *known)
+
+    return work
+
+
+LOOK = 1 << 14
+"""Elements between two looks whether one is subnormal."""
+
+
+def _flushing_work(job: Job) -> Work:
+    """Conversions from float32 that flush subnormal operands: where there is none, as if they did not."""
+    rest = _plain_work(job)
+    unflushed = replace(job, rule=job.rule._replace(daz=False))
+    quick, operand = _way(unflushed)(unflushed), job.operands[0]
+
+    def work(start: int, stop: int) -> int:
+        seen = 0
+        for first in range(start, stop, LOOK):
+            last = min(first + LOOK, stop)
+            magnitudes = operand[first:last] & np.uint32(0x7FFFFFFF)
+            least = (magnitudes - np.uint32(1)).min()  # that of 0 becomes the largest of all
+            seen |= (quick if least >= 0x007FFFFF else rest)(first, last)
+        return seen
 
     return work
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softfloat.engine import arguments, elementwise, folds, lines
+from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
@@ -20,10 +20,11 @@ from softfloat.formats import Format
 Done = tuple[Codes, Codes]
 """Codes in the partials format, and flags."""
 
-Parts = Callable[[Program, Sequence[slice]], Done | None]
-"""Sums of stretches of k that are equally long, in a row each, by a program of their own."""
+Parts = Callable[[Program, Sequence[slice], ways.Tally | None], Done | None]
+"""Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one."""
 
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
+WORTH_CALLS = 1 << 14  # products of all outputs' segments from which on calls for each cost less than the plain loop
 
 
 def side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
@@ -141,6 +142,17 @@ def _levels(
     return levels
 
 
+def _joinable(planned: Program) -> bool:
+    """Whether there is a format for each addition of `segments.join` that holds what is added."""
+    numbers, below = dots(), segments.alone(planned.accumulator).partials
+    for level, _ in enumerate(planned.accumulator.reduction):
+        site = planned.sites[numbers.LEVEL + 2 * level]
+        if not segments.has_source(site.format, below):
+            return False
+        below = planned.sites.get(numbers.LEVEL + 2 * level + 1, site).format
+    return segments.has_source(site.format, planned.partials)
+
+
 def _chains(planned: Program, shape: tuple[int, ...], partials: Format) -> _Levels | None:
     """What adds chains' sums: a level whose sum begins with the first of them."""
     site = planned.sites[dots().RUNNING]
@@ -150,20 +162,84 @@ def _chains(planned: Program, shape: tuple[int, ...], partials: Format) -> _Leve
     return _Levels([_Sum(site, None, None)], [1] * chains, shape, planned.policy.name)
 
 
-def run(
-    planned: Program, c: Codes | None, shape: tuple[int, ...], call: Call, run_parts: Parts, products: int = 1
+def _one_after_the_other(
+    planned: Program,
+    c: Codes | None,
+    shape: tuple[int, ...],
+    call: Call,
+    run_parts: Parts,
+    bits: Callable[[int, int, int], Codes],
+    tally: ways.Tally | None,
 ) -> Done | None:
-    """Segments or chains, their sums added up elementwise: for additions that draw nothing. None where this does not serve.
+    """Segments whose roundings draw or are counted, each as it would be alone, and their sums as `segments.join` adds them."""
+    accumulator, size = planned.accumulator, math.prod(shape)
+    inner, (first, second) = segments.alone(accumulator), planned.formats
+    bounds = segment_bounds(accumulator, planned.products)
+    flags: Codes = np.zeros(shape, np.uint8)
+    total = None
+    if tally is not None:
+        tally.counts[...], tally.extremes[0], tally.extremes[1] = 0, np.inf, -np.inf
+        total = segments.Tally(np.zeros((3, size), np.int64), np.stack([np.full(size, np.inf), np.full(size, -np.inf)]))
 
-    Stretches of at most so many `products` go side by side; a longer one goes alone.
+    class Unserved(Exception):
+        """A segment has no faster way."""
+
+    def sums() -> Iterator[Codes]:
+        for number, (start, stop) in enumerate(itertools.pairwise(bounds)):
+            part = program(inner, first, second, inner.partials, call.whole, stop - start)
+            part = segments.begun(part, accumulator, number, planned.products)
+            found = None if tally is None else ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
+            done = run_parts(part, [slice(start, stop)], found)
+            if done is None:
+                raise Unserved
+            np.bitwise_or(flags, done[1][0], out=flags)
+            if tally is not None and found is not None:
+                tally.counts[...] += found.counts
+                np.fmin(tally.extremes[0], found.extremes[0], out=tally.extremes[0])
+                np.fmax(tally.extremes[1], found.extremes[1], out=tally.extremes[1])
+            yield done[0].reshape(-1)
+
+    start = None if c is None else np.ascontiguousarray(c).reshape(-1)
+    try:
+        drawing = segments.Drawing(size, bits)
+        codes, raised = segments.join(replace(planned, output=planned.partials), sums(), start, drawing, total)
+    except Unserved:
+        return None
+    if tally is not None and total is not None:
+        tally.counts[...] += total.counts.reshape(tally.counts.shape)
+        least, greatest = total.extremes.reshape(tally.extremes.shape)
+        np.fmin(tally.extremes[0], least, out=tally.extremes[0])
+        np.fmax(tally.extremes[1], greatest, out=tally.extremes[1])
+    return codes.reshape(shape), flags | raised.reshape(shape)
+
+
+def run(
+    planned: Program,
+    c: Codes | None,
+    shape: tuple[int, ...],
+    call: Call,
+    run_parts: Parts,
+    bits: Callable[[int, int, int], Codes],
+    products: int = 1,
+    tally: ways.Tally | None = None,
+) -> Done | None:
+    """Segments or chains, their sums added up elementwise. None where this does not serve.
+
+    Stretches of at most so many `products` go side by side; a longer one goes alone. bits(site, step, width) are the random
+    bits of one rounding of each output. A `tally` is filled.
     """
     accumulator = planned.accumulator
     chains = accumulator.chains > 1
-    drawn = any(x.width for number, x in planned.sites.items() if number != dots().RESULT)
-    if drawn or (accumulator.reduction and (chains or accumulator.tree)) or (chains and accumulator.block > 1):
+    if (accumulator.reduction and (chains or accumulator.tree)) or (chains and accumulator.block > 1):
         return None
     if not planned.length:  # c itself, which may be -0 or a signalling NaN
         return None
+    if tally is not None or any(x.width for number, x in planned.sites.items() if number != dots().RESULT):
+        if chains or any(level.scaling for level in accumulator.reduction) or not _joinable(planned):
+            return None
+        if math.prod(shape) * planned.products < WORTH_CALLS * len(segment_bounds(accumulator, planned.products)):
+            return None
+        return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally)
     if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
         return None
     if chains and planned.index is not None:
@@ -183,7 +259,7 @@ def run(
     for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
         codes, raised = np.zeros((len(cuts), *shape), inner.partials.dtype), levels.flags[np.newaxis]
         if size:
-            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts)
+            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts, None)
             if done is None:
                 return None
             codes, raised = done

@@ -182,8 +182,6 @@ def serves(way: Way | None, planned: Program, cumulative: bool) -> TypeGuard[Way
     """Whether there is such a loop for this program's way."""
     if way is None:
         return False
-    if isinstance(way, Drawn) and planned.begun.get(dots().RUNNING, 0) % tiles().STEPS_OF_A_BLOCK:
-        return False
     return not cumulative or (isinstance(way, OneByOne) and not planned.converts)
 
 

@@ -176,6 +176,14 @@ def dots() -> ModuleType:
 
 
 @cache
+def counted_draws() -> ModuleType:
+    """The compiled floor below, imported when first needed."""
+    from softfloat.kernels import counted_draws as module
+
+    return module
+
+
+@cache
 def available() -> tuple[bool, bool]:
     """Whether the compiler may use the CPU's fused multiply-adds, and its conversions of halves."""
     from softfloat.kernels import fast

@@ -31,8 +31,8 @@ from softfloat.engine import (
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded, fits_single
-from softfloat.engine.draws import replica_key
+from softfloat.engine.decoding import decoded
+from softfloat.engine.draws import grid_bits, replica_key
 from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
@@ -131,7 +131,7 @@ def _by_line(
                 left.add(lines.Span(span.start - first * count, span.stop - first * count))
         return done[:2]
 
-    def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
+    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None) -> Done | None:
         a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
         done = run_part(part, line._replace(a=a, b=b))
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
@@ -139,7 +139,13 @@ def _by_line(
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
-        done = joining.run(planned, line.c, line.a.shape[1:], call, run_parts, joining.SIDE_BY_SIDE)
+        count = line.a.shape[1]
+
+        def bits(site: int, step: int, width: int) -> Codes:
+            place = line.first, 0, line.stride
+            return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
+
+        done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE)
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
     elif drawn_trees.serves(planned):
@@ -160,25 +166,12 @@ def _by_line(
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
     """Grids one by one, if they do not go together."""
-    way, by_unit = None, False
-    if not (counting or planned.goes_on):
-        way = ways.choose(planned)
-        by_unit = (way is None or _rows_together(way)) and unit_stacks.takes_stacks(planned)
     a, b, c = problem.a, problem.b, problem.c
     products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    left = [lines.Span(0, products)]
-    if way is not None or by_unit:
-        random, key, done = ways.Random(key_of(call), call.stream), key_of(call), None
-        start = None if c is None else decoded(c, planned.partials, planned.entry)
-        x, y = _arranged(a, 2, planned), _arranged(b, 1, planned)
-        if by_unit:
-            done = unit_stacks.run_stack(planned, x, y, start, problem.index, random)
-        if done is None and way is not None:
-            done = stacks.run(way, planned, x, y, start, problem.index, random)
-        if done is not None:
-            shape, left = results.codes.shape, done[2]
-            _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
-    for n in (n for span in left for n in range(*span)):
+    left = None
+    if not (counting or planned.goes_on):
+        left = _together(problem, planned, call, results, ways.Place(problem.index, columns, 1))
+    for n in (n for span in ([lines.Span(0, products)] if left is None else left) for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
         under = slice(n * rows, (n + 1) * rows)
@@ -232,12 +225,8 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         return
     first, second = planned.formats
     read, key = Rule(daz=planned.daz), key_of(call)
-    if not (cumulative or counting):
-        done = _direct(problem, planned, call, key)
-        if done is not None:
-            results.flags[...] = 0
-            _finish(done, problem, planned, call, key, results)
-            return
+    if not (cumulative or counting) and _direct(problem, planned, call, results):
+        return
     a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
@@ -296,20 +285,41 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
 
-def _direct(problem: Problem, planned: Program, call: Call, key: int) -> Done | None:
-    """By tiles of float32, from values of that type: half as many bytes on the way. None where others serve, or some number is not finite."""
+def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool:
+    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range."""
     how = planned.accumulator
-    if problem.paired or problem.scales is not None or planned.goes_on or how.reduction or how.chains > 1 or how.tree:
+    if problem.paired or problem.scales is not None or how.reduction or how.chains > 1 or how.tree:
+        return False
+    c = None if problem.c is None else problem.c[np.newaxis]
+    alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
+    return not entire.serves(planned) and _together(alone, planned, call, results, _place_of(problem)) == []
+
+
+def _together(
+    problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
+) -> list[lines.Span] | None:
+    """Grids under each other, the first one at this place: which are left to be done one by one, None for all."""
+    way = _way(planned)
+    by_unit = (way is None or _rows_together(way)) and not planned.goes_on and unit_stacks.takes_stacks(planned)
+    if way is None and not by_unit:
         return None
-    way = None if entire.serves(planned) else ways.choose(planned)
-    if way is None or way.carrier is not np.float32 or not all(fits_single(fmt) for fmt in planned.formats):
-        return None
-    (first, second), read, start = planned.formats, Rule(daz=planned.daz), None
-    a, b = decoded(problem.a, first, read, np.float32), decoded(problem.b, second, read, np.float32)
+    key, shape = key_of(call), (*problem.a.shape[:2], problem.b.shape[2])
+    start, random = None, ways.Random(key, call.stream)
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
-    return tiling.run(way, planned, operands, _place_of(problem), ways.Random(key, call.stream))
+    x, y, done, into = _arranged(problem.a, 2, planned), _arranged(problem.b, 1, planned), None, None
+    if results.codes.dtype == planned.partials.dtype and not (planned.converts or planned.loses_signs):
+        into = results.codes.reshape(shape), results.flags.reshape(shape)
+    if by_unit:
+        done = unit_stacks.run_stack(planned, x, y, start, place, random, into)
+    if done is None and way is not None:
+        done = stacks.run(way, planned, x, y, start, place, random, into)
+    if done is None:
+        return None
+    if into is None:
+        found = (part.reshape(results.codes.shape) for part in done[:2])
+        _finish((next(found), next(found)), problem, planned, call, key, results)
+    return done[2]
 
 
 def _quieted(codes: Codes, planned: Program) -> Codes:
@@ -399,21 +409,20 @@ def _plain(
         codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
     loop = floor.contraction()
+    codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
 
     def work(start: int, stop: int) -> int:
         loop(
             start, stop, a, b, values, entry, *leads, scales_a, scales_b, codes_a, codes_b,
-            results.codes, results.flags, results.counts, results.extremes,
+            codes, results.flags, results.counts, results.extremes,
             planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
             np.uint64(key), np.uint64(stream),
         )  # fmt: skip
         return 0
 
     threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
-
-
-NOWHERE = ways.Place(0, 0, 0), ways.Random(0, 0)
-"""What a sum that draws nothing says of its outputs."""
+    if codes is not results.codes:
+        results.codes[...] = codes
 
 
 def _place_of(problem: Problem) -> ways.Place:
@@ -434,24 +443,27 @@ def _quick(
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     place, random = _place_of(problem), ways.Random(key, call.stream)
-    if tally is not None and (accumulator.reduction or accumulator.chains > 1 or accumulator.tree):
+    if tally is not None and (accumulator.chains > 1 or accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
-        def run_parts(part: Program, cuts: Sequence[slice]) -> Done | None:
-            way, (cut,) = ways.choose(part), cuts
+        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
+            way, (cut,) = _way(part), cuts
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
-            if way is None:
-                codes, flags = units.run(part, operands, *NOWHERE) or (None, None)
+            if way is not None:
+                done = tiling.run(way, part, operands, place, random, of_part)
             else:
-                codes, flags = tiling.run(way, part, operands, *NOWHERE) or (None, None)
-            return None if codes is None or flags is None else (codes[np.newaxis], flags[np.newaxis])
+                done = None if of_part is not None or part.goes_on else units.run(part, operands, place, random)
+            return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
+
+        def bits(site: int, step: int, width: int) -> Codes:
+            return grid_bits(shape, place, site, step, width, key, call.stream)
 
         if math.prod(shape) < dots().LANES:
             return None
-        done = joining.run(planned, problem.c, shape, call, run_parts)
-        return _by_unit(planned, a, b, start, place, random) if done is None else done
+        done = joining.run(planned, problem.c, shape, call, run_parts, bits, tally=tally)
+        return _by_unit(planned, a, b, start, place, random) if done is None and tally is None else done
     if trees.serves(planned):
         done = _by_subtrees(planned, problem, a, b)
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
@@ -459,7 +471,7 @@ def _quick(
         return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
-    way = None if planned.goes_on else ways.choose(planned)
+    way = _way(planned)
     if tally is None and (way is None or _rows_together(way)):
         done = _by_unit(planned, a, b, start, place, random)
         if done is not None:
@@ -468,6 +480,12 @@ def _quick(
         return None
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _way(planned: Program) -> ways.Way | None:
+    """The faster loop of a grid, if there is one that begins with these random numbers."""
+    way = ways.choose(planned)
+    return None if way is None or (planned.goes_on and not way.draws_anywhere) else way
 
 
 def _rows_together(way: ways.Way) -> bool:
@@ -527,7 +545,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
         nan = None if planned.accumulator.nan is None else planned.policy.name
         settings = _result_settings(call.settings, nan, width, planned.entry.daz)
         if width:
-            random_bits = _result_bits(problem, codes.shape, width, key, call.stream)
+            random_bits = grid_bits(codes.shape, _place_of(problem), dots().RESULT, 0, width, key, call.stream)
         codes, raised = elementwise.run(
             "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
             out=None, flags="each", random_bits=random_bits, stream=0,
@@ -548,19 +566,6 @@ def _result_settings(settings: Settings, nan: str | None, width: int, daz: bool)
     if nan is None and not width and daz == settings.daz:
         return settings
     return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits, daz=daz)
-
-
-def _result_bits(problem: Problem, shape: tuple[int, ...], width: int, key: int, stream: int) -> Codes:
-    """The random bits that the conversion of a grid's outputs takes."""
-    bits = np.empty(shape, np.uint64)
-    place = problem.index, problem.row_stride, problem.column_stride
-
-    def work(start: int, stop: int) -> int:
-        dots().result_bits()(start, stop, bits, *place, width, np.uint64(key), np.uint64(stream))
-        return 0
-
-    threads.share_units(shape[0], work, 4 * shape[1])
-    return bits
 
 
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import decoded
-from softfloat.engine.draws import Draw, rounding_bits
+from softfloat.engine.draws import Draw
 from softfloat.engine.lines import holds
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
@@ -87,12 +88,10 @@ def _roundings(accumulator: Accumulator, length: int) -> dict[int, int]:
 
 
 class Drawing(NamedTuple):
-    """Where the random numbers of so many outputs are: their numbers, none if nothing is drawn, the key and the stream."""
+    """The random numbers of so many outputs: bits(site, step, width) has those of a rounding."""
 
-    outputs: Codes
     size: int
-    key: int
-    stream: int
+    bits: Callable[[int, int, int], Codes]
 
 
 class Tally(NamedTuple):
@@ -137,7 +136,7 @@ class _Joining:
         self._steps[number] = step + 1
         rule = site.rule._replace(daz=False)
         if site.width:
-            handed = rounding_bits(drawing.outputs, number, step, drawing.key, drawing.stream, site.width)
+            handed = drawing.bits(number, step, site.width)
             drawn, rule = Draw(0, 0, site.width, flattened(handed)), rule._replace(handed_bits=True)
         codes, raised = elementwise.settled(operation, operands, source.spec, site.format, rule, drawn)
         self.flags |= raised
@@ -158,16 +157,26 @@ class _Joining:
         return self._rounded("convert", [total.read(source)], source, number)[0]
 
 
-def _wide_enough(first: Format, second: Format) -> Format:
-    """A format that holds the numbers of both."""
+def _source_of_both(first: Format, second: Format) -> Format | None:
     for fmt in (first, second, ROSTER["float32"]):
         if holds(fmt, first) and holds(fmt, second):
             return fmt
-    if first == second:
-        return first
-    raise ValueError(
-        f"sums of segments in {second} and {first} are put together only where one format of both, or float32, holds all their numbers"
-    )
+    return first if first == second else None
+
+
+def has_source(first: Format, second: Format) -> bool:
+    """Whether numbers of both formats are added here."""
+    return _source_of_both(first, second) is not None
+
+
+def _wide_enough(first: Format, second: Format) -> Format:
+    """A format that holds the numbers of both."""
+    found = _source_of_both(first, second)
+    if found is None:
+        raise ValueError(
+            f"sums of segments in {second} and {first} are put together only where one format of both, or float32, holds all their numbers"
+        )
+    return found
 
 
 def _count(tally: Tally, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
@@ -181,9 +190,9 @@ def _count(tally: Tally, before: Codes, addend: Codes, after: Codes, raised: Cod
 
 
 def join(
-    planned: Program, sums: Codes, c: Codes | None, drawing: Drawing, tally: Tally | None = None
+    planned: Program, sums: Iterable[Codes], c: Codes | None, drawing: Drawing, tally: Tally | None = None
 ) -> tuple[Codes, Codes]:
-    """(codes of the output, flags) of sums of segments, (segments, outputs); c is (outputs,).
+    """(codes of the output, flags) of sums of segments, (outputs,) each; c is (outputs,).
 
     `planned` is the program of the whole sum. A `tally` is added to.
     """
@@ -196,8 +205,9 @@ def join(
     if c is not None:
         totals[-1] = _Sum(c, planned.sites[planned.entered])
         joining.flags |= np.where(is_signalling(c, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
-    for segment, ends in enumerate(segment_ends(planned.accumulator, sums.shape[0])):
-        addend = _Sum(sums[segment], inner)
+    count = len(segment_bounds(planned.accumulator, planned.products)) - 1
+    for below, ends in zip(sums, segment_ends(planned.accumulator, count), strict=True):
+        addend = _Sum(below, inner)
         for level in range(ends):
             if level:
                 addend = totals[level - 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -90,22 +91,77 @@ def operands_of(
     return found[0], found[1]
 
 
+KEPT = 1 << 24
+"""Bytes of memory for panels and sums that are kept from call to call: the first use of fresh memory costs as much as the arithmetic on it."""
+
+
+class _Memory:
+    """Buffers that calls borrow, and zeros that none writes to."""
+
+    def __init__(self) -> None:
+        self._free: list[Codes] = []
+        self._zeros: dict[type, Codes] = {}
+
+    def borrow(self, size: int) -> Codes:
+        """So many bytes from a cache line's start on, with whatever they hold."""
+        try:
+            buffer = self._free.pop()
+        except IndexError:
+            buffer = np.empty(0, np.uint8)
+        return buffer if buffer.size >= size else tiling.on_lines((max(size, tiling.FEW),), np.uint8, np.empty)
+
+    def give_back(self, buffer: Codes) -> None:
+        """What nobody reads any more."""
+        if buffer.size + sum(x.size for x in self._free) <= KEPT:
+            self._free.append(buffer)
+
+    def zeros(self, shape: tuple[int, ...], carrier: type) -> Codes:
+        """Zeros to read only."""
+        size = math.prod(shape)
+        found = self._zeros.get(carrier)
+        if found is None or found.size < size:
+            found = np.zeros(size, carrier)
+            if found.nbytes <= KEPT:
+                self._zeros[carrier] = found
+        return found[:size].reshape(shape)
+
+
+_memory = _Memory()
+
+
 class Arena:
     """Where products are done, some at a time: panels of both operands, sums before and after, flags."""
 
-    def __init__(self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int) -> None:
+    def __init__(
+        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool
+    ) -> None:
         floor = tiles()
-        lanes = floor.LANES[carrier]
+        lanes, item = floor.LANES[carrier], np.dtype(carrier).itemsize
         down, across = -(-rows // floor.ROWS), -(-columns // lanes)
         panels = (count, planes, down, length, floor.ROWS), (count, planes, across, length, lanes)
         shape = count, down * floor.ROWS, across * lanes
-        a, b = (tiling.on_lines(x, carrier, np.empty) for x in panels)
-        self.arrays = a, b, np.zeros(shape, carrier), np.empty(shape, carrier), np.empty(shape, np.uint8)
+        wanted = [(x, carrier, item) for x in (*panels, shape, *((shape,) if begins else ()))]
+        wanted.append((shape, np.uint8, 1))
+        sizes = [-(-math.prod(x) * width // floor.LINE) * floor.LINE for x, _, width in wanted]
+        self.buffer, start, made = _memory.borrow(sum(sizes)), 0, []
+        for (x, kind, width), size in zip(wanted, sizes, strict=True):
+            made.append(self.buffer[start : start + math.prod(x) * width].view(kind).reshape(x))
+            start += size
+        if begins:
+            made[3][...] = 0
+        self.arrays = made[0], made[1], made[3] if begins else _memory.zeros(shape, carrier), made[2], made[-1]
 
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(x.nbytes for x in self.arrays)
+    def give_back(self) -> None:
+        """When its arrays are not used any more."""
+        _memory.give_back(self.buffer)
+
+
+def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) -> int:
+    """Those of an arena of one product."""
+    floor = tiles()
+    lanes, item = floor.LANES[carrier], np.dtype(carrier).itemsize
+    down, across = -(-rows // floor.ROWS) * floor.ROWS, -(-columns // lanes) * lanes
+    return int(item * planes * length * (down + across) + (2 * item + 1) * down * across)
 
 
 Tiles = Callable[[Any, list[Codes], int], None]
@@ -130,17 +186,19 @@ def in_pieces(
     index: int,
     numbers: Numbers,
     sums: Sums,
+    into: tuple[Codes, Codes] | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
     """(codes in the partials format, flags, products that go beyond what the way can do), or None if all do.
 
     c has values, (products, rows, columns). The outputs, results of the last shape, are numbers `index` and following of their call.
+    Codes and flags go `into` these arrays, if there are any.
     """
     first, second = operands
     (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
-    codes = np.empty((products, rows, columns), planned.partials.dtype)
-    flags = np.empty(codes.shape, np.uint8)
+    shape = products, rows, columns
+    codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
     place = way.carrier, first.planes
-    size = Arena(*place, 1, rows, length, columns).size
+    size = _bytes_of(*place, rows, length, columns)
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
     pieces = -(-products // together)
@@ -167,7 +225,7 @@ def in_pieces(
         try:
             arena = arenas.pop()
         except IndexError:
-            arena = Arena(*place, together, rows, length, columns)
+            arena = Arena(*place, together, rows, length, columns, c is not None)
         for number in range(start, stop):
             part = slice(number * together, min((number + 1) * together, products))
             arrays = [x[: part.stop - part.start] for x in arena.arrays]
@@ -189,6 +247,8 @@ def in_pieces(
         threads.share_units(pieces, some, work)
     else:
         some(0, pieces)
+    for arena in arenas:
+        arena.give_back()
     return None if sum(span.stop - span.start for span in left) == products else (codes, flags, sorted(left))
 
 
@@ -207,9 +267,19 @@ def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Code
 
 
 def run(
-    way: Way, planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
+    way: Way,
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    c: Codes | None,
+    place: Place,
+    random: Random,
+    into: tuple[Codes, Codes] | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
-    """As `in_pieces`, of codes in the order of the sum: a is (products, rows, k), b (products, k, columns)."""
+    """As `in_pieces`, of codes in the order of the sum: a is (products, rows, k), b (products, k, columns).
+
+    The first product's outputs lie at `place`, and those of the others follow.
+    """
     operands = operands_of(planned, a, b, way.carrier, way.planes)
     if operands is None:
         return None
@@ -219,15 +289,14 @@ def run(
         a, b = arrays[:2]
         units = a.shape[2] * b.shape[2]
         if way.stacked:
-            loop = way.loop(
-                planned, Panels(arrays[0], arrays[1], arrays[2], low_c), Place(first, columns, 1), random, alone
-            )
+            begin = place._replace(first=first)
+            loop = way.loop(planned, Panels(arrays[0], arrays[1], arrays[2], low_c), begin, random, alone)
             run_tiles(loop, arrays, len(a) * units)
             return
         for product in range(len(a)):
             one = [x[product] for x in arrays]
-            place = Place(first + product * rows * columns, columns, 1)
-            run_tiles(way.loop(planned, Panels(one[0], one[1], one[2], low_c), place, random, alone), one, units)
+            begin = place._replace(first=first + product * rows * columns)
+            run_tiles(way.loop(planned, Panels(one[0], one[1], one[2], low_c), begin, random, alone), one, units)
 
     numbers = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
-    return in_pieces(way, planned, operands, c, index, numbers, sums)
+    return in_pieces(way, planned, operands, c, place.first, numbers, sums, into)

@@ -186,7 +186,11 @@ def run(
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
     padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
-    found = way.loop(planned, laid_out, place, random) if padded is None else way.counting_loop(padded, place, random)
+    found = (
+        way.loop(planned, laid_out, place, random)
+        if padded is None
+        else way.counting_loop(planned, padded, place, random)
+    )
     if found is None:
         return None
     loop, more = found

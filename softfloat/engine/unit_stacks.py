@@ -19,15 +19,27 @@ def takes_stacks(planned: Program) -> bool:
 
 
 def run_stack(
-    planned: Program, a: Codes, b: Codes, c: Codes | None, index: int, random: Random
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    c: Codes | None,
+    place: Place,
+    random: Random,
+    into: tuple[Codes, Codes] | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
     """As `stacks.run`, of products whose terms are aligned."""
-    columns = b.shape[2]
-    return _run(planned, a, b, c, Place(index, columns, 1), a.shape[1] * columns, random)
+    return _run(planned, a, b, c, place, a.shape[1] * b.shape[2], random, into)
 
 
 def _run(
-    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, apart: int, random: Random
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    c: Codes | None,
+    place: Place,
+    apart: int,
+    random: Random,
+    into: tuple[Codes, Codes] | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
     """The same, of products that lie like the one at `place`, each `apart` from the one before it."""
     way = units.choose(planned)
@@ -45,7 +57,7 @@ def _run(
         run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
 
     numbers = stacks.Numbers(steps().packed(way.known, way.carrier), tiling.nan_flags_of(way))
-    return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums)
+    return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums, into)
 
 
 def run_paired(

@@ -12,7 +12,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, steps, tiles
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_draws, dots, steps, tiles
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
@@ -86,6 +86,8 @@ class Way:
     planes: ClassVar[int] = 1
     stacked: ClassVar[bool] = False
     """Whether the loop takes many products at once: arrays of one more axis, the first."""
+    draws_anywhere: ClassVar[bool] = False
+    """Whether random numbers may be those of later roundings."""
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
@@ -95,7 +97,7 @@ class Way:
         """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
 
-    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
+    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well, if there is one."""
         return None
 
@@ -116,7 +118,7 @@ class OneByOne(Way):
             lows = _lows(panels.a), _lows(panels.b)
         return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), lows
 
-    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
+    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
         if self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN:
             return None
@@ -129,6 +131,8 @@ class Drawn(Way):
 
     operation: str
 
+    draws_anywhere: ClassVar[bool] = True
+
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         fmt = self.site.format
@@ -139,7 +143,18 @@ class Drawn(Way):
         family = "half" if fmt.spec == FLOAT16 else "narrow"
         saturates = self.site.rule.overflow is Overflow.SATURATE
         loop = tiles().stochastic(self.operation, family, saturates, roomy)
-        return loop, (*self.site.numbers, *place, self.site.width, *random.words)
+        return loop, (*self.site.numbers, *self._address(planned, place, random))
+
+    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
+        """The loop that counts as well, but for overflows that become NaN."""
+        if self.site.rule.overflow is Overflow.NAN:
+            return None
+        loop = counted_draws().counted(self.operation, self.site.rule.overflow is Overflow.SATURATE)
+        return loop, (*tally, *self.site.numbers, *self._address(planned, place, random))
+
+    def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
+        begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
+        return *place, self.site.width, *random.words, begun
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -150,6 +165,7 @@ class ExactBlocks(Way):
     stored: str
 
     carrier: ClassVar[type] = np.float64
+    draws_anywhere: ClassVar[bool] = True
 
     @property
     def saturates(self) -> bool:
@@ -177,13 +193,13 @@ class ExactBlocks(Way):
         for operand in (panels.a[0], panels.b[0]):
             spans += _spans(operand, chunk, alone)
         loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, self.saturates)
-        return loop, (*place, self.site.width, *random.words, *spans)
+        return loop, (*place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0), *spans)
 
-    def counting_loop(self, tally: Tally, place: Place, random: Random) -> Loop | None:
+    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well."""
         of_nan = self.site.rule.overflow is Overflow.NAN
         loop = tiles().counted_blocks(self.block, self.group // self.block, self.stored, self.saturates, of_nan)
-        return loop, (*tally, *place, self.site.width, *random.words)
+        return loop, (*tally, *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

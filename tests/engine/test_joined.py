@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from faster import both, same
 
-from softfloat import Accumulator, bits
-from softfloat.accumulators import Reduction, Stage, chunked, exact, fma, mul_add, pairwise
+from softfloat import Accumulator, Position, bits
+from softfloat.accumulators import Reduction, Stage, amp, chunked, exact, fma, mul_add, pairwise
 from softfloat.engine import joining
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
@@ -61,6 +61,87 @@ def test_matrix_products(monkeypatch: pytest.MonkeyPatch, how: Accumulator) -> N
         (a, b), rule = operands(length, 21, specials), {"rounding": "toward_negative"} if specials else {}
         c = bits.encode(np.linspace(-2, 2, 21 * 21).reshape(21, 21), how.partials)[0]
         same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.matmul(a, b.T, "float16", how, c, **r)))
+
+
+DRAWN = {
+    **{name: how for name, how in HOW.items() if how.reduction},
+    "chunks of amp": chunked(16, amp("half"), "float16"),
+    "chunks of amp in float": chunked(32, amp("float"), "float32"),
+    "a stage of its own draws": chunked(8, "float16", "float32").replace(
+        reduction=(Reduction(WIDE, store=Stage("float16", rounding="stochastic")),)
+    ),
+}
+DRAWS: dict[str, dict[str, Any]] = {
+    "all bits": {"rounding": "stochastic", "seed": 1},
+    "16 bits, another stream": {"rounding": "stochastic", "seed": 2, "sr_bits": 16, "stream": 5},
+    "7 bits, largest for overflows": {"rounding": "stochastic", "seed": 3, "sr_bits": 7, "overflow": "saturate"},
+}
+"""Of segments that begin within the eight numbers of a block of random bits, and at its start."""
+PLACE = Position((2, 3), (40, 50))
+SERVED = {name: how for name, how in DRAWN.items() if name != "chunks of pairs"}
+
+
+@pytest.fixture
+def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Joins short sums as well, and lists those that were joined to the end."""
+    ended = []
+    kept = joining.segments.join
+
+    def join(*arguments: Any) -> Any:
+        found = kept(*arguments)
+        ended.append(1)
+        return found
+
+    monkeypatch.setattr(joining, "WORTH_CALLS", 0)
+    monkeypatch.setattr(joining.segments, "join", join)
+    return ended
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
+def test_segments_that_draw(
+    monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator, draw: dict[str, Any]
+) -> None:
+    for length, specials in ((5, False), (23, True), (64, False)):
+        if isinstance(how.segments, int) and length < how.segments:
+            continue
+        a, b = operands(length, 21, specials)
+        c = bits.encode(np.linspace(-2, 2, 21 * 21).reshape(21, 21), how.partials)[0]
+        same(both(monkeypatch, lambda a=a, b=b: bits.matmul(a, b.T, "float16", how, **draw)))
+        same(both(monkeypatch, lambda a=a, b=b, c=c: bits.matmul(a, b.T, "float16", how, c, **draw)))
+        same(both(monkeypatch, lambda a=a, b=b, c=c: bits.vecdot(a, b, "float16", how, c[3], **draw)))
+        same(both(monkeypatch, lambda a=a, b=b: bits.vecdot(a, b, "float16", how, position=Position(1000), **draw)))
+        same(both(monkeypatch, lambda a=a, b=b: bits.matmul(a, b.T, "float16", how, position=PLACE, **draw)))
+    assert how not in SERVED.values() or len(joins) > 5
+
+
+COUNTED: list[dict[str, Any]] = [
+    {"seed": 1},
+    {"seed": 2, "rounding": "toward_zero"},
+    {"seed": 3, "rounding": "stochastic"},
+    {"seed": 4, "overflow": "saturate"},
+]
+
+
+@pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
+def test_segments_that_are_counted(monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator) -> None:
+    for length, rule in zip((5, 23, 64, 64), COUNTED, strict=True):
+        if isinstance(how.segments, int) and length < how.segments:
+            continue
+        a, b = operands(length, 21, False)
+        a[1:3] = bits.mul(a[1:3], np.uint16(0x7000), "float16")[0]  # overflows
+        b[5] = bits.mul(b[5], np.uint16(0x1400), "float16")[0]  # is swamped
+        c = bits.encode(np.linspace(-2, 2, 21 * 21).reshape(21, 21), how.partials)[0]
+        for start in (None, c):
+            found = both(
+                monkeypatch, lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, count=True, **r)
+            )
+            same(tuple(x[:2] for x in found))
+            quick, plain = (x[2] for x in found)
+            assert quick.additions == plain.additions
+            for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
+                np.testing.assert_array_equal(getattr(quick, name), getattr(plain, name), name)
+    assert how not in SERVED.values() or len(joins) > 2
 
 
 def test_matrix_times_vector(monkeypatch: pytest.MonkeyPatch) -> None:

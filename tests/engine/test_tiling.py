@@ -23,7 +23,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.engine import elementwise, lines, products, program, small, stacks
+from softfloat.engine import elementwise, lines, products, program, small, stacks, ways
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -762,16 +762,30 @@ def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], mon
 
 
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), amp("half")], ids=repr)
-def test_counts_of_long_sums(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [{}, STOCHASTIC], ids=["nearest", "stochastic"])
+def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """More additions than the words of quick loops count; nearly all inexact, or swamped; ties and tiny sums among them."""
     fmt, rng = how.partials, np.random.default_rng(3)
     noise = rng.standard_normal((2, 1300, 20)) * 2.0 ** rng.integers(-9, 1, (2, 1300, 1))
     a, b = (bits.encode(x, fmt)[0] for x in (noise[0].T + 1, noise[1]))
-    counts = counted_both_ways(monkeypatch, a, b, fmt, how)
+    counts = counted_both_ways(monkeypatch, a, b, fmt, how, **options)
     assert counts.inexact.max() > 1100 or how.block > 1
     start = np.full((20, 20), bits.encode(4096.0, fmt)[0])
-    assert counted_both_ways(monkeypatch, a, b, fmt, how, start).swamped.max() > 30
-    counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how)
+    assert counted_both_ways(monkeypatch, a, b, fmt, how, start, **options).swamped.max() > 30
+    counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how, **options)
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16")], ids=repr)
+@pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
+def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By tiles, but for overflows that become NaN."""
+    calls = []
+    kept = ways.counted_draws().counted
+    monkeypatch.setattr(ways.counted_draws(), "counted", lambda *arguments: calls.append(1) or kept(*arguments))
+    a = drawn(np.random.default_rng(5), how.partials, (16, 16), 1.0)
+    bits.matmul(a, a, how.partials, how, count=True, overflow=overflow, **STOCHASTIC)
+    assert bool(calls) == (overflow != "nan")
 
 
 @pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero"])

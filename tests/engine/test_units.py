@@ -127,15 +127,15 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which calls of a unit's loop did what they were asked; however little work there is."""
     monkeypatch.setattr(units, "LEAST_WORK", 0)
     found: list[bool] = []
-    for module in (units, block_units):
-        run = module.run
+    for module, name in ((units, "run"), (block_units, "run"), (unit_stacks, "run_stack")):
+        run = getattr(module, name)
 
         def watched(*arguments: Any, run: Any = run) -> Any:
             done = run(*arguments)
             found.append(done is not None)
             return done
 
-        monkeypatch.setattr(module, "run", watched)
+        monkeypatch.setattr(module, name, watched)
     return found
 
 
@@ -146,6 +146,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
         patch.setattr(elementwise, "FAST", False)
         for module in (units, block_units):
             patch.setattr(module, "run", lambda *_: None)
+        patch.setattr(unit_stacks, "run_stack", lambda *_: None)
         plain = function(*arguments, **options)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)

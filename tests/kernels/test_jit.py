@@ -274,7 +274,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import blocks, dots, fast, loops, paired, stacked, tiles
+from softfloat.kernels import blocks, counted_draws, dots, fast, loops, paired, stacked, tiles
 from softfloat.kernels.steps import Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -290,7 +290,7 @@ made = [
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
     tiles.deterministic("fma", np.float32, 1, 1, single),
     tiles.deterministic("aligned", np.float64, 16, 2, "cut"),
-    tiles.counted("fma", half), tiles.counted("mul_add", half),
+    tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", True),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
     tiles.stochastic("fma", "half", False, True), tiles.stochastic("fma", "half", True, True),
     tiles.stochastic("mul_add", "narrow", True, True),
@@ -333,4 +333,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 36
+    assert len(set(printed[0])) == len(printed[0]) == 37

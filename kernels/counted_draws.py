@@ -1,0 +1,187 @@
+"""Multiply-adds rounded stochastically, and counted: the tiles of `tiles.stochastic`, each rounding looked at as `accumulate.count_row` does."""
+
+import numpy as np
+from llvmlite import ir
+
+from . import jit
+from .carrier import source_of
+from .counting_steps import drawn_counting_step
+from .jit import kernel, viewed
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
+from .noise import filling
+from .rounding import target_of
+from .steps import (
+    COUNT_BITS,
+    COUNTED_SLOTS,
+    COUNTS,
+    GREATEST,
+    INEXACT,
+    LEAST,
+    LEFT_OPEN,
+    OVERFLOW,
+    OVERFLOWED,
+    ROUNDED,
+    SWAMPED,
+    UNDERFLOW,
+    VALUE,
+    Numbers,
+)
+from .tiles import (
+    COUNTED_ROWS,
+    LINE,
+    SITES,
+    begin_counting,
+    copy_first,
+    fma_again,
+    frame,
+    on_lines,
+    product_again,
+    sum_again,
+    take_counts,
+    tell,
+    tile_of,
+)
+
+PARTS = ROWS // COUNTED_ROWS
+COUNTED_TURNS = (1 << COUNT_BITS[32]) - 1
+
+
+@kernel
+def whole(x, y, noises, output, step, source, target, width, key, stream):
+    """A product as it is; it raises nothing."""
+    return x * y, 0
+
+
+@kernel
+def fma_of(product, x, y, z, noises, output, step, source, target, width, key, stream):
+    """A fused multiply-add."""
+    return fma_again(x, y, z, noises, output, step, source, target, width, key, stream)
+
+
+@kernel
+def sum_of(product, x, y, z, noises, output, step, source, target, width, key, stream):
+    """A sum of what has been rounded."""
+    return sum_again(product, z, noises, output, step, source, target, width, key, stream)
+
+
+class Part(Tile):
+    """Some rows of a tile, whose random numbers lie among those of all."""
+
+    def noise(self, row, plane=0):
+        """A vector for this turn and row; `plane` counts further blocks of turns."""
+        where = self._at(self.lanes * ROWS, (plane * STEPS_OF_A_BLOCK * ROWS + row) * self.lanes)
+        return load(self.builder, self._noise, where, ir.FloatType(), self.lanes)
+
+
+AGAIN = {"fma": (whole, fma_of), "mul_add": (product_again, sum_of)}
+"""What a product becomes, and then the sum, with all random bits."""
+
+
+@jit.once
+def counted(operation, saturate):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
+    index, row_stride, column_stride, width, key, stream, begun).
+
+    As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does.
+    """
+    carrier, lanes = np.float32, LANES[np.float32]
+    multiplied, summed = AGAIN[operation]
+    first_site, last_site, planes = SITES[operation][0], SITES[operation][-1], len(SITES[operation])
+    slots = (VALUE, UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN, OVERFLOWED, COUNTS, LEAST, GREATEST)
+    name = "counted drawn", operation, saturate
+    step_ = drawn_counting_step(operation, saturate)
+    every = tile(name, step_, carrier, slots, Numbers._fields, kind=Part, rows=COUNTED_ROWS)
+    begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
+    fill_noise = filling(carrier)
+    cells, all_cells = COUNTED_ROWS * lanes, ROWS * lanes
+
+    def counted_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
+        index, row_stride, column_stride, width, key, stream, begun,
+    ):  # fmt: skip
+        source, target = source_of(ints, floats), target_of(ints, floats)
+        panels, turns = a.shape[1], a.shape[2]
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        a_panel = a.size // a.shape[1]
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        held = on_lines(np.empty(PARTS * COUNTED_SLOTS * cells + LINE, carrier), PARTS * COUNTED_SLOTS * cells)
+        state = held.reshape(PARTS, COUNTED_SLOTS * cells)
+        happened = viewed(held, np.int32).reshape(PARTS, COUNTED_SLOTS * cells)
+        saved = np.empty(COUNTED_SLOTS * cells, carrier)
+        size = planes * STEPS_OF_A_BLOCK * all_cells
+        noise = on_lines(np.empty(size + LINE, carrier), size)
+        noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, all_cells)
+        pairs = viewed(noise, np.uint64)
+        passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took
+        for unit in range(first, last):
+            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
+            corner = index + i * ROWS * row_stride + j * lanes * column_stride
+            for part in range(PARTS):
+                begin(state[part], flat_c, (i * ROWS + part * COUNTED_ROWS) * wide + j * lanes, wide)
+                begin_counting(state[part], cells)
+            waiting = 0  # turns whose counts are in their words alone
+            for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
+                done = max(reached, 0)
+                count, skipped = min(reached + STEPS_OF_A_BLOCK, turns) - done, done - reached
+                for plane in range(planes):
+                    site, at = last_site if plane else first_site, plane * (pairs.size // planes)
+                    block = (begun + done) // STEPS_OF_A_BLOCK
+                    fill_noise(pairs, at, site, block, corner, row_stride, column_stride, width, key, stream)
+                if waiting + count > COUNTED_TURNS:
+                    for part in range(PARTS):
+                        take_counts(happened[part], cells, False)
+                    waiting = 0
+                waiting += count
+                b_at = (j * turns + done) * lanes
+                for part in range(PARTS):
+                    mine, what = state[part], happened[part]
+                    a_at = (i * turns + done) * ROWS + part * COUNTED_ROWS
+                    copy_first(saved, mine, COUNTED_SLOTS * cells)
+                    beside = noise[skipped * all_cells + part * cells :]
+                    every(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, count)
+                    open_ones = what[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
+                    left = 0
+                    for cell in range(cells):
+                        left |= open_ones[cell]
+                    if left >= 0:
+                        continue
+                    for cell in range(cells):
+                        if open_ones[cell] >= 0:
+                            continue
+                        open_ones[cell] = 0
+                        row_, lane = part * COUNTED_ROWS + cell // lanes, cell % lanes
+                        if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
+                            continue
+                        for slot in range(COUNTED_SLOTS):
+                            mine[slot * cells + cell] = saved[slot * cells + cell]
+                        output = np.uint64(corner + row_ * row_stride + lane * column_stride)
+                        z, seen = np.float64(saved[cell]), 0
+                        for turn in range(count):
+                            x = np.float64(flat_a[a_at + turn * ROWS + cell // lanes])
+                            y = np.float64(flat_b[b_at + turn * lanes + lane])
+                            own, step = noises[:, skipped + turn, part * cells + cell], begun + done + turn
+                            product, raised = multiplied(x, y, own, output, step, source, target, width, key, stream)
+                            seen |= raised
+                            so_far = z
+                            z, raised = summed(product, x, y, z, own, output, step, source, target, width, key, stream)
+                            seen |= raised
+                            what[OVERFLOWED * cells + cell] += raised >> 2 & 1
+                            what[ROUNDED * cells + cell] += raised & 1
+                            changed = (product != 0.0) & (abs(so_far) < np.inf)
+                            what[SWAMPED * cells + cell] += 1 if changed & (z == so_far) else 0
+                            number = np.float32(z)
+                            if number < mine[LEAST * cells + cell]:
+                                mine[LEAST * cells + cell] = number
+                            if number > mine[GREATEST * cells + cell]:
+                                mine[GREATEST * cells + cell] = number
+                        mine[cell] = z
+                        what[INEXACT * cells + cell] |= seen & 1
+                        what[UNDERFLOW * cells + cell] |= seen & 2
+                        what[OVERFLOW * cells + cell] |= seen & 4
+            for part in range(PARTS):
+                take_counts(happened[part], cells, False)
+                first_row = i * ROWS + part * COUNTED_ROWS
+                end(state[part], flat_values, flat_flags, first_row * wide + j * lanes, wide, nan_flags)
+                tell(state[part], happened[part], COUNTED_ROWS, first_row, j, lanes, counts, extremes)
+
+    return jit.compiled(counted_loop)
