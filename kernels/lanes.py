@@ -450,7 +450,7 @@ class _Cells:
         return after
 
 
-class _Operands:
+class Operands:
     """Arguments of a compiled tile: pointers, numbers in every lane, and what makes the Tile of a turn."""
 
     def __init__(
@@ -528,7 +528,7 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
         assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
 
         def codegen(context, builder, signature, arguments):
-            operands = _Operands(
+            operands = Operands(
                 context, builder, signature, arguments, carrier, parameters, block, planes, kind, rows, lanes
             )
             cells = _Cells(builder, carrier, operands.data(7), slots, shared, rows, lanes)
@@ -562,7 +562,7 @@ def guarded_tile(
         assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
 
         def codegen(context, builder, signature, arguments):
-            operands = _Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, kind, rows, lanes)
+            operands = Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, kind, rows, lanes)
             cells = _Cells(builder, carrier, operands.data(7), carried, (), rows, lanes)
             aside = _Cells(builder, carrier, operands.data(7), noted, (), rows, lanes)
             none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)

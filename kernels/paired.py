@@ -16,10 +16,19 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import jit
-from .accumulate import STORE, bin_row, carry_row, collect_row, draw_row
+from .accumulate import (
+    RUNNING,
+    STORE,
+    bin_row,
+    carry_row,
+    collect_row,
+    draw_row,
+    round_drawn_projected_row,
+    round_drawn_row,
+)
 from .carrier import source_of
 from .fast import half_value
-from .jit import bits_float, fill_row, kernel, row, viewed
+from .jit import bits_float, copy_row, fill_row, kernel, row, viewed
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, named, tile
 from .noise import filling
 from .rounding import target_of
@@ -603,3 +612,47 @@ def collected():
             collect_row(running, sums, errors[:width], numbers[:width], flags[:width], ints, floats)
 
     return jit.compiled(collected_loop)
+
+
+@jit.once
+def collected_drawn():
+    """loop(first, last, terms, magics, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream).
+
+    The same of a grid of outputs, rounded stochastically: terms (terms, rows, columns) become codes and flags of the stage RUNNING,
+    which has done `step` roundings before. Unit u is OUTPUTS columns of a row.
+    """
+
+    def collected_drawn_loop(
+        first, last, terms, magics, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream
+    ):  # fmt: skip
+        work = np.empty((magics.size + 1, OUTPUTS))  # before the parts of a sum, what is rounded
+        term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
+        sums, uniforms = np.empty(OUTPUTS), np.empty(OUTPUTS)
+        found, raised, seen = np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64)
+        projected, parts = target_of(ints, floats).projected, magics.size + 1
+        per_row = (codes.shape[1] + OUTPUTS - 1) // OUTPUTS
+        for unit in range(first, last):
+            i, start = unit // per_row, unit % per_row * OUTPUTS
+            count = min(OUTPUTS, codes.shape[1] - start)
+            room, running, happened = work[:, :count], sums[:count], seen[:count]
+            bins, some = room[1:], term[:count]
+            for b in range(magics.size):
+                fill_row(bins[b], 0.0)
+            for n in range(terms.shape[0]):
+                copy_row(some, terms[n, i, start : start + count])
+                bin_row(bins, some, magics)
+            carry_row(bins, magics)
+            fill_row(happened, 0)
+            collect_row(running, bins, errors[:count], numbers[:count], happened, ints, floats)
+            random, rounded_to, by_rounding = uniforms[:count], found[:count], raised[:count]
+            corner = index + i * row_stride + start * column_stride
+            draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
+            if projected:
+                round_drawn_projected_row(running, room, 1, parts, random, rounded_to, by_rounding, ints, floats)
+            else:
+                round_drawn_row(running, room, 1, parts, random, rounded_to, by_rounding, ints, floats)
+            for j in range(count):
+                codes[i, start + j] = rounded_to[j]
+                flags[i, start + j] = by_rounding[j] | happened[j]
+
+    return jit.compiled(collected_drawn_loop)

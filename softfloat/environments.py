@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 import inspect
-import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, IntEnum
@@ -118,21 +118,34 @@ def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
     return as_member(Rounding, value, argument, ROUNDING_ALIASES)
 
 
+_TAKING = threading.Lock()
+"""Held while numbers of any `Streams` are taken: a lock of their own could not be pickled with them."""
+
+
 class Streams:
     """0, 1, 2 ..., each given once; those handed back are given again first. Safe to share among threads."""
 
-    __slots__ = ("_counted", "_returned")
+    __slots__ = ("_next", "_returned")
 
     def __init__(self) -> None:
-        self._counted = itertools.count()
+        self._next = 0
         self._returned: list[int] = []
 
     def take(self) -> int:
         """The number of the operation that is about to run."""
-        if self._returned:
-            with suppress(IndexError):  # another thread has just taken the last
+        with _TAKING:
+            if self._returned:
                 return self._returned.pop()
-        return next(self._counted)
+            self._next += 1
+            return self._next - 1
+
+    def take_many(self, count: int) -> range | list[int]:
+        """The numbers of so many operations, in their order."""
+        with _TAKING:
+            again = [self._returned.pop() for _ in range(min(count, len(self._returned)))]
+            following = range(self._next, self._next + count - len(again))
+            self._next = following.stop
+        return [*again, *following] if again else following
 
     def give_back(self, number: int) -> None:
         """The number of an operation that was refused."""

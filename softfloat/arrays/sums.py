@@ -222,7 +222,7 @@ def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
     shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
     if env.traps or env.position is not None or not folds.serves(step.operation, rows, settings):
         return None
-    streams = [env.streams.take() for _ in rows[1:]]
+    streams = env.streams.take_many(rows.shape[0] - 1)
     try:
         steps, flags = folds.fold(step.operation, rows, step.fmt, settings, streams, keep)
     except BaseException:

@@ -16,14 +16,16 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots, paired
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
+from softfloat.engine.ways import Place, Random
 from softfloat.kernels.spec import FLOAT64
 
 MOST = 9  # products of slices that are still faster than the plain way
+DRAWN = 64  # multiply-adds that take as long as one rounding by random bits
 LOWEST, HIGHEST = -1000, 1000  # exponents that leave float64's normal numbers to everything
 
 
 def serves(planned: Program) -> bool:
-    """Whether everything is one block, rounded deterministically."""
+    """Whether everything is one block."""
     if (
         not elementwise.quick()
         or planned.kind != dots().EXACT
@@ -34,7 +36,7 @@ def serves(planned: Program) -> bool:
     ):
         return False
     running = planned.sites[dots().RUNNING]
-    return not (planned.accumulator.store or running.width or running.rule.daz)
+    return not (planned.accumulator.store or running.rule.daz)
 
 
 def _slices(values: Codes, span: Extent, count: int, bits: int) -> list[Codes]:
@@ -66,11 +68,18 @@ def _cuts(spans: list[Extent], length: int) -> tuple[int, int, int, int] | None:
 
 
 def run(
-    planned: Program, a: Codes, b: Codes, c: Codes | None, multiply: Callable[[Codes, Codes], Codes]
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    c: Codes | None,
+    multiply: Callable[[Codes, Codes], Codes],
+    place: Place,
+    random: Random,
 ) -> tuple[Codes, Codes] | None:
     """(codes of the sums, flags), or None if the operands are not for this way.
 
-    a and b are values, c as well, of the shape of `multiply(a, b)`, which sums products along k.
+    a and b are values, c as well, of the shape of `multiply(a, b)`, which sums products along k: rows and columns, or columns
+    alone, which lie so among random addresses.
     """
     first, second = planned.formats
     spans = [tiling.extent(a, first), tiling.extent(b, second)]
@@ -89,8 +98,10 @@ def run(
     terms = terms if c is None else [*terms, c]
     site = planned.sites[dots().RUNNING]
     stacked = np.array([np.reshape(x, -1) for x in terms])
-    values = np.empty(stacked.shape[1])
     magics = dots().grids(low, high + len(terms).bit_length())
+    if site.width:
+        return _drawn(planned, stacked.reshape(len(terms), -1, shape[-1]), magics, shape, place, random)
+    values = np.empty(stacked.shape[1])
 
     def work(unit: int, stop: int) -> int:
         paired().collected()(stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
@@ -98,4 +109,21 @@ def run(
 
     threads.share(values.size, work)
     codes, flags = elementwise.settled("convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule)
+    return codes.reshape(shape), flags.reshape(shape)
+
+
+def _drawn(
+    planned: Program, terms: Codes, magics: Codes, shape: tuple[int, ...], place: Place, random: Random
+) -> tuple[Codes, Codes]:
+    """The same of sums of terms, (terms, rows, columns), rounded stochastically."""
+    site = planned.sites[dots().RUNNING]
+    codes, flags = np.empty(terms.shape[1:], site.format.dtype), np.empty(terms.shape[1:], np.uint8)
+    begun, loop = planned.begun.get(dots().RUNNING, 0), paired().collected_drawn()
+
+    def work(start: int, stop: int) -> int:
+        loop(start, stop, terms, magics, codes, flags, *site.numbers, *place, begun, site.width, *random.words)
+        return 0
+
+    width = paired().OUTPUTS
+    threads.share_units(terms.shape[1] * -(-terms.shape[2] // width), work, DRAWN * width)
     return codes.reshape(shape), flags.reshape(shape)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import draw
 from softfloat.engine.elementwise import carrier_for
-from softfloat.engine.parameters import is_unusual, loops, numbers, rule_for, way_of
+from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -38,7 +40,7 @@ def serves(operation: str, codes: Codes, settings: Settings) -> bool:
 
 
 def fold(
-    operation: str, codes: Codes, fmt: Format, settings: Settings, streams: list[int], keep: bool
+    operation: str, codes: Codes, fmt: Format, settings: Settings, streams: Sequence[int], keep: bool
 ) -> tuple[Codes, Codes]:
     """(steps, flags of each column) of folds down the columns of codes, as calls of the operation on rows would make them.
 
@@ -53,7 +55,8 @@ def fold(
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)
     loop = loops().folding_drawn(operation, is_unusual(fmt.spec), _propagates(rule), not rule.restated)
-    known = np.array(streams, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
+    taken = np.arange(streams.start, streams.stop, dtype=np.uint64) if isinstance(streams, range) else streams
+    known = np.array(taken, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, flags, *known))
     return steps, flags
 
@@ -84,6 +87,10 @@ def _propagates(rule: Rule) -> bool:
 
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
     values, steps, flags = _begun(codes, keep)
+    if elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS:
+        quick, limits = fast().half_folding(operation), fast_numbers(fmt.spec, rule)
+        threads.share(values.shape[1], lambda start, stop: quick(start, stop, values, steps, flags, *limits))
+        return steps, flags
     unusual = is_unusual(fmt.spec)
     carrier = CARRIER64 if operation in EXTREMA else carrier_for(operation, fmt.spec, fmt.spec)
     if operation in EXTREMA:

@@ -168,6 +168,14 @@ def counted_lines() -> ModuleType:
 
 
 @cache
+def drawn_trees() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import drawn_trees as module
+
+    return module
+
+
+@cache
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module

@@ -15,6 +15,7 @@ from softfloat.engine import (
     apart,
     arguments,
     block_units,
+    drawn_trees,
     elementwise,
     entire,
     joining,
@@ -161,8 +162,11 @@ def _by_line(
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE)
     elif trees.serves(planned):
         done = trees.run(planned, line.a, line.b, line.c)
+    elif drawn_trees.serves(planned):
+        place = ways.Place(line.first, 0, line.stride)
+        done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream))
     elif entire.serves(planned) and not cumulative:
-        done = _entire(planned, line)
+        done = _entire(planned, line, ways.Random(key, call.stream))
     else:
         start = None
         if line.c is not None:
@@ -195,7 +199,7 @@ def _row_by_row(x: Codes, y: Codes) -> Codes:
     return summed
 
 
-def _entire(planned: Program, line: lines.Line) -> Done | None:
+def _entire(planned: Program, line: lines.Line, random: ways.Random) -> Done | None:
     """One block of everything, some outputs at a time."""
     read, start, found = Rule(daz=planned.daz), None, []
     step = max(1, lines.PIECE // planned.length)
@@ -205,7 +209,8 @@ def _entire(planned: Program, line: lines.Line) -> Done | None:
         x, y = (decoded(v, fmt, read) for v, fmt in zip(views, planned.formats, strict=True))
         if line.c is not None:
             start = decoded(np.ascontiguousarray(line.c[part]), planned.partials, planned.entry)
-        done = entire.run(planned, x, y, start, _row_by_row)
+        place = ways.Place(line.first + first * line.stride, 0, line.stride)
+        done = entire.run(planned, x, y, start, _row_by_row, place, random)
         if done is None:
             return None
         found.append(done)
@@ -253,9 +258,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
     tally = ways.Tally(results.counts, results.extremes) if counting else None
-    if problem.scales is not None and not (problem.paired or cumulative):
+    if problem.scales is not None and tally is None and not (problem.paired or cumulative):
         place, random = _place_of(problem), ways.Random(key, call.stream)
-        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales, tally)
+        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
@@ -480,8 +485,10 @@ def _quick(
     if trees.serves(planned):
         done = _by_subtrees(planned, problem, a, b)
         return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
+    if drawn_trees.serves(planned):
+        return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random)
     if entire.serves(planned) and tally is None:
-        return entire.run(planned, a, b, c if problem.c is not None else None, np.matmul)
+        return entire.run(planned, a, b, start, np.matmul, place, random)
     way = _way(planned)
     if way is None or _rows_together(way) or (tally is not None and isinstance(way, ways.AlignedBlocks)):
         done = _by_unit(planned, a, b, start, place, random, None, tally)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operands import operands
 
 import softfloat
 from softfloat import FloatingPointTrap, Format, bits
@@ -83,6 +84,49 @@ def test_where_a_block_lies_in_the_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     assert at_once == by_rows
     elsewhere, _ = both(monkeypatch, environment | {"position": 0}, lambda: np.prod(x, axis=0))
     assert elsewhere[0] != at_once[0]
+
+
+HALVES: list[dict[str, Any]] = [
+    {},
+    {"overflow": "saturate"},
+    {"tininess": "before"},
+    {"overflow": "saturate", "tininess": "before", "nan": "riscv"},
+]
+
+
+@pytest.mark.parametrize("environment", HALVES, ids=str)
+@pytest.mark.parametrize("ufunc", [np.multiply, np.add, np.subtract, np.divide], ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("columns", [1, 7, 9])
+def test_halves(columns: int, ufunc: np.ufunc, environment: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One fold, some, and many side by side: ordinary numbers, exact results, overflows, tiny ones, every class of code."""
+    random = np.random.default_rng(columns)
+    shape = (24, columns)
+    ordinary = bits.encode(random.uniform(0.5, 1.9, shape), "float16")[0]
+    small = bits.encode(np.exp2(random.integers(-3, 2, shape)) * random.choice([1.0, -1.0, 1.25], shape), "float16")[0]
+    anything = operands(softfloat.float16, 24 * columns, 1, columns)[0].reshape(shape)
+    special = np.where(random.random(shape) < 0.05, anything, ordinary)
+    for codes in (ordinary, small, anything, special):
+        x = softfloat.from_codes(codes, "float16")
+        for method in (ufunc.reduce, ufunc.accumulate):
+            at_once, by_rows = both(
+                monkeypatch, environment | {"seed": 1}, lambda method=method, x=x: method(x, axis=0)
+            )
+            assert at_once == by_rows
+
+
+def test_numbers_of_folds_are_given_once() -> None:
+    """A fold takes a number for each step; those handed back are given again first."""
+    x = softfloat.array([1.0, 1.5, 0.5, 2.0], "float16")
+    with softfloat.environment(rounding="stochastic", seed=1) as env:
+        before = env.streams.take()
+        np.prod(x)
+        number = env.streams.take()
+        assert number >= before + 4
+        env.streams.give_back(number)
+        env.streams.give_back(before)
+        assert list(env.streams.take_many(4)) == [before, number, number + 1, number + 2]
+        assert list(env.streams.take_many(0)) == []
+        assert list(env.streams.take_many(2)) == [number + 3, number + 4]
 
 
 def test_one_product_after_another() -> None:

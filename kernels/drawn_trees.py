@@ -1,0 +1,510 @@
+"""Sums in pairs, rounded stochastically: tiles of 8 rows by a vector of columns, a row at a time.
+
+Eight products and the seven additions that join them are one piece of code; what a row's subtrees add up to meets the subtrees
+before it on a stack. The steps are those of `quick_steps` and `steps`: what a quick one may have rounded otherwise is done again by the
+careful one, and what 16 random bits leave open by the plain functions on the wide carrier, an output at a time.
+
+Roundings of an output take the random numbers of their stage in turn. Additions come in the order in which leaves complete subtrees.
+Noise is a block for products, and a ring of two for additions, small enough for the CPU's nearest cache.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from . import jit
+from .accumulate import PRODUCT, RUNNING
+from .arith import add
+from .carrier import decode, source_of
+from .jit import copy_row, fill_row, kernel, row, viewed
+from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Operands, Tile, Vector, load, named
+from .noise import filling
+from .quick_steps import draw_went_wrong, drawn_watches, quickly_drawn
+from .rounding import round_drawn_unusual, target_of
+from .steps import (
+    INEXACT,
+    LEFT_OPEN,
+    OVERFLOW,
+    SLOTS,
+    SMALLEST,
+    UNDERFLOW,
+    VALUE,
+    Numbers,
+    drawn,
+    random_number,
+    sum_and_error,
+)
+from .sticky import settling
+from .tiles import LINE, on_lines, random_of, tile_of
+
+GROUP = STEPS_OF_A_BLOCK
+"""Leaves whose roundings take one block of random numbers, and whose sum is one piece of code."""
+SAVED = SMALLEST
+"""The slot of what stood in VALUE before a row was done again."""
+COLUMNS = LANES[np.float32]
+CELLS = ROWS * COLUMNS
+RING = 2 * GROUP
+"""Turns of the noise of additions, after those of products."""
+_INDEX = ir.IntType(64)
+
+
+class Row(Tile):
+    """One row of a tile, whose number is known when code runs. Noise counts planes of whole tiles: of products, then from GROUP on of
+    additions, from the ring's turn `at` on."""
+
+    at = first = None
+
+    def a(self, row, product=0, plane=0):
+        """The number of the row for a leaf."""
+        where = self.builder.add(self._k, ir.Constant(_INDEX, product * ROWS))
+        return self._splat(self.builder.load(self.builder.gep(self._a[plane], [where])))
+
+    def b(self, product=0, plane=0):
+        """The numbers of the columns for a leaf."""
+        where = ir.Constant(_INDEX, product * self.lanes)
+        return load(self.builder, self._b[plane], where, self._b[plane].type.pointee, self.lanes)
+
+    def of_row(self, pointer, plane):
+        """The row's vector in this plane of an array of whole tiles."""
+        where = self._at(self.lanes, plane * ROWS * self.lanes)
+        return load(self.builder, pointer, where, pointer.type.pointee, self.lanes)
+
+    def noise(self, row, plane=0):
+        """Random bits of the row."""
+        builder, step = self.builder, ir.Constant(_INDEX, plane % GROUP)
+        if plane < GROUP:
+            turn = builder.add(self.first, step)
+        else:
+            turn = builder.and_(builder.add(self.at, step), ir.Constant(_INDEX, RING - 1))
+            turn = builder.add(turn, ir.Constant(_INDEX, GROUP))
+        where = builder.add(self._at(self.lanes, 0), builder.mul(turn, ir.Constant(_INDEX, CELLS)))
+        return load(builder, self._noise, where, self._noise.type.pointee, self.lanes)
+
+
+class OwnRow(Row):
+    """The same where every output has operands of its own."""
+
+    def a(self, row, product=0, plane=0):
+        """The numbers of the row for a leaf."""
+        return self.of_row(self._a[plane], product)
+
+    def b(self, product=0, plane=0):
+        """Those of the other operand."""
+        return self.of_row(self._b[plane], product)
+
+
+ROW_KINDS = {"grid": Row, "own": OwnRow}
+
+
+# -- steps -----------------------------------------------------------------------------------------------------------
+
+
+def subtree(leaves, leaf, joined):
+    """The sum of so many leaves: joined(x, y, number of the addition), in the order in which they complete subtrees."""
+    stack, additions = [], 0
+    for place in range(leaves):
+        stack.append(leaf(place))
+        while place & 1:
+            right = stack.pop()
+            stack[-1] = joined(stack[-1], right, additions)
+            additions += 1
+            place >>= 1
+    return stack[0]
+
+
+def quick_subtree_step(leaves, family, ones):
+    """Leaves, and the additions of their subtree, by the CPU's float32 and random bits."""
+
+    def step(tile, row, state):
+        def leaf(place):
+            if ones:
+                return tile.a(row, place)
+            noise = tile.noise(row, place).bits()
+            return quickly_drawn(tile, tile.a(row, place) * tile.b(place), noise, state, family, False, True)
+
+        def joined(x, y, number):
+            return quick_sum(tile, x, y, tile.noise(row, GROUP + number).bits(), state, family)
+
+        state[VALUE] = subtree(leaves, leaf, joined)
+        return state
+
+    return step
+
+
+def quick_sum(tile, x, y, noise, state, family):
+    """A sum by the CPU, toward zero if it can, and random bits."""
+    s = x.plus_toward("zero", y) if tile.directed else x + y
+    return quickly_drawn(tile, s, noise, state, family, False, False)
+
+
+def quick_join_step(family):
+    """What stands in VALUE and a subtree before it, quickly."""
+
+    def step(tile, row, state):
+        state[VALUE] = quick_sum(tile, tile.b(), state[VALUE], tile.noise(row, GROUP).bits(), state, family)
+        return state
+
+    return step
+
+
+def subtree_step(leaves, options, ones):
+    """Leaves, and the additions of their subtree, as far as 16 random bits go."""
+
+    def step(tile, row, state):
+        def leaf(place):
+            if ones:
+                return tile.a(row, place)
+            product = tile.a(row, place) * tile.b(place)
+            return drawn(tile, product, None, random_number(tile, row, place), state, options, True)
+
+        def joined(x, y, number):
+            s, error = sum_and_error(x, y)
+            return drawn(tile, s, error, random_number(tile, row, GROUP + number), state, options, True)
+
+        state[VALUE] = subtree(leaves, leaf, joined)
+        return state
+
+    return step
+
+
+def join_step(options):
+    """What stands in VALUE and a subtree before it, as far as 16 random bits go."""
+
+    def step(tile, row, state):
+        s, error = sum_and_error(tile.b(), state[VALUE])
+        state[VALUE] = drawn(tile, s, error, random_number(tile, row, GROUP), state, options, True)
+        return state
+
+    return step
+
+
+def rows_of(name, kind, noted, careful, quick, fails, watched):
+    """function(a, a_at, first, b, b_at, watch, noise, state, numbers, at) -> rows of which an output was left open, as bits.
+
+    Noise of products is taken from turn `first` on, of additions from number `at` on. Each row by the quick step, and where it
+    fails(tile, state), or all are to be watched, by the careful one. VALUE is the result's; of rows done with care SAVED has what
+    stood there, and `noted` slots what has happened; to outputs left open, nothing.
+    """
+    lanes = COLUMNS
+
+    @intrinsic
+    def run(context, a, a_at, first, b, b_at, watch, noise, state, numbers, at):
+        signature = types.int64(a, a_at, first, b, b_at, watch, noise, state, numbers, at)
+        assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == types.float32
+
+        def codegen(context, builder, signature, arguments):
+            operands = Operands(
+                context, builder, signature, arguments, np.float32, Numbers._fields, 1, 1, kind, 1, lanes
+            )
+            from_product, from_sum = operands.index(2), operands.index(9)
+            watches = builder.icmp_signed("!=", operands.index(5), ir.Constant(_INDEX, 0))
+            kept = operands.data(7)
+            vector = ir.VectorType(ir.FloatType(), lanes)
+            nothing = Vector(builder, ir.Constant(vector, None))
+            ones = builder.bitcast(ir.Constant(ir.VectorType(ir.IntType(32), lanes), [-1] * lanes), vector)
+            none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)
+
+            def place(k, slot):
+                where = builder.add(builder.mul(k, ir.Constant(_INDEX, lanes)), ir.Constant(_INDEX, slot * CELLS))
+                return builder.bitcast(builder.gep(kept, [where]), vector.as_pointer())
+
+            def turn_of(k):
+                turn = operands.turn(k)
+                turn.first, turn.at = from_product, from_sum
+                return turn
+
+            def put(k, slot, x):
+                builder.store(x.floats().value, place(k, slot)).align = 4
+
+            entry = builder.block
+            loop, repair, on, done = (
+                builder.function.append_basic_block(part) for part in ("row", "repair", "on", "done")
+            )
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            k, mask = builder.phi(_INDEX), builder.phi(_INDEX)
+            turn = turn_of(k)
+            before = Vector(builder, builder.load(place(k, VALUE), align=4))
+            made = quick(turn, 0, {VALUE: before} | {slot: Vector(builder, ones) for slot in watched})
+            put(k, VALUE, made[VALUE])
+            failed = fails(turn, {slot: made[slot].floats() for slot in watched})
+            builder.cbranch(builder.or_(failed, watches), repair, on).set_weights([1, 100])
+            stood = builder.block
+            builder.position_at_end(repair)
+            put(k, SAVED, before)
+            found = careful(turn_of(k), 0, {VALUE: before} | dict.fromkeys(noted, nothing))
+            put(k, VALUE, found[VALUE])
+            put(k, LEFT_OPEN, found[LEFT_OPEN])
+            is_open = found[LEFT_OPEN].bits() < 0
+            for slot in noted:
+                if slot != LEFT_OPEN:
+                    so_far = Vector(builder, builder.load(place(k, slot), align=4)).bits()
+                    put(k, slot, so_far | is_open.choose(0, found[slot].bits()))
+            more = builder.or_(mask, builder.shl(builder.zext(is_open.anywhere(), _INDEX), k))
+            builder.branch(on)
+            repaired = builder.block
+            builder.position_at_end(on)
+            total = builder.phi(_INDEX)
+            total.add_incoming(more, repaired)
+            total.add_incoming(mask, stood)
+            following = builder.add(k, one)
+            for joined, first, value in ((k, none, following), (mask, none, total)):
+                joined.add_incoming(first, entry)
+                joined.add_incoming(value, on)
+            builder.cbranch(builder.icmp_signed("<", following, ir.Constant(_INDEX, ROWS)), loop, done)
+            builder.position_at_end(done)
+            return total
+
+        return signature, codegen
+
+    return named(run, (name, kind.__name__, noted, watched))
+
+
+# -- what random bits leave open -------------------------------------------------------------------------------------
+
+settled_add = settling("add")
+
+
+@kernel
+def sum_again(x, y, noise, output, step, source, target, width, key, stream):
+    """(value, flags) of a sum rounded with all of its random bits."""
+    random = random_of(noise, RUNNING, output, step, width, key, stream)
+    s, _ = add(x, y, y, target)
+    code, raised = round_drawn_unusual(s, settled_add(x, y, y, s, 0.0, random, target), target)
+    return decode(code, source), raised
+
+
+@kernel
+def product_again(product, noise, output, step, source, target, width, key, stream):
+    """The same of a product."""
+    random = random_of(noise, PRODUCT, output, step, width, key, stream)
+    code, raised = round_drawn_unusual(product, random, target)
+    return decode(code, source), raised
+
+
+@row
+def subtree_again(x, y, ones, noise, turn, branch, output, product, step, ints, floats, width, key, stream):
+    """(value, flags) of a subtree of leaves x * y, or x; `noise` is an output's, of products from a turn on; `branch` is room."""
+    jit.stand_alone()
+    source, target = source_of(ints, floats), target_of(ints, floats)
+    top, seen, additions = 0, 0, 0
+    for leaf in range(x.size):
+        branch[top] = x[leaf]
+        if not ones:
+            branch[top], raised = product_again(
+                x[leaf] * y[leaf], noise[turn + leaf], output, product + leaf, source, target, width, key, stream
+            )
+            seen |= raised
+        place = leaf
+        while place & 1:
+            top -= 1
+            number = step + additions
+            branch[top], raised = sum_again(
+                branch[top], branch[top + 1], noise[GROUP + number % RING], output, number, source, target, width, key, stream
+            )  # fmt: skip
+            seen |= raised
+            additions += 1
+            place >>= 1
+        top += 1
+    return branch[0], seen
+
+
+@row
+def joined_again(x, y, noise, output, step, ints, floats, width, key, stream):
+    """(value, flags) of a sum of two subtrees."""
+    jit.stand_alone()
+    source, target = source_of(ints, floats), target_of(ints, floats)
+    return sum_again(np.float64(x), np.float64(y), noise, output, step, source, target, width, key, stream)
+
+
+@row
+def happened_to(happened, cell):
+    """Flags of what careful steps have noted."""
+    flags = 1 if happened[INEXACT * CELLS + cell] != 0 else 0
+    flags |= 3 if happened[UNDERFLOW * CELLS + cell] != 0 else 0
+    return flags | (5 if happened[OVERFLOW * CELLS + cell] != 0 else 0)
+
+
+fill_noise = filling(np.float32)
+
+
+@row
+def more_noise(pairs, turn, site, block, corner, row_stride, column_stride, width, key, stream):
+    """Random bits of eight turns, to noise from this turn on."""
+    jit.stand_alone()
+    fill_noise(pairs, turn * (CELLS // 2), site, block, corner, row_stride, column_stride, width, key, stream)
+
+
+@row
+def all_inexact(seen, happened):
+    """Whether every output of a tile is inexact."""
+    exact = 0
+    for cell in range(seen.size):
+        exact += 1 if (seen[cell] & 1 == 0) & (happened[INEXACT * CELLS + cell] == 0) else 0
+    return exact == 0
+
+
+@row
+def finished(state, happened, seen, values, flags, place, wide, nan_flags):
+    """Outputs of a tile, and their flags."""
+    for row_ in range(ROWS):
+        for lane in range(COLUMNS):
+            cell = row_ * COLUMNS + lane
+            value, raised = state[cell], seen[cell] | happened_to(happened, cell)
+            raised |= 5 if abs(value) == np.inf else 0
+            raised |= nan_flags if value != value else 0
+            values[place + row_ * wide + lane] = value
+            flags[place + row_ * wide + lane] = raised
+
+
+# -- the loop --------------------------------------------------------------------------------------------------------
+
+
+@jit.once
+def drawn_tree(layout, family, saturate, ones):
+    """loop(first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
+    index, row_stride, column_stride, width, key, stream) over tiles first ... last - 1.
+
+    As `tiles.stochastic`, for products added in pairs, k of them; with `ones` for numbers of the format, without products. In the layout
+    "own" every output has operands of its own: a and b are (1, tiles, k, cells), b may be a itself. c, values and flags are of whole tiles.
+    """
+    lanes, kind = COLUMNS, ROW_KINDS[layout]
+    options = saturate, False  # an overflow is looked for, as few loops are to be compiled
+    noted = (INEXACT, UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN)
+    watched, fails = drawn_watches(family, False), draw_went_wrong(family, False)
+    name = "drawn tree", family, saturate, ones
+    leaves_of_row, leaf_of_row = (
+        rows_of(
+            (name, count), kind, noted, subtree_step(count, options, ones), quick_subtree_step(count, family, ones),
+            fails, watched,
+        )
+        for count in (GROUP, 1)
+    )  # fmt: skip
+    join = rows_of((name, "join"), OwnRow, noted, join_step(options), quick_join_step(family), fails, watched)
+    own = layout == "own"
+    a_row, b_row, a_lane, b_lane = (lanes, lanes, 1, 1) if own else (1, 0, 0, 1)
+    a_leaf, b_leaf = (CELLS, CELLS) if own else (ROWS, lanes)
+
+    def drawn_tree_loop(
+        first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
+        index, row_stride, column_stride, width, key, stream,
+    ):  # fmt: skip
+        panels, across, length = a.shape[1], 1 if own else b.shape[1], a.shape[2]
+        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        a_panel = a.size // panels * a.itemsize
+        deepest = 3
+        while length >> deepest:
+            deepest += 1
+        # in one piece: a row's vectors of all these then differ in the address bits by which the CPU tells stores from loads
+        turns_of_noise = GROUP + RING
+        size = (turns_of_noise + SLOTS + deepest) * CELLS
+        room = on_lines(np.empty(size + LINE, np.float32), size)
+        noise, rest = room[: turns_of_noise * CELLS], room[turns_of_noise * CELLS :]
+        state, stack = rest[: SLOTS * CELLS], rest[SLOTS * CELLS :]
+        happened = viewed(state, np.int32)
+        pairs, words = viewed(noise, np.uint64), viewed(noise, np.uint32)
+        seen = np.empty(CELLS, np.int64)
+        x, y, branch = np.empty(GROUP), np.empty(GROUP), np.empty(4)
+        whole = length // GROUP
+        for unit in range(first, last):
+            i, j = (unit, 0) if own else tile_of(unit, panels, across, a_panel)
+            a_at, b_at = i * length * a_leaf, (i if own else j) * length * b_leaf
+            corner = index + i * ROWS * row_stride + j * lanes * column_stride
+            place = i * ROWS * wide + j * lanes
+            for cell in range(CELLS):
+                row_, lane = cell // lanes, cell % lanes
+                seen[cell] = 1 if (i * ROWS + row_ >= rows) | (j * lanes + lane >= columns) else 0
+            fill_row(state, 0.0)
+            known, level, step, filled = False, 0, 0, 0
+            turns = whole + length % GROUP + (2 if has_c else 1)
+            for turn in range(turns):
+                # eight leaves, or one, or what is left on the stack, or c; then the subtrees that this completes
+                leaves = GROUP if turn < whole else 1 if turn < whole + length % GROUP else 0
+                left = turn - whole
+                joins = 0
+                if leaves:
+                    number = turn if leaves == GROUP else left
+                    while number & 1:
+                        joins += 1
+                        number >>= 1
+                elif turn == turns - 1 and has_c:
+                    joins = 1
+                    for row_ in range(ROWS):
+                        for lane in range(lanes):
+                            stack[row_ * lanes + lane] = flat_c[place + row_ * wide + lane]
+                    level = 1
+                else:
+                    level -= 1  # the last subtree stands in VALUE
+                    joins = level
+                if leaves:
+                    first_turn = 0 if leaves == GROUP else left
+                    if leaves == GROUP and step + GROUP > filled:
+                        at = GROUP + filled % RING
+                        more_noise(
+                            pairs, at, RUNNING, filled // GROUP, corner, row_stride, column_stride, width, key, stream
+                        )
+                        filled += GROUP
+                    if first_turn == 0 and not ones:
+                        more_noise(
+                            pairs, 0, PRODUCT, min(turn, whole), corner, row_stride, column_stride, width, key, stream
+                        )
+                    watch = 0 if known else 1
+                    if leaves == GROUP:
+                        again = leaves_of_row(flat_a, a_at, 0, flat_b, b_at, watch, noise, state, numbers, step)
+                    else:
+                        again = leaf_of_row(flat_a, a_at, left, flat_b, b_at, watch, noise, state, numbers, step)
+                    for row_ in range(ROWS if again else 0):
+                        if not (again >> row_) & 1:
+                            continue
+                        for lane in range(lanes):
+                            cell = row_ * lanes + lane
+                            if happened[LEFT_OPEN * CELLS + cell] >= 0:
+                                continue
+                            for leaf in range(leaves):
+                                x[leaf] = flat_a[a_at + leaf * a_leaf + row_ * a_row + lane * a_lane]
+                                y[leaf] = flat_b[b_at + leaf * b_leaf + row_ * b_row + lane * b_lane]
+                            output = np.uint64(corner + row_ * row_stride + lane * column_stride)
+                            product = turn * GROUP if leaves == GROUP else whole * GROUP + left
+                            found, raised = subtree_again(
+                                x[:leaves], y[:leaves], ones, words[cell::CELLS], first_turn, branch, output,
+                                product, step, ints, floats, width, key, stream,
+                            )  # fmt: skip
+                            state[cell] = found
+                            seen[cell] |= raised
+                    a_at += leaves * a_leaf
+                    b_at += leaves * b_leaf
+                    step += leaves - 1
+                for _ in range(joins):
+                    level -= 1
+                    if step == filled:
+                        at = GROUP + filled % RING
+                        more_noise(
+                            pairs, at, RUNNING, filled // GROUP, corner, row_stride, column_stride, width, key, stream
+                        )
+                        filled += GROUP
+                    watch = 0 if known else 1
+                    again = join(stack, 0, 0, stack, level * CELLS, watch, noise, state, numbers, step)
+                    for row_ in range(ROWS if again else 0):
+                        if not (again >> row_) & 1:
+                            continue
+                        for lane in range(lanes):
+                            cell = row_ * lanes + lane
+                            if happened[LEFT_OPEN * CELLS + cell] >= 0:
+                                continue
+                            output = np.uint64(corner + row_ * row_stride + lane * column_stride)
+                            found, raised = joined_again(
+                                stack[level * CELLS + cell], state[SAVED * CELLS + cell], words[(GROUP + step % RING) * CELLS + cell], output, step,
+                                ints, floats, width, key, stream,
+                            )  # fmt: skip
+                            state[cell] = found
+                            seen[cell] |= raised
+                    step += 1
+                if leaves:
+                    copy_row(stack[level * CELLS : (level + 1) * CELLS], state)
+                    level += 1
+                    known = known or all_inexact(seen, happened)
+            finished(state, happened, seen, flat_values, flat_flags, place, wide, nan_flags)
+
+    return jit.compiled(drawn_tree_loop)
