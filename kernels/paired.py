@@ -283,7 +283,7 @@ class Paired(Tile):
     """Both operands are vectors, of each row."""
 
     def _vector(self, pointers, row, product, plane):
-        where = self._at(self.rows * self.lanes * self.block, (product * self.rows + row) * self.lanes)
+        where = self._at(self.rows * self.lanes * self.block, product * self.rows * self.lanes, row, self.lanes)
         return load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
 
     def a(self, row, product=0, plane=0):
@@ -296,7 +296,7 @@ class Paired(Tile):
 
     def keep(self, slot, vector):
         """A state after this turn, in place of noise."""
-        where = self._at(SLOTS * self.rows * self.lanes, (slot * self.rows + self.row) * self.lanes)
+        where = self._at(SLOTS * self.rows * self.lanes, slot * self.rows * self.lanes, self.row, self.lanes)
         value = vector.floats().value
         pointer = self.builder.bitcast(self.builder.gep(self._noise, [where]), value.type.as_pointer())
         self.builder.store(value, pointer, align=4)
