@@ -28,7 +28,7 @@ from .accumulate import (
 )
 from .carrier import source_of
 from .fast import half_value
-from .jit import bits_float, copy_row, fill_row, kernel, row, viewed
+from .jit import bits_float, copy_row, fill_row, float_bits, kernel, row, viewed
 from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, named, tile
 from .noise import filling
 from .rounding import target_of
@@ -180,6 +180,37 @@ def span_of_codes(codes, low, high):
     return low, high
 
 
+@kernel
+def magnitude_of(bits):
+    """The number of a float32's bits, none of them its sign, in float64. The host may be told to read subnormal numbers as zero."""
+    if bits < SINGLE_NORMAL:
+        return np.float64(bits) * SINGLE_UNIT
+    return np.float64(bits_float(np.int64(bits), np.float32(0.0)))
+
+
+@kernel
+def kept_number(x):
+    """A number as it is read."""
+    return x
+
+
+@kernel
+def widened(x):
+    """A float32 in float64, subnormal ones, too."""
+    bits = float_bits(np.float32(x))
+    magnitude = bits & np.int32(0x7FFFFFFF)
+    tiny = np.float64(magnitude) * SINGLE_UNIT
+    return (tiny if bits >= 0 else -tiny) if magnitude < SINGLE_NORMAL else np.float64(x)
+
+
+SINGLE_NORMAL, SINGLE_UNIT = 0x00800000, 2.0**-149
+
+
+def panel_number(reading, carrier):
+    """What makes a panel's number of one that was read: halves are normal in float32, and what stays float32 is looked through first."""
+    return kept_number if carrier is np.float32 or reading == "half" else widened
+
+
 @cache
 def spanning(reading, carrier):
     """Functions that tell what numbers of a carrier span: (span(fields, low, high), told(table, low, high, low_code, high_code)).
@@ -192,7 +223,7 @@ def spanning(reading, carrier):
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent, one = without_sign >> unsigned(fraction) << unsigned(fraction), unsigned(1)
     by_code, infinity = reading in INFINITIES, INFINITIES.get(reading, np.uint16(0))
-    like = carrier(0.0)
+    like, single = carrier(0.0), carrier is np.float32
 
     @row
     def span(fields, low, high):
@@ -207,12 +238,14 @@ def spanning(reading, carrier):
         if by_code:
             if high_code == np.uint16(0):
                 return np.inf, 0.0, True
-            least = np.float64(number(table, np.uint16(low_code + np.uint16(1))))
-            return least, np.float64(number(table, min(high_code, infinity))), high_code < infinity
+            least = magnitude_of(float_bits(np.float32(number(table, np.uint16(low_code + np.uint16(1))))))
+            greatest = magnitude_of(float_bits(np.float32(number(table, min(high_code, infinity)))))
+            return least, greatest, high_code < infinity
         if high == unsigned(0):
             return np.inf, 0.0, True
-        least, greatest = bits_float(np.int64(low + one), like), bits_float(np.int64(min(high, exponent)), like)
-        return np.float64(least), np.float64(greatest), high < exponent
+        if single:
+            return magnitude_of(np.int64(low + one)), magnitude_of(np.int64(min(high, exponent))), high < exponent
+        return bits_float(np.int64(low + one), like), bits_float(np.int64(min(high, exponent)), like), high < exponent
 
     parameters = reading, np.dtype(carrier)
     return jit.referable(span, *parameters), jit.referable(told, *parameters)
@@ -227,7 +260,7 @@ def gather(reading, carrier):
     as they are. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the power of two of
     each number, at least `tiny`; that of 0 is 0. Told are the least and the greatest magnitude but 0, and whether all are finite.
     """
-    number = READERS[reading]
+    number, settled = READERS[reading], panel_number(reading, carrier)
     unsigned, width_of_fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(width_of_fraction) << unsigned(width_of_fraction)
@@ -253,7 +286,7 @@ def gather(reading, carrier):
                 at = (panel * length + done) * cells
                 target = values[at : at + turns * cells]
                 for place in range(target.size):
-                    target[place] = number(table, block[place])
+                    target[place] = settled(number(table, block[place]))
                 if index.size:
                     for turn in range(turns):
                         if index[start + done + turn] < 0:

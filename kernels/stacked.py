@@ -14,7 +14,7 @@ from . import jit
 from .fast import half_code
 from .jit import fill_row, flat, float_bits, kernel, row, viewed
 from .lanes import LANES, ROWS, named
-from .paired import INFINITIES, READERS, TURNS, span_of_codes, spanning
+from .paired import INFINITIES, READERS, TURNS, panel_number, span_of_codes, spanning
 
 
 def _data(context, builder, signature, arguments, number):
@@ -99,7 +99,8 @@ def laid_out(reading, carrier, planes, stands):
     power of two of each number, at least `tiny`, and `of_zeros` for 0. Told are the least and the greatest magnitude but 0, and
     whether all are finite.
     """
-    number, size = READERS[reading], ROWS if stands else LANES[carrier]
+    number, settled = READERS[reading], panel_number(reading, carrier)
+    size = ROWS if stands else LANES[carrier]
     unsigned, fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(fraction) << unsigned(fraction)
@@ -140,7 +141,7 @@ def laid_out(reading, carrier, planes, stands):
                 at = (product * planes * across + panel) * stretch
                 target, own = numbers[at : at + stretch], fields[at : at + stretch]
                 for place in range(stretch):
-                    target[place] = number(table, block[place])
+                    target[place] = settled(number(table, block[place]))
                 if by_code:
                     low_code, high_code = span_of_codes(block, low_code, high_code)
                 else:

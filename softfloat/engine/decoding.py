@@ -34,8 +34,8 @@ def fits_single(fmt: Format) -> bool:
 
 
 def in_single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
-    """The same numbers as codes of float32; None where it lacks some of the format's, or one of these is NaN."""
-    if not fits_single(fmt) or np.any(arguments.is_nan(codes, fmt)):
+    """The same numbers as codes of float32; None where some of the format's are not normal there, or one of these is NaN."""
+    if not fits_single(fmt) or fmt.smallest_subnormal < 2.0**-126 or np.any(arguments.is_nan(codes, fmt)):
         return None
     return decoded(codes, fmt, Rule(daz=daz), np.float32).view(np.uint32)
 

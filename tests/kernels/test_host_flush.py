@@ -81,7 +81,9 @@ def dot_results(how: Accumulator, fmt: Format) -> Results:
     near = bits.encode(random.standard_normal((40, 30)) * 2.0**least, fmt)[0]
     c = operands(how.partials, 900, 1, 7)[0].reshape(30, 30)
     pairs = [(a, b), (small, b), (near.T, near), (near.T, small.T)]
-    return [bits.matmul(x, y, fmt, how, start) for x, y in pairs for start in (None, c)]
+    batches = [np.stack([x for pair in pairs[1:] for x in (pair[n], pair[n][::-1])]) for n in (0, 1)]
+    batched = [bits.matmul(*batches, fmt, how), bits.vecdot(batches[0][2], batches[1][2].T, fmt, how)]
+    return batched + [bits.matmul(x, y, fmt, how, start) for x, y in pairs for start in (None, c)]
 
 
 def both(call: Callable[[], Results]) -> None:
