@@ -272,7 +272,10 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             return
         special = None if counting else apart.of(a, b, values, apart.may_begin_anywhere(planned))
         if special is not None:
-            done = _quick(problem, planned, *special.without(a, b, values), call, key)
+            x, y, begins = special.without(problem.a, problem.b, values)
+            done = _by_tiles(planned, x, y, begins if problem.c is not None else None, problem, call)
+            if done is None:
+                done = _quick(problem, planned, *special.without(a, b, values), call, key)
         if special is not None and done is not None:
             _finish(done, problem, planned, call, key, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
@@ -463,11 +466,10 @@ def _quick(
         shape = problem.a.shape[0], problem.b.shape[1]
 
         def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
-            way, (cut,), done = _way(part), cuts, None
-            if way is not None and of_part is None:
-                x, y = problem.a[np.newaxis, :, cut], problem.b[np.newaxis, cut]
-                found = stacks.run(way, part, _arranged(x, 2, part), _arranged(y, 1, part), None, place, random)
-                return None if found is None or found[2] else found[:2]
+            way, (cut,) = _way(part), cuts
+            done = _by_tiles(part, problem.a[:, cut], problem.b[cut], None, problem, call, of_part)
+            if done is not None:
+                return done[0][np.newaxis], done[1][np.newaxis]
             operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
             if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
                 done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
@@ -496,8 +498,30 @@ def _quick(
             return done
     if way is None:
         return None
+    done = None if tally is None else _by_tiles(planned, problem.a, problem.b, start, problem, call, tally)
+    if done is not None:
+        return done
     operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _by_tiles(
+    planned: Program,
+    a: Codes,
+    b: Codes,
+    start: Codes | None,
+    problem: Problem,
+    call: Call,
+    tally: ways.Tally | None = None,
+) -> Done | None:
+    """Codes of one grid, where the problem's lies, from panel to result; it fills the `tally`, if there is one."""
+    way = _way(planned)
+    if way is None or _rows_together(way):
+        return None
+    x, y = _arranged(a[np.newaxis], 2, planned), _arranged(b[np.newaxis], 1, planned)
+    c, random = None if start is None else start[np.newaxis], ways.Random(key_of(call), call.stream)
+    done = stacks.run(way, planned, x, y, c, _place_of(problem), random, None, tally)
+    return None if done is None or done[2] else (done[0][0], done[1][0])
 
 
 def _way(planned: Program) -> ways.Way | None:

@@ -17,7 +17,7 @@ from softfloat.engine.lines import NO_TABLE, Span, readable
 from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
-from softfloat.engine.ways import Panels, Place, Random, Way
+from softfloat.engine.ways import Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
@@ -275,19 +275,27 @@ def run(
     place: Place,
     random: Random,
     into: tuple[Codes, Codes] | None = None,
+    tally: Tally | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
     """As `in_pieces`, of codes in the order of the sum: a is (products, rows, k), b (products, k, columns).
 
-    The first product's outputs lie at `place`, and those of the others follow.
+    The first product's outputs lie at `place`, and those of the others follow. A `tally` is filled, of one product.
     """
     operands = operands_of(planned, a, b, way.carrier, way.planes)
-    if operands is None:
+    if operands is None or (tally is not None and way.counting_loop(planned, tally, place, random) is None):
         return None
     rows, columns = a.shape[1], b.shape[2]
 
     def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: Tiles) -> None:
         a, b = arrays[:2]
         units = a.shape[2] * b.shape[2]
+        if tally is not None:
+            one, shape = [x[0] for x in arrays], arrays[3].shape[1:]
+            padded = Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
+            run_tiles(way.counting_loop(planned, padded, place, random), one, units)
+            for target, source in zip(tally, padded, strict=True):
+                target[...] = source[:, :rows, :columns]
+            return
         if way.stacked:
             begin = place._replace(first=first)
             loop = way.loop(planned, Panels(arrays[0], arrays[1], arrays[2], low_c), begin, random, alone)
