@@ -302,10 +302,16 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
 
+WORTH_LOOPS = 1 << 11
+"""Multiply-adds from which on the loops that lay codes out, which take half a second to compile, are quicker than those that decode any."""
+
+
 def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool:
     """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range."""
     how = planned.accumulator
     if problem.paired or problem.scales is not None or how.reduction or how.chains > 1 or how.tree:
+        return False
+    if problem.a.size * problem.b.shape[1] < WORTH_LOOPS:
         return False
     c = None if problem.c is None else problem.c[np.newaxis]
     alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
