@@ -629,23 +629,26 @@ def half_stepped(s, numbers):
 
 
 @kernel
-def half_cut(s, numbers):
-    """The same toward zero; bits and codes of one sign are compared and counted as they are."""
+def half_toward_zero(s):
+    """(bits, the half at or before it, whether they differ); bits and codes of one sign are compared and counted as they are."""
     bits = float_bits(s)
     near = half_code(s)
     back = float_bits(half_value(near))
-    kept = cut(cut(near, NONE) - INEXACT, NONE) if back > bits else cut(near, NONE)
-    return half_cut_bounded(bits, kept, back != bits, numbers)
+    return bits, cut(cut(near, NONE) - INEXACT, NONE) if back > bits else cut(near, NONE), back != bits
+
+
+@kernel
+def half_cut(s, numbers):
+    """The same toward zero."""
+    bits, kept, inexact = half_toward_zero(s)
+    return half_cut_bounded(bits, kept, inexact, numbers)
 
 
 @kernel
 def half_odd(s, numbers):
     """The same to odd."""
-    bits = float_bits(s)
-    near = half_code(s)
-    back = float_bits(half_value(near))
-    kept = cut(cut(near, NONE) - INEXACT, NONE) if back > bits else cut(near, NONE)
-    return half_cut_bounded(bits, cut(kept | INEXACT, NONE) if back != bits else kept, back != bits, numbers)
+    bits, kept, inexact = half_toward_zero(s)
+    return half_cut_bounded(bits, cut(kept | INEXACT, NONE) if inexact else kept, inexact, numbers)
 
 
 @kernel

@@ -340,8 +340,8 @@ def _together(
     if done is None:
         return None
     if into is None:
-        found = (part.reshape(results.codes.shape) for part in done[:2])
-        _finish((next(found), next(found)), problem, planned, call, key, results)
+        codes, flags = (part.reshape(results.codes.shape) for part in done[:2])
+        _finish((codes, flags), problem, planned, call, key, results)
     return done[2]
 
 
