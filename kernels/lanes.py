@@ -389,6 +389,11 @@ def named(made, name):
     return made
 
 
+def _opaque(builder, number):
+    """The same number, of which LLVM does not know it: what is loaded with it is loaded again, and takes no registers meanwhile."""
+    return builder.asm(ir.FunctionType(number.type, [number.type]), "", "=r,0", [number], False)
+
+
 class _Cells:
     """The vectors of a tile's state, by slot and row, in memory and on their way through a loop.
 
@@ -544,13 +549,16 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
 
 def guarded_tile(
     name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0, carried=(0,), rows=ROWS,
-    kind=Tile, lanes=0,
+    kind=Tile, lanes=0, mending=None,
 ):  # fmt: skip
     """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
 
     After each group of rows fails(tile, state) tells, as a bit, that they do not; then the careful step does the group
     again. The quick step sees and makes slots `carried` in registers, and `watched` ones, which begin each group with all
     bits set; the careful one those carried and those in `noted`, which stay in memory. Meanwhile slot 0 is multiplied by `lift`.
+    `mending`, if any, has (fails_beyond, mend): unless fails_beyond(tile, state), what does not stand is put right by
+    mend(tile, row, sums before, sums after) -> sums, which notes nothing, and is not counted. Where the CPU cannot, the
+    first is None.
     `kind`, `rows` and `lanes` are those of `tile`.
     """
     item = types.float32 if carrier is np.float32 else types.float64
@@ -601,20 +609,31 @@ def guarded_tile(
                     on = builder.function.append_basic_block("on")
                     branch = builder.cbranch(fails(turn, seen), repair, on)
                     branch.set_weights([1, 100])
+                    ways = [(made, count, stood)]
                     builder.position_at_end(repair)
-                    other = again(turn, start, during)
-                    more = builder.add(count, one)
-                    repaired = builder.block
+                    fails_beyond, mend = mending or (None, None)
+                    beyond = fails_beyond and fails_beyond(turn, seen)
+                    if beyond is not None:
+                        mended, whole = (builder.function.append_basic_block(part) for part in ("mend", "whole"))
+                        builder.cbranch(beyond, whole, mended)
+                        builder.position_at_end(mended)
+                        other, anew = dict(made), operands.turn(_opaque(builder, k))
+                        for row in group_rows:
+                            anew.row = row
+                            sums = (Vector(builder, values[0, row]) for values in (during, made))
+                            other[0, row] = mend(anew, row, *sums).floats().value
+                        ways.append((other, count, builder.block))
+                        builder.branch(on)
+                        builder.position_at_end(whole)
+                    ways.append((again(turn, start, during), builder.add(count, one), builder.block))
                     builder.branch(on)
                     builder.position_at_end(on)
-                    for cell, value in made.items():
-                        joined = builder.phi(cells.kind)
-                        joined.add_incoming(value, stood)
-                        joined.add_incoming(other[cell], repaired)
-                        after[cell] = joined
+                    after |= {cell: builder.phi(cells.kind) for cell in made}
                     total = builder.phi(_INDEX)
-                    total.add_incoming(count, stood)
-                    total.add_incoming(more, repaired)
+                    for values, number, block in ways:
+                        for cell in made:
+                            after[cell].add_incoming(values[cell], block)
+                        total.add_incoming(number, block)
                     count = total
                 return after, count
 
@@ -645,7 +664,7 @@ def guarded_tile(
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, noted, watched, group, lift, carried, rows, kind.__name__, lanes))
+    return named(run, (name, carrier.__name__, noted, watched, group, lift, carried, rows, kind.__name__, lanes, mending is not None))
 
 
 def opening(carrier, slots, rows=ROWS):

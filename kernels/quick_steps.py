@@ -260,6 +260,23 @@ def went_wrong(manner):
     return wrong_half if manner.family == "half" else wrong
 
 
+def mending(operation, manner):
+    """What puts a quick step's results right without doing them again, (fails_beyond, mend), if there is such: its ties are all that is wrong."""
+    if operation != "fma" or manner.family != "half" or not manner.nearest or manner.daz:
+        return None
+
+    def beyond_ties(tile, state):
+        return out_of_words(state, FEWEST - 1) if tile.directed else None
+
+    def settle_ties(tile, row, c, y):
+        """Ties went up; those of exact sums go to even. A sum is exact where both directions agree."""
+        low, high = (tile.a(row).fused_toward(direction, tile.b(), c).bits() for direction in ("down", "up"))
+        apart = (low ^ high) | ((low & HALF_BITS) ^ (HALF_BITS + 1) // 2)
+        return apart.is_zero().choose(y.bits() & ~LAST_BIT, y.bits())
+
+    return beyond_ties, settle_ties
+
+
 def is_lifted(operation, manner):
     """Whether halves are taken times LIFT: their overflows are float32's then, and whole words round them."""
     plain = manner.nearest and not (manner.daz or manner.ftz or manner.noted)

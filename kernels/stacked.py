@@ -180,15 +180,35 @@ def single_written(x):
 WRITERS = {"half": half_written, "bfloat16": bfloat16_written, "number": single_written}
 
 
+BOUNDED, INFINITE, UNKNOWN = range(3)
+"""What numbers are at most: finite, infinite, or none at all."""
+
+
 @jit.once
 def coded(writing):
-    """loop(values, raised, codes, flags) -> whether all are finite: outputs out of tiles, as codes of a format that has them.
+    """loop(values, codes) -> what they are at most: flat values to codes of a format that has them, as long as they are numbers."""
+    written = WRITERS[writing]
+
+    def coded_loop(values, codes):
+        most = 0
+        for n in range(values.size):
+            x = values[n]
+            codes[n] = written(x)
+            most |= BOUNDED if abs(x) < np.inf else INFINITE if x == x else UNKNOWN
+        return min(most, UNKNOWN)
+
+    return jit.compiled(coded_loop)
+
+
+@jit.once
+def out_of_tiles(writing):
+    """loop(values, raised, codes, flags) -> whether all are finite: as `coded`, of outputs with flags.
 
     values and raised are (products, rows, columns), filled up to whole tiles; codes and flags only of the outputs.
     """
     written = WRITERS[writing]
 
-    def coded_loop(values, raised, codes, flags):
+    def out_of_tiles_loop(values, raised, codes, flags):
         products, rows, columns = codes.shape
         unbounded = 0
         for product in range(products):
@@ -201,4 +221,4 @@ def coded(writing):
                     unbounded |= 0 if abs(sums[j]) < np.inf else 1
         return unbounded == 0
 
-    return jit.compiled(coded_loop)
+    return jit.compiled(out_of_tiles_loop)

@@ -26,6 +26,7 @@ from .quick_steps import (
     is_lifted,
     is_tiny,
     lifted_mul_add_step,
+    mending,
     went_wrong,
 )
 from .rounding import round_drawn_unusual, target_of
@@ -139,7 +140,10 @@ def quick_tile(operation, manner):
     quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
     name = "quick", operation, manner
     fails = went_wrong(manner)
-    return guarded_tile(name, quick, fails, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS)
+    return guarded_tile(
+        name, quick, fails, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS,
+        mending=mending(operation, manner),
+    )  # fmt: skip
 
 
 def rounds_in_pairs(manner):

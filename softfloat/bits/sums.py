@@ -359,12 +359,17 @@ def matmul(
         rows, grids = rows * grids, 1
         left, right = left.reshape(1, rows, length), right.reshape(1, length, columns)
         batch = (1,)
-    left = np.broadcast_to(left, (*batch, rows, length)).reshape(grids, rows, length)
-    right = np.broadcast_to(right, (*batch, length, columns)).reshape(grids, length, columns)
+    left = _spread(left, (*batch, rows, length)).reshape(grids, rows, length)
+    right = _spread(right, (*batch, length, columns)).reshape(grids, length, columns)
     start = None if addend is None else addend.reshape(grids, rows, columns)
     step = max(1, STACK // max(rows * length, length * columns, rows * columns, 1))
     problems = [_stacked(left, right, start, first, min(first + step, grids)) for first in range(0, grids, step)]
     return contraction.run(problems, length, shape, [x, y])
+
+
+def _spread(codes: Codes, shape: tuple[int, ...]) -> Codes:
+    """As `numpy.broadcast_to`, which takes some microseconds to find that nothing is to be done."""
+    return codes if codes.shape == shape else np.broadcast_to(codes, shape)
 
 
 def _stacked(left: Codes, right: Codes, c: Codes | None, first: int, last: int) -> Problem:

@@ -87,7 +87,7 @@ class _Memory:
     def __init__(self, view: Codes, size: int) -> None:
         self.view = view
         place = view.__array_interface__["data"][0]
-        self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, False), "version": 3}
+        self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, True), "version": 3}
 
 
 def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
@@ -108,6 +108,16 @@ def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] |
     return None if found is None else ("table", codes, found)
 
 
+def _flat(codes: Codes, reach: int) -> Codes:
+    """The memory of codes (k, outputs), the first `reach` of it, as one line that nobody can write: one kind of operand to compile for."""
+    for view in (codes, codes.T, codes[:, 0]):
+        if view.flags.c_contiguous and view.size == reach:
+            flat = view.reshape(-1)
+            flat.flags.writeable = False
+            return flat
+    return np.asarray(_Memory(codes, reach))
+
+
 def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
     """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
     fmt = planned.formats[which]
@@ -120,7 +130,7 @@ def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
     k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
     reach = (codes.shape[0] - 1) * k_step + (codes.shape[1] - 1) * step + 1
     tiny = (planned.accumulator.unpacked or fmt).tiny
-    return Operand(fmt, reading, np.asarray(_Memory(codes, reach)), table, (k_step, step), tiny)
+    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny)
 
 
 def holds(fmt: Format, other: Format) -> bool:

@@ -160,6 +160,14 @@ def paired() -> ModuleType:
 
 
 @cache
+def stacked() -> ModuleType:
+    """What brings operands into tiles, and outputs out of them."""
+    from softfloat.kernels import stacked as module
+
+    return module
+
+
+@cache
 def counted_lines() -> ModuleType:
     """Its loops that count, alike."""
     from softfloat.kernels import counted_lines as module

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,7 @@ from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.lines import NO_TABLE, Span, readable
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, tiles
+from softfloat.engine.parameters import stacked, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Panels, Place, Random, Tally, Way
@@ -27,15 +25,6 @@ SHARES = 4
 """Pieces for each thread, if there are several."""
 LONG = 1 << 26
 """Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
-_WRITINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
-
-
-@cache
-def stacked() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import stacked as module
-
-    return module
 
 
 def laid_out(planes: list[Codes], size: int, carrier: type) -> Codes:
@@ -254,11 +243,10 @@ def in_pieces(
 
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
     """Outputs out of tiles to their places."""
-    _, rows, columns = codes.shape
-    writing = _WRITINGS.get(planned.partials.spec, "")
-    if writing and (writing != "half" or available()[1]):
+    rows, columns = codes.shape[1:]
+    if writing := tiling.written(planned.partials):
         target = codes.view(np.float32) if writing == "number" else codes
-        if stacked().coded(writing)(values, raised, target, flags):
+        if stacked().out_of_tiles(writing)(values, raised, target, flags):
             return
     values, flags[...] = values[:, :rows, :columns], raised[:, :rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:

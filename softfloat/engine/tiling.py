@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import FLOAT32, dots, steps, tiles
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import ExactBlocks, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
+_WRITINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 SMALLEST = -149  # exponent of float32's smallest number: what operands may be multiples of
 FEW = 1 << 10  # numbers that are laid out wherever memory is
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
@@ -146,6 +148,7 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     return way.carrier is not np.float64 or not (top > 127 or (isinstance(way, ExactBlocks) and top - low > SUBTLEST))
 
 
+@lru_cache(maxsize=512)
 def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
     """Whether all finite operands of these formats are of a kind that this way serves, without c."""
     spans = [Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in (first, second)]
@@ -158,8 +161,9 @@ def nan_flags_of(way: Way) -> int:
     return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
 
 
+@lru_cache(maxsize=512)
 def numbers_of(way: Way, planned: Program) -> Codes:
-    """What the steps know, as an array."""
+    """What the steps know, as an array that nobody writes to."""
     packed: Codes = steps().packed(way.numbers(planned), way.carrier)
     return packed
 
@@ -212,8 +216,20 @@ def run(
     return codes_of(values, planned.partials, way.site), flags
 
 
+def written(partials: Format) -> str:
+    """How `stacked.coded` writes a format, if it does."""
+    writing = _WRITINGS.get(partials.spec, "")
+    return "" if writing == "half" and not available()[1] else writing
+
+
 def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
+    if writing := written(partials):
+        codes = np.empty(values.shape, partials.dtype)
+        loop, target = stacked().coded(writing), codes.view(np.float32) if writing == "number" else codes
+        highest = loop(np.ascontiguousarray(values).reshape(-1), target.reshape(-1))
+        if highest == stacked().BOUNDED or (highest == stacked().INFINITE and site.rule.overflow is not Overflow.NAN):
+            return codes
     single = np.ascontiguousarray(values, np.float32)
     codes = single.view(np.uint32)
     beyond = ~np.isfinite(single)

@@ -355,6 +355,12 @@ def choose(planned: Program) -> Way | None:
         return None
     if accumulator.tree or accumulator.chains > 1 or not planned.is_plain:
         return None
+    return _choose(planned, available())
+
+
+@lru_cache(maxsize=512)
+def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
+    """The same of a program that some way may serve, on a CPU with these features."""
     if not all(site.rule.restated for site in planned.sites.values()):
         return None
     floor = dots()
