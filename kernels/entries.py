@@ -243,7 +243,7 @@ def numbers_under(rule, source_i, source_f, target_i, target_f):
 @cache
 def _inlined(loop):
     """A loop as a function that entries call."""
-    return row(loop.dispatcher.py_func)
+    return row(loop.py_func)
 
 
 @cache

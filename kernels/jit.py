@@ -108,11 +108,11 @@ def compiled(function: Callable) -> Callable:
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
     told = set()  # threads that waited for one compilation saw it too
+    compile_for = dispatcher._compile_for_args
 
-    def call(*arguments: object) -> object:
-        before = time.perf_counter()
-        known = len(dispatcher.overloads)
-        result = dispatcher(*arguments)
+    def timed(*arguments: object) -> object:
+        before, known = time.perf_counter(), len(dispatcher.overloads)
+        result = compile_for(*arguments)
         elapsed = time.perf_counter() - before
         if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known and known not in told:
             told.add(known)
@@ -120,8 +120,10 @@ def compiled(function: Callable) -> Callable:
             tell(f"softfloat: compiling {function.__name__} took {elapsed:.1f} s{promise}")
         return result
 
-    call.dispatcher = dispatcher  # type: ignore[attr-defined]
-    return call
+    # what Numba's dispatcher calls for types it does not know yet: no function of ours stands in the way of calls
+    dispatcher._compile_for_args = timed
+    found: Callable = dispatcher
+    return found
 
 
 def referable(function: Callable, *parameters: object) -> Callable:

@@ -664,7 +664,10 @@ def guarded_tile(
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, noted, watched, group, lift, carried, rows, kind.__name__, lanes, mending is not None))
+    return named(
+        run,
+        (name, carrier.__name__, noted, watched, group, lift, carried, rows, kind.__name__, lanes, mending is not None),
+    )
 
 
 def opening(carrier, slots, rows=ROWS):

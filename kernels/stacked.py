@@ -128,6 +128,7 @@ def laid_out(reading, carrier, planes, stands):
         block = np.empty(stretch, codes.dtype)
         low, high = without_sign, unsigned(0)
         low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
+        smallest, nothing = unsigned(float_bits(carrier(tiny))), unsigned(float_bits(carrier(of_zeros)))
         for product in range(products):
             for panel in range(across):
                 width = min(size, count - panel * size)
@@ -148,12 +149,10 @@ def laid_out(reading, carrier, planes, stands):
                     low, high = span(own, low, high)
                 if planes > 1:
                     beside = at + across * stretch
-                    powers, leading = numbers[beside : beside + stretch], fields[beside : beside + stretch]
+                    leading = fields[beside : beside + stretch]
                     for place in range(stretch):
-                        leading[place] = own[place] & exponent
-                    for place in range(stretch):
-                        power = powers[place] if powers[place] > tiny else tiny
-                        powers[place] = power if target[place] != 0.0 else of_zeros
+                        magnitude = own[place] & without_sign
+                        leading[place] = max(magnitude & exponent, smallest) if magnitude else nothing
         return told(table, low, high, low_code, high_code)
 
     return jit.compiled(laid_out_loop)

@@ -307,6 +307,12 @@ class Reduction:
             check_whole("sections", self.sections, 1)
 
 
+@lru_cache(maxsize=256)
+def _alignment(bits: int) -> Alignment:
+    """What so many `fraction_bits` are short for."""
+    return Alignment(bits)
+
+
 @hash_kept
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Accumulator:
@@ -554,7 +560,7 @@ class Accumulator:
     def aligned(self) -> Alignment | None:
         """How terms are cut: `alignment`, or what `fraction_bits` is short for."""
         if self.alignment is None and self.fraction_bits is not None:
-            return Alignment(self.fraction_bits)
+            return _alignment(self.fraction_bits)
         return self.alignment
 
     @property

@@ -85,6 +85,16 @@ def is_nan(codes: Codes, fmt: Format) -> Any:
     return magnitudes(codes, fmt) >= fmt.spec.nan_first if fmt.has_nan else np.zeros(codes.shape, bool)[()]
 
 
+def has_nan(codes: Codes, fmt: Format) -> bool:
+    """Whether one of them is a NaN. What repeats is looked at once, and codes that fill their words without a copy."""
+    each = codes[tuple(slice(1 if step == 0 else None) for step in codes.strides)]
+    whole = fmt.signed and fmt.bits == 8 * fmt.dtype.itemsize
+    if not each.size or not fmt.has_nan or fmt.spec.lone_nan >= 0 or not whole:
+        return bool(np.any(is_nan(each, fmt)))
+    positive = int(each.view(np.dtype(f"i{fmt.dtype.itemsize}")).max()) >= fmt.spec.nan_first
+    return positive or int(each.max()) >= fmt.sign_bit | fmt.spec.nan_first
+
+
 def is_signalling(codes: Codes, fmt: Format) -> Any:
     """Whether each code is a signalling NaN."""
     if not fmt.spec.quiet:

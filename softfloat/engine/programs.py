@@ -260,12 +260,13 @@ def _layout(
         ended[-1:] = ends[segment]
         stores.append(stored)
         closes.append(ended)
-    nothing = np.empty(0, np.uint8)
-    return (
-        None if plain else np.concatenate([np.empty(0, np.int64), *pieces]),
-        np.concatenate([nothing, *stores]),
-        np.concatenate([nothing, *closes]),
-    )
+    index = None if plain else _joined(pieces, np.int64)
+    return index, _joined(stores, np.uint8), _joined(closes, np.uint8)
+
+
+def _joined(pieces: list[np.ndarray[Any, Any]], dtype: Any) -> np.ndarray[Any, Any]:
+    """Pieces one after the other; a single one, maybe of a million zeros, as it is."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, dtype), *pieces])
 
 
 def segment_bounds(accumulator: Accumulator, length: int) -> list[int]:

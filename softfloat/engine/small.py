@@ -51,6 +51,7 @@ class Plan(NamedTuple):
     grid: Grid
     shape: tuple[int, int, int]  # of outputs, tiles filled up
     tiles: int  # of each product
+    sizes: tuple[int, int]  # of panels
     way: ways.OneByOne
     loop: Any
     decode: Any
@@ -96,6 +97,7 @@ def _plan(
         grid=grid,
         shape=shape,
         tiles=down * across,
+        sizes=(tiles().ROWS, tiles().LANES[np.float32]),
         way=way,
         loop=tiles().deterministic(way.operation, way.carrier, 1, 1, way.manner),
         decode=loops().decoding(),
@@ -146,22 +148,36 @@ def _ones(count: int, length: int, size: int) -> Codes:
     return found
 
 
+def _panels(numbers: Codes, size: int) -> Codes:
+    """As `stacks.laid_out` of one plane: mostly one panel."""
+    count, length, width = numbers.shape
+    if width > size:
+        return laid_out([numbers], size, np.float32)
+    found: Codes = np.zeros((count, 1, 1, length, size), np.float32)
+    found[:, 0, 0, :, :width] = numbers
+    return found
+
+
 def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> tuple[Codes, Any] | None:
     """(codes, flags) of products, whose operands are flat; without `a` a row of ones."""
     (count, rows, length, columns, _), shape, decode = plan.grid, plan.shape, plan.decode
-    height, width = tiles().ROWS, tiles().LANES[np.float32]
-    before = 0 if a is None else a.size
-    values = np.empty(before + b.size)
-    if a is not None:
+    height, width = plan.sizes
+    if a is None:
+        values = np.empty(b.size)
+        decode(b, values, *plan.read[1])
+        left, right = values.reshape(1, 1, -1), values.reshape(count, length, columns)
+    else:
+        before = a.size
+        values = np.empty(before + b.size)
         decode(a, values[:before], *plan.read[0])
-    decode(b, values[before:], *plan.read[1])
-    left, right = values[:before].reshape(-1, rows, length), values[before:].reshape(count, length, columns)
+        decode(b, values[before:], *plan.read[1])
+        left, right = values[:before].reshape(-1, rows, length), values[before:].reshape(count, length, columns)
     start: Codes | None = None
     if c is not None:
         start = np.empty((count, rows, columns))
         decode(c, start.reshape(-1), *plan.read[2])
-    if plan.in_range:
-        if not plan.extent(values)[2]:
+    if plan.in_range:  # what is not finite makes outputs that are not, unless these saturate
+        if not plan.beyond and not plan.extent(values)[2]:
             return None
     else:
         ones = np.ones((1, length)) if a is None else left
@@ -174,8 +190,8 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         addends = np.zeros(shape, np.float32)
         addends[:, :rows, :columns] = start
     sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
-    row_panels = _ones(count, length, height) if a is None else laid_out([left.transpose(0, 2, 1)], height, np.float32)
-    column_panels = laid_out([right], width, np.float32)
+    row_panels = _ones(count, length, height) if a is None else _panels(left.transpose(0, 2, 1), height)
+    column_panels = _panels(right, width)
     plan.loop(
         0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
         ways.NO_LOWS, ways.NO_LOWS,

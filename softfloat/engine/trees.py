@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -33,9 +34,9 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
     plain = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code and first == product.format
     if not plain and first != second:
         return None
-    if np.any(arguments.is_nan(a, first)) or np.any(arguments.is_nan(b, second)):
+    if arguments.has_nan(a, first) or arguments.has_nan(b, second):
         return None
-    if c is not None and np.any(arguments.is_nan(c, planned.partials)):
+    if c is not None and arguments.has_nan(c, planned.partials):
         return None
     shape = np.broadcast_shapes(a.shape, b.shape)
     total, seen = np.empty(shape[1:], planned.partials.dtype), np.empty(shape[1:], np.uint8)
@@ -61,7 +62,7 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
 def joined(planned: Program, codes: Codes, flags: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
     """(codes, flags) of sums in pairs of these, of shape (sums, ...), and c, like the rest; None where c is NaN."""
     running = planned.sites[dots().RUNNING]
-    if c is not None and np.any(arguments.is_nan(c, planned.partials)):
+    if c is not None and arguments.has_nan(c, planned.partials):
         return None
     total, seen = _summed(codes, flags, running, 0)
     if c is not None:
@@ -70,19 +71,30 @@ def joined(planned: Program, codes: Codes, flags: Codes, c: Codes | None) -> tup
     return total, seen
 
 
+def _halves(x: Codes) -> tuple[Codes, Codes]:
+    """Numbers in even places of the last axis, and in odd ones: of pairs that lie side by side, the halves of words."""
+    if not (x.flags.c_contiguous and x.itemsize < 8 and sys.byteorder == "little"):
+        return x[..., 0::2], x[..., 1::2]
+    words = x.view(np.dtype(f"u{2 * x.itemsize}"))
+    return words.astype(x.dtype), (words >> np.array(8 * x.itemsize, words.dtype)).astype(x.dtype)
+
+
 def _summed(leaves: Codes, flags: Codes | None, site: Site, axis: int) -> tuple[Codes, Codes]:
     """Sums in pairs over an axis, the first or the last, and all their flags; an odd one goes up as it is."""
 
-    def some(x: Codes, start: int, stop: int, step: int = 1) -> Codes:
-        cut = slice(start, stop, step)
-        return x[cut] if axis == 0 else x[..., cut]
+    def some(x: Codes, start: int, stop: int) -> Codes:
+        return x[start:stop] if axis == 0 else x[..., start:stop]
+
+    def paired(x: Codes) -> tuple[Codes, Codes]:
+        even = some(x, 0, count // 2 * 2)
+        return (even[0::2], even[1::2]) if axis == 0 and x.ndim > 1 else _halves(even)
 
     while (count := leaves.shape[axis]) > 1:
         even = count // 2 * 2
-        pairs = [some(leaves, first, even, 2) for first in (0, 1)]
-        sums, raised = elementwise.settled("add", pairs, site.format.spec, site.format, site.rule)
+        sums, raised = elementwise.settled("add", paired(leaves), site.format.spec, site.format, site.rule)
         if flags is not None:
-            raised |= some(flags, 0, even, 2) | some(flags, 1, even, 2)
+            for seen in paired(flags):
+                raised |= seen
         if count > even:
             odd = np.zeros_like(some(raised, 0, 1)) if flags is None else some(flags, even, count)
             sums = np.concatenate([sums, some(leaves, even, count)], axis=axis)

@@ -7,7 +7,7 @@ import numpy as np
 from softfloat.engine import stacks, tiling, units
 from softfloat.engine.arguments import Codes
 from softfloat.engine.lines import Span
-from softfloat.engine.parameters import steps, tiles
+from softfloat.engine.parameters import tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
 
@@ -56,7 +56,7 @@ def _run(
         loop = units.loop_of(way, way.unit, begin, random, apart)
         run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
 
-    numbers = stacks.Numbers(steps().packed(way.known, way.carrier), tiling.nan_flags_of(way))
+    numbers = stacks.Numbers(units.numbers_of(way), tiling.nan_flags_of(way))
     return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums, into)
 
 

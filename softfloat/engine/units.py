@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
@@ -94,6 +94,13 @@ class Wide(UnitWay):
     carrier: ClassVar[type] = np.float64
 
 
+@lru_cache(maxsize=512)
+def numbers_of(way: UnitWay) -> Codes:
+    """What its steps know, as an array that nobody writes to."""
+    packed: Codes = parameters.steps().packed(way.known, way.carrier)
+    return packed
+
+
 # -- choosing --------------------------------------------------------------------------------------------------------
 
 LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
@@ -110,6 +117,12 @@ def choose(planned: Program) -> UnitWay | None:
     """The way that serves a program, if its operands allow."""
     if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
         return None
+    return _choose(planned, available())
+
+
+@lru_cache(maxsize=512)
+def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
+    """The same, on a CPU with these features."""
     inner = {number: site for number, site in planned.sites.items() if number != dots().RESULT}
     drawn = {number for number, site in inner.items() if site.width}
     if drawn - {dots().STORE} or any(not site.rule.restated for site in inner.values()):
@@ -691,7 +704,7 @@ def looped(
     values, flags = np.zeros(shape, way.carrier), np.empty(shape, np.uint8)
     if c is not None:
         values[:, :rows, :columns] = c
-    numbers, of_nan = parameters.steps().packed(way.known, way.carrier), tiling.nan_flags_of(way)
+    numbers, of_nan = numbers_of(way), tiling.nan_flags_of(way)
     run_tiles, more = loop
 
     def work(first: int, last: int) -> int:

@@ -84,7 +84,7 @@ def is_found(factor: float) -> bool:
     loop, values = scaling(factor), np.ones(2)
     loop(values)
     assert values.tolist() == [factor, factor]
-    return bool(loop.dispatcher.stats.cache_hits)
+    return bool(loop.stats.cache_hits)
 
 
 def entries(folder: Path) -> list[Path]:
@@ -98,11 +98,11 @@ def test_an_entry_is_found_by_all_it_depends_on(cache: Path) -> None:
     assert softfloat.__version__ in first.parent.name
     assert numba.__version__ in first.parent.name
     codegen, other = SimpleNamespace(magic_tuple=lambda: ("cpu",)), SimpleNamespace(magic_tuple=lambda: ("other",))
-    of = [scaling(3.0).dispatcher._cache, scaling(5.0).dispatcher._cache]
+    of = [scaling(3.0)._cache, scaling(5.0)._cache]
     keys = [of[0].key("f8", codegen), of[0].key("f4", codegen), of[0].key("f8", other), of[1].key("f8", codegen)]
     assert len(set(keys)) == len(keys)
     assert compile_cache.folder(1) != compile_cache.folder(2)
-    scaling(3.0).dispatcher._cache.flush()
+    scaling(3.0)._cache.flush()
     assert not entries(cache)
 
 
@@ -236,7 +236,7 @@ for factor in range(2, 8):
     loop, values = scaling(float(factor)), np.ones(2)
     loop(values)
     assert values.tolist() == [factor, factor]
-    hits += bool(loop.dispatcher.stats.cache_hits)
+    hits += bool(loop.stats.cache_hits)
 print(hits)
 """
 
@@ -302,7 +302,7 @@ made = [
 ]
 codegen = cpu_target.target_context.codegen()
 for loop in made:
-    print(loop.dispatcher.py_func.__name__, loop.dispatcher._cache.key("", codegen))
+    print(loop.py_func.__name__, loop.dispatcher._cache.key("", codegen))
 """
 
 

@@ -64,7 +64,7 @@ def test_a_loop_is_compiled_with_what_it_calls(cache: Path) -> None:
         result = expected(values)
         loop(values)
         assert values.tolist() == result
-        assert bool(loop.dispatcher.stats.cache_hits) is found
+        assert bool(loop.stats.cache_hits) is found
         with pytest.raises(ValueError, match=r"below zero") as error:
             loop(np.array([-7.0]))
         assert error.value.args == ("below zero", -7.0)
@@ -82,7 +82,7 @@ def test_parts_have_no_machine_code_and_are_linked_once(cache: Path, monkeypatch
     monkeypatch.setattr(linking.Part, "own_module", property(noted))
     loop = jit.compiled(stepping_loop)
     loop(np.ones(2, np.float32))
-    (made,) = loop.dispatcher.overloads.values()
+    (made,) = loop.overloads.values()
     assert type(made.library) is linking.Whole
     assert sorted(linked) == ["doubled", "refused", "stepped"]
     defined = {function.name for function in made.library._final_module.functions if not function.is_declaration}
