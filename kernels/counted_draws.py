@@ -7,8 +7,9 @@ from . import jit
 from .carrier import source_of
 from .counting_steps import drawn_counting_step
 from .jit import kernel, viewed
-from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Tile, load, tile
+from .lanes import Tile, tile
 from .noise import filling
+from .redrawn import SITES, fma_again, product_again, sum_again
 from .rounding import target_of
 from .steps import (
     COUNT_BITS,
@@ -29,18 +30,15 @@ from .steps import (
 from .tiles import (
     COUNTED_ROWS,
     LINE,
-    SITES,
     begin_counting,
     copy_first,
-    fma_again,
     frame,
     on_lines,
-    product_again,
-    sum_again,
     take_counts,
     tell,
     tile_of,
 )
+from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
 
 PARTS = ROWS // COUNTED_ROWS
 COUNTED_TURNS = (1 << COUNT_BITS[32]) - 1

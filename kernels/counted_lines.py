@@ -11,7 +11,7 @@ from .counting_steps import (
     quick_counting_step,
 )
 from .jit import viewed
-from .lanes import LANES, guarded_tile, tile
+from .lanes import guarded_tile, tile
 from .paired import LAYOUTS, LONE_LANES
 from .quick_steps import went_wrong
 from .steps import (
@@ -31,6 +31,7 @@ from .steps import (
     aligned_step,
 )
 from .tiles import COUNTED_ROWS, QUICK, REST, VAIN, take_counts
+from .vectors import LANES
 
 
 @jit.once

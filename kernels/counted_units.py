@@ -5,7 +5,7 @@ import numpy as np
 from . import jit
 from .counting_steps import count, counted_addition
 from .jit import viewed
-from .lanes import ROWS, opening, tile
+from .lanes import opening, tile
 from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
@@ -23,6 +23,7 @@ from .steps import (
 from .tiles import DRAWN_TURNS, LINE, begin_counting, draw_stores, on_lines, take_counts, tell, tile_of
 from .unit_loops import Kind
 from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, stored
+from .vectors import ROWS
 
 KINDS = ("aligned", "exact")
 """Kinds of units whose additions are counted here."""

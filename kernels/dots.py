@@ -20,7 +20,7 @@ from .accumulate import (
     fused_row,
     paired_payload_row,
 )
-from .dot_steps import (
+from .dot_state import (
     ALIGNED,
     BEFORE,
     BEFORE_ROUNDING,
@@ -42,11 +42,13 @@ from .dot_steps import (
     Call,
     Choices,
     State,
+    copied,
+)
+from .dot_steps import (
     added,
     aligned_block,
     close,
     compensated,
-    copied,
     exact_block,
     finish,
     fixed_step,

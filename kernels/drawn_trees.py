@@ -18,9 +18,10 @@ from .accumulate import PRODUCT, RUNNING
 from .arith import add
 from .carrier import decode, source_of
 from .jit import copy_row, fill_row, kernel, row, viewed
-from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, Operands, Tile, Vector, load, named
+from .lanes import Operands, Tile
 from .noise import filling
 from .quick_steps import draw_went_wrong, drawn_watches, quickly_drawn
+from .redrawn import random_of
 from .rounding import round_drawn_unusual, target_of
 from .steps import (
     INEXACT,
@@ -36,7 +37,8 @@ from .steps import (
     sum_and_error,
 )
 from .sticky import settling
-from .tiles import LINE, on_lines, random_of, tile_of
+from .tiles import LINE, on_lines, tile_of
+from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
 
 GROUP = STEPS_OF_A_BLOCK
 """Leaves whose roundings take one block of random numbers, and whose sum is one piece of code."""

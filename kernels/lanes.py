@@ -1,300 +1,21 @@
-"""Vectors of carrier values as operands of ordinary expressions, and the loop over k that keeps a tile of them in registers.
+"""The loop over k that keeps a tile of running sums in registers, vectors written out.
 
-LLVM makes vector code of plain loops, but keeps a tile of running sums in memory: k is the outer loop. Here the vectors
-are written out. A step is a function of `Vector`s; `tile` calls it once while code is generated, for each row of a tile,
-and makes the loop:
+A step is a function of `Vector`s; `tile` calls it once while code is generated, for each row of a tile, and makes the loop:
 
     state of 8 rows x 1 vector   in registers
     for k:  load 16 (or 8) numbers of b, broadcast a number of each row of a, step
-
-Vectors wider than the CPU's are split by LLVM: the code is portable, the width is a matter of speed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import llvm_version_info
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .fast import has_feature
-from .jit import SOURCE_DIGEST
-
-ROWS = 8
-LANES = {np.float32: 16, np.float64: 8}
-"""Numbers in a vector of 512 bits."""
-
-_FLOATS = {np.float32: ir.FloatType(), np.float64: ir.DoubleType()}
-_INTEGERS = {np.float32: ir.IntType(32), np.float64: ir.IntType(64)}
-_SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16": "i16"}
-_INDEX = ir.IntType(64)
-_DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
-"""Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
-STEPS_OF_A_BLOCK = 8  # half-words of a Philox block: turns that `fill_noise` serves
-
-
-class Vector:
-    """A vector in code being generated. Numbers beside it are the same in every lane."""
-
-    def __init__(self, builder, value):
-        self.builder, self.value = builder, value
-
-    @property
-    def element(self):
-        """LLVM's type of a lane."""
-        return self.value.type.element
-
-    @property
-    def is_float(self):
-        """Whether lanes are floating-point numbers."""
-        return isinstance(self.element, (ir.FloatType, ir.DoubleType, ir.HalfType))
-
-    def _like(self, other):
-        if isinstance(other, Vector):
-            return other.value
-        return ir.Constant(self.value.type, [other] * self.value.type.count)
-
-    def _new(self, value):
-        return Vector(self.builder, value)
-
-    def _typed(self, element):
-        return ir.VectorType(element, self.value.type.count)
-
-    def _binary(self, other, float_name, integer_name):
-        name = float_name if self.is_float else integer_name
-        return self._new(getattr(self.builder, name)(self.value, self._like(other)))
-
-    def __add__(self, other):
-        return self._binary(other, "fadd", "add")
-
-    def __sub__(self, other):
-        return self._binary(other, "fsub", "sub")
-
-    def __mul__(self, other):
-        return self._binary(other, "fmul", "mul")
-
-    def __and__(self, other):
-        return self._binary(other, "", "and_")
-
-    def __or__(self, other):
-        return self._binary(other, "", "or_")
-
-    def __xor__(self, other):
-        return self._binary(other, "", "xor")
-
-    def __neg__(self):
-        return self._new(self.builder.fneg(self.value) if self.is_float else self.builder.neg(self.value))
-
-    def __invert__(self):
-        return self ^ -1
-
-    def __lshift__(self, other):
-        return self._binary(other, "", "shl")
-
-    def __rshift__(self, other):
-        """Arithmetic."""
-        return self._binary(other, "", "ashr")
-
-    def logical_right(self, other):
-        """Shifted right, zeros moving in."""
-        return self._binary(other, "", "lshr")
-
-    def _compare(self, sign, other):
-        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
-        return self._new(compare(sign, self.value, self._like(other)))
-
-    def __lt__(self, other):
-        return self._compare("<", other)
-
-    def __gt__(self, other):
-        return self._compare(">", other)
-
-    def __ge__(self, other):
-        return self._compare(">=", other)
-
-    def __le__(self, other):
-        return self._compare("<=", other)
-
-    def words(self, width=16):
-        """The bits of lanes as two integers of this width each, the low half first: an instruction compares both halves of all of them."""
-        if not self.is_float and self.element.width == width:
-            return self
-        return self._new(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(width), 2 * self.value.type.count)))
-
-    def low_halves(self, other):
-        """Of lanes of 64 bits the low halves, alternately of this and of another."""
-        count = 2 * self.value.type.count
-        places = [lane if lane % 2 == 0 else count + lane - 1 for lane in range(count)]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), count), places)
-        return self._new(self.builder.shuffle_vector(self.words(32).value, other.words(32).value, mask))
-
-    def all_of(self, number):
-        """A vector of this type with a number in every lane."""
-        return self._new(self._like(number))
-
-    def is_zero(self):
-        """Lanes that are zero."""
-        return self._compare("==", 0.0 if self.is_float else 0)
-
-    def equals(self, other):
-        """Lanes of equal numbers."""
-        return self._compare("==", other)
-
-    def differs(self, other):
-        """Lanes of unequal floats, or with NaN."""
-        return self._new(self.builder.fcmp_unordered("!=", self.value, self._like(other)))
-
-    def apart_from(self, other):
-        """Lanes of unequal numbers, neither of them NaN."""
-        return self._compare("!=", other)
-
-    def nonzero(self):
-        """Lanes that are neither zero nor NaN."""
-        return self.apart_from(0.0 if self.is_float else 0)
-
-    def anywhere(self):
-        """Whether this holds in any lane."""
-        kind = self.value.type
-        function = cgutils.get_or_insert_function(
-            self.builder.module, ir.FunctionType(kind.element, [kind]), f"llvm.vector.reduce.or.v{kind.count}i1"
-        )
-        return self.builder.call(function, [self.value])
-
-    def below(self, other):
-        """Lanes that are less, of integers without sign."""
-        return self._new(self.builder.icmp_unsigned("<", self.value, self._like(other)))
-
-    def choose(self, chosen, otherwise):
-        """Lane by lane: `chosen` where this holds."""
-        kind = chosen if isinstance(chosen, Vector) else otherwise
-        return self._new(self.builder.select(self.value, kind._like(chosen), kind._like(otherwise)))
-
-    def bits(self):
-        """Floats as integers of the same width; integers as they are."""
-        if not self.is_float:
-            return self
-        integer = {"float": ir.IntType(32), "double": ir.IntType(64)}[str(self.element)]
-        return self._new(self.builder.bitcast(self.value, self._typed(integer)))
-
-    def floats(self):
-        """Integers as floats of the same width, pairs of words as one; floats as they are."""
-        if self.is_float:
-            return self
-        if self.element.width == 16:
-            return self._new(
-                self.builder.bitcast(self.value, ir.VectorType(ir.FloatType(), self.value.type.count // 2))
-            )
-        kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
-        return self._new(self.builder.bitcast(self.value, self._typed(kind)))
-
-    def _call(self, name, *others):
-        kind = self.value.type
-        suffix = f"v{kind.count}{_SUFFIXES[str(kind.element)]}"
-        function = cgutils.get_or_insert_function(
-            self.builder.module, ir.FunctionType(kind, [kind] * (1 + len(others))), f"llvm.{name}.{suffix}"
-        )
-        return self._new(self.builder.call(function, [self.value, *map(self._like, others)]))
-
-    def fused(self, b, c):
-        """self * b + c, rounded once."""
-        return self._call("fma", b, c)
-
-    def _toward(self, name, direction, *others):
-        kind = self.value.type
-        suffix = {"float": "ps", "double": "pd"}[str(self.element)]
-        word = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            self.builder.module,
-            ir.FunctionType(kind, [kind] * (1 + len(others)) + [word]),
-            f"llvm.x86.avx512.{name}.{suffix}.512",
-        )
-        mode = ir.Constant(word, _DIRECTIONS[direction])
-        return self._new(self.builder.call(function, [self.value, *map(self._like, others), mode]))
-
-    def fused_toward(self, direction, b, c):
-        """self * b + c, rounded "down", "up" or toward "zero"; needs AVX-512."""
-        return self._toward("vfmadd", direction, b, c)
-
-    def plus_toward(self, direction, other):
-        """self + other, rounded "down", "up" or toward "zero"; needs AVX-512."""
-        return self._toward("add", direction, other)
-
-    def truncated(self):
-        """Rounded toward zero to an integer."""
-        return self._call("trunc")
-
-    def floored(self):
-        """Rounded down to an integer."""
-        return self._call("floor")
-
-    def ceiled(self):
-        """Rounded up to an integer."""
-        return self._call("ceil")
-
-    def magnitude(self):
-        """Without the sign."""
-        return self._call("fabs")
-
-    def at_least(self, other):
-        """The greater, lane by lane, of integers that are not negative or of numbers; never of NaN."""
-        if self.is_float:
-            return (self > other).choose(self, other)
-        return self._call("umax", other)
-
-    def at_least_signed(self, other):
-        """The greater, lane by lane, of integers with sign."""
-        return self._call("smax", other)
-
-    def at_most(self, other):
-        """The lesser, lane by lane, of integers without sign."""
-        return self._call("umin", other)
-
-    def with_sign(self, other):
-        """The magnitude with another's sign."""
-        return self._call("copysign", other)
-
-    def single(self):
-        """float64 to float32, nearest even."""
-        return self._new(self.builder.fptrunc(self.value, self._typed(ir.FloatType())))
-
-    def double(self):
-        """float32 to float64."""
-        return self._new(self.builder.fpext(self.value, self._typed(ir.DoubleType())))
-
-    def through_half(self):
-        """float32 to half and back by the CPU, nearest even; needs F16C."""
-        half = self.builder.fptrunc(self.value, self._typed(ir.HalfType()))
-        return self._new(self.builder.fpext(half, self.value.type))
-
-
-class _BrainFloat(ir.types.Type):
-    """LLVM's bfloat, which llvmlite does not name; before LLVM 16 such vectors are of integers."""
-
-    def _to_string(self):
-        return "bfloat" if llvm_version_info[0] >= 16 else "i16"
-
-    def __eq__(self, other):
-        return isinstance(other, _BrainFloat)
-
-    def __hash__(self):
-        return hash(_BrainFloat)
-
-
-def through_bfloat16(first, second):
-    """Two vectors of 16 float32 to bfloat16 and back by the CPU, nearest even, subnormals to zero; needs AVX512_BF16."""
-    builder, single, word = first.builder, first.value.type, ir.IntType(16)
-    words = ir.VectorType(word, 2 * single.count)
-    packed = ir.VectorType(_BrainFloat(), words.count)
-    name = "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(packed, [single, single]), name)
-    both = builder.bitcast(builder.call(function, [second.value, first.value]), words)
-    nothing = ir.Constant(words, None)
-    for start in (0, single.count):
-        places = [words.count if word % 2 == 0 else start + word // 2 for word in range(words.count)]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), words.count), places)
-        yield Vector(builder, builder.bitcast(builder.shuffle_vector(both, nothing, mask), single))
+from .vectors import FLOATS, INDEX, INTEGERS, LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named, opaque
 
 
 class Tile:
@@ -318,11 +39,11 @@ class Tile:
 
     def _at(self, stride, inner, row=0, apart=1):
         """The place of turn k, and within it of a row `apart` from the one before; rows may be known to the loop alone."""
-        position = self.builder.mul(self._k, ir.Constant(_INDEX, stride))
+        position = self.builder.mul(self._k, ir.Constant(INDEX, stride))
         if isinstance(row, int):
-            return self.builder.add(position, ir.Constant(_INDEX, inner + row * apart))
-        within = self.builder.mul(row, ir.Constant(_INDEX, apart))
-        return self.builder.add(self.builder.add(position, ir.Constant(_INDEX, inner)), within)
+            return self.builder.add(position, ir.Constant(INDEX, inner + row * apart))
+        within = self.builder.mul(row, ir.Constant(INDEX, apart))
+        return self.builder.add(self.builder.add(position, ir.Constant(INDEX, inner)), within)
 
     def a(self, row, product=0, plane=0):
         """The number of a row for a product of the block; `plane` counts further arrays beside the values."""
@@ -333,7 +54,7 @@ class Tile:
         """The numbers of the columns for a product of the block."""
         if (product, plane) not in self._loaded:
             where = self._at(self.lanes * self.block, product * self.lanes)
-            self._loaded[product, plane] = load(self.builder, self._b[plane], where, _FLOATS[self.carrier], self.lanes)
+            self._loaded[product, plane] = load(self.builder, self._b[plane], where, FLOATS[self.carrier], self.lanes)
         return self._loaded[product, plane]
 
     def lifted_b(self, factor):
@@ -345,7 +66,7 @@ class Tile:
     def noise(self, row, plane=0):
         """A vector for this turn and row; `plane` counts further blocks of turns."""
         where = self._at(self.lanes * self.rows, plane * STEPS_OF_A_BLOCK * self.rows * self.lanes, row, self.lanes)
-        return load(self.builder, self._noise, where, _FLOATS[self.carrier], self.lanes)
+        return load(self.builder, self._noise, where, FLOATS[self.carrier], self.lanes)
 
     def of_turn(self):
         """A number that comes with this turn, the same for all rows and lanes."""
@@ -370,30 +91,6 @@ class Tile:
         return has_feature("avx512f") and self.lanes == LANES[self.carrier]
 
 
-def load(builder, pointer, where, element, lanes):
-    """A vector from memory of any alignment."""
-    vector = ir.VectorType(element, lanes)
-    loaded = builder.load(builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer()))
-    loaded.align = 4
-    return Vector(builder, loaded)
-
-
-def named(made, name):
-    """An intrinsic that counts as this name in the cache's keys.
-
-    Numba gives every intrinsic a number of its own in each process, and hashes it where a loop closes over one: such loops
-    would never be found again. The name has to say what code is generated, as far as the sources do not.
-    """
-    identity = f"softfloat {SOURCE_DIGEST} {name}"
-    made._reduce_states = lambda: {"uuid": identity, "name": made._name, "defn": None}
-    return made
-
-
-def _opaque(builder, number):
-    """The same number, of which LLVM does not know it: what is loaded with it is loaded again, and takes no registers meanwhile."""
-    return builder.asm(ir.FunctionType(number.type, [number.type]), "", "=r,0", [number], False)
-
-
 class _Cells:
     """The vectors of a tile's state, by slot and row, in memory and on their way through a loop.
 
@@ -402,15 +99,15 @@ class _Cells:
 
     def __init__(self, builder, carrier, kept, slots, shared, rows=ROWS, lanes=0):
         self.builder, self.kept, self.slots, self.shared = builder, kept, slots, shared
-        self.element, self.rows, self.lanes = _FLOATS[carrier], rows, lanes or LANES[carrier]
+        self.element, self.rows, self.lanes = FLOATS[carrier], rows, lanes or LANES[carrier]
         self.kind = ir.VectorType(self.element, self.lanes)
         self.all = [(slot, row) for slot in slots for row in range(rows if slot not in shared else 1)]
 
     def _place(self, cell):
         slot, row = cell
-        lanes, first = ir.Constant(_INDEX, self.lanes), ir.Constant(_INDEX, slot * self.rows)
+        lanes, first = ir.Constant(INDEX, self.lanes), ir.Constant(INDEX, slot * self.rows)
         if isinstance(row, int):
-            return ir.Constant(_INDEX, (slot * self.rows + row) * self.lanes)
+            return ir.Constant(INDEX, (slot * self.rows + row) * self.lanes)
         return self.builder.mul(self.builder.add(first, row), lanes)
 
     def load(self, some=None):
@@ -468,7 +165,7 @@ class Operands:
         outer = Tile(builder, carrier, self.a, self.b, self.noise, {}, None, block, rows, lanes)
         given = self.data(8)
         self.known = {
-            name: outer._splat(builder.load(builder.gep(given, [ir.Constant(_INDEX, number)])))
+            name: outer._splat(builder.load(builder.gep(given, [ir.Constant(INDEX, number)])))
             for number, name in enumerate(parameters)
         }
 
@@ -501,12 +198,12 @@ def _loop(builder, cells, operands, step, before, first, stop, name):
     loop, done = (builder.function.append_basic_block(name + end) for end in ("", "_done"))
     builder.branch(loop)
     builder.position_at_end(loop)
-    k = builder.phi(_INDEX)
+    k = builder.phi(INDEX)
     k.add_incoming(first, entry)
     during = cells.join()
     cells.meet(during, before, entry)
     after = cells.turn(step, operands.turn(k), during)
-    following = builder.add(k, ir.Constant(_INDEX, 1))
+    following = builder.add(k, ir.Constant(INDEX, 1))
     k.add_incoming(following, builder.block)
     cells.meet(during, after, builder.block)
     builder.cbranch(builder.icmp_signed("<", following, stop), loop, done)
@@ -537,7 +234,7 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
                 context, builder, signature, arguments, carrier, parameters, block, planes, kind, rows, lanes
             )
             cells = _Cells(builder, carrier, operands.data(7), slots, shared, rows, lanes)
-            count, none = operands.index(9), ir.Constant(_INDEX, 0)
+            count, none = operands.index(9), ir.Constant(INDEX, 0)
             with builder.if_then(builder.icmp_signed(">", count, none)):
                 cells.store(_loop(builder, cells, operands, step, cells.load(), none, count, "turn"))
             return context.get_dummy_value()
@@ -562,7 +259,7 @@ def guarded_tile(
     `kind`, `rows` and `lanes` are those of `tile`.
     """
     item = types.float32 if carrier is np.float32 else types.float64
-    lanes, word = lanes or LANES[carrier], _INTEGERS[carrier]
+    lanes, word = lanes or LANES[carrier], INTEGERS[carrier]
 
     @intrinsic
     def run(context, a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns):
@@ -573,7 +270,7 @@ def guarded_tile(
             operands = Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, kind, rows, lanes)
             cells = _Cells(builder, carrier, operands.data(7), carried, (), rows, lanes)
             aside = _Cells(builder, carrier, operands.data(7), noted, (), rows, lanes)
-            none, one = ir.Constant(_INDEX, 0), ir.Constant(_INDEX, 1)
+            none, one = ir.Constant(INDEX, 0), ir.Constant(INDEX, 1)
             ones = builder.bitcast(ir.Constant(ir.VectorType(word, lanes), [-1] * lanes), cells.kind)
 
             def times(number, value):
@@ -584,7 +281,7 @@ def guarded_tile(
                 kept = {cell: during[cell] for cell in cells.all if start <= cell[1] < start + group}
                 cells.store({cell: times(1.0 if cell[0] else 1 / lift, value) for cell, value in kept.items()})
                 with cgutils.for_range_slice(
-                    builder, ir.Constant(_INDEX, start), ir.Constant(_INDEX, start + group), one
+                    builder, ir.Constant(INDEX, start), ir.Constant(INDEX, start + group), one
                 ) as (row, _):
                     given = cells.load([(slot, row) for slot in carried]) | aside.load([(slot, row) for slot in noted])
                     turn.row = row
@@ -617,7 +314,7 @@ def guarded_tile(
                         mended, whole = (builder.function.append_basic_block(part) for part in ("mend", "whole"))
                         builder.cbranch(beyond, whole, mended)
                         builder.position_at_end(mended)
-                        other, anew = dict(made), operands.turn(_opaque(builder, k))
+                        other, anew = dict(made), operands.turn(opaque(builder, k))
                         for row in group_rows:
                             anew.row = row
                             sums = (Vector(builder, values[0, row]) for values in (during, made))
@@ -629,7 +326,7 @@ def guarded_tile(
                     builder.branch(on)
                     builder.position_at_end(on)
                     after |= {cell: builder.phi(cells.kind) for cell in made}
-                    total = builder.phi(_INDEX)
+                    total = builder.phi(INDEX)
                     for values, number, block in ways:
                         for cell in made:
                             after[cell].add_incoming(values[cell], block)
@@ -642,7 +339,7 @@ def guarded_tile(
             loop, done = (builder.function.append_basic_block(part) for part in ("quick", "quick_done"))
             builder.cbranch(builder.icmp_signed(">", stop, none), loop, done)
             builder.position_at_end(loop)
-            k, count = builder.phi(_INDEX), builder.phi(_INDEX)
+            k, count = builder.phi(INDEX), builder.phi(INDEX)
             during = cells.join()
             for joined, value in ((k, none), (count, none)):
                 joined.add_incoming(value, entry)
@@ -655,7 +352,7 @@ def guarded_tile(
             last = builder.block
             builder.cbranch(builder.icmp_signed("<", following, stop), loop, done)
             builder.position_at_end(done)
-            final, result = cells.join(), builder.phi(_INDEX)
+            final, result = cells.join(), builder.phi(INDEX)
             for values, number, block in ((before, none, entry), (after, total, last)):
                 cells.meet(final, values, block)
                 result.add_incoming(number, block)
@@ -708,7 +405,7 @@ def closing(carrier, flags_of, slots, rows=ROWS):
             )
             where, step = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (3, 4))
             cells = _Cells(builder, carrier, kept, slots, (), rows)
-            word, octet = _INTEGERS[carrier], ir.IntType(8)
+            word, octet = INTEGERS[carrier], ir.IntType(8)
             outer = Tile(builder, carrier, [], [], None, {}, None, 1)
             number = context.cast(builder, arguments[5], signature.args[5], types.int64)
             number = outer._splat(builder.trunc(number, word) if word.width < 64 else number)

@@ -6,8 +6,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .lanes import LANES, ROWS, Tile, Vector, named
+from .lanes import Tile
 from .prng import DOT_PLANE
+from .vectors import LANES, ROWS, Vector, named
 
 _INDEX = ir.IntType(64)
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)

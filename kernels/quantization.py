@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from . import jit
 from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
 from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
-from .lanes import load, named
+from .vectors import load, named
 
 LENGTHS = (16, 32, 64, 128, 256)
 """Elements of a block that there are loops for."""

@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 
 from . import jit
 from .fast import half_code
+from .gathered import INFINITIES, READERS, TURNS, panel_number, span_of_codes, spanning
 from .jit import fill_row, flat, float_bits, kernel, row, viewed
-from .lanes import LANES, ROWS, named
-from .paired import INFINITIES, READERS, TURNS, panel_number, span_of_codes, spanning
+from .vectors import LANES, ROWS, named
 
 
 def _data(context, builder, signature, arguments, number):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .lanes import Vector, through_bfloat16
+from .vectors import Vector, through_bfloat16
 
 
 class Numbers(NamedTuple):

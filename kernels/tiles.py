@@ -8,15 +8,13 @@ or a quick one, whose turns are taken again where they may have gone wrong.
 import numpy as np
 
 from . import jit
-from .accumulate import PRODUCT, RUNNING, STORE, draw_row
-from .arith import add, fma
-from .carrier import decode, source_of
+from .accumulate import STORE, draw_row
+from .carrier import source_of
 from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
 from .fast import has_feature
-from .jit import bits_float, copy_row, fill_row, flat, float_bits, kernel, row, scratch, viewed
-from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, guarded_tile, opening, tile
+from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, viewed
+from .lanes import closing, everywhere, guarded_tile, opening, tile
 from .noise import filling
-from .prng import dot_low, unit_fraction
 from .quick_steps import (
     LIFT,
     QUICK_DRAWN_STEPS,
@@ -29,7 +27,8 @@ from .quick_steps import (
     mending,
     went_wrong,
 )
-from .rounding import round_drawn_unusual, target_of
+from .redrawn import AGAIN, SITES
+from .rounding import target_of
 from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
@@ -62,7 +61,7 @@ from .steps import (
     exact_step,
     paired_mul_add_step,
 )
-from .sticky import settling
+from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 
 DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
@@ -543,58 +542,6 @@ def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, ro
             at = (turn * rows + row_) * lanes
             start = corner + row_ * row_stride
             draw_row(noise[at : at + lanes], start, column_stride, STORE, done + turn, key, stream, width)
-
-
-settled_fma, settled_add, settled_mul = settling("fma"), settling("add"), settling("mul")
-
-
-@kernel
-def random_of(noise, site, output, step, width, key, stream):
-    """All random bits of a rounding, whose first 16 are in `noise`."""
-    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
-    random = unit_fraction(noise, 16)
-    if width > 16:
-        random += unit_fraction(dot_low(output, site, step, key, stream), 52)
-    return np.floor(random * scale) / scale
-
-
-@kernel
-def fma_again(x, y, z, noises, output, step, source, target, width, key, stream):
-    """A fused multiply-add rounded with all of its random bits."""
-    random = random_of(noises[0], RUNNING, output, step, width, key, stream)
-    s, _ = fma(x, y, z, target)
-    code, raised = round_drawn_unusual(s, settled_fma(x, y, z, s, 0.0, random, target), target)
-    return decode(code, source), raised
-
-
-@kernel
-def product_again(x, y, noises, output, step, source, target, width, key, stream):
-    """A product rounded alike."""
-    random = random_of(noises[1], PRODUCT, output, step, width, key, stream)
-    code, raised = round_drawn_unusual(x * y, random, target)
-    return decode(code, source), raised
-
-
-@kernel
-def sum_again(product, z, noises, output, step, source, target, width, key, stream):
-    """A sum rounded alike."""
-    random = random_of(noises[0], RUNNING, output, step, width, key, stream)
-    s, _ = add(z, product, z, target)
-    code, raised = round_drawn_unusual(s, settled_add(z, product, z, s, 0.0, random, target), target)
-    return decode(code, source), raised
-
-
-@kernel
-def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
-    """A product and a sum, alike."""
-    product, seen = product_again(x, y, noises, output, step, source, target, width, key, stream)
-    total, raised = sum_again(product, z, noises, output, step, source, target, width, key, stream)
-    return total, seen | raised
-
-
-AGAIN = {"fma": fma_again, "mul_add": mul_add_again}
-SITES = {"fma": (RUNNING,), "mul_add": (RUNNING, PRODUCT)}
-"""Stages that draw, in the order of their noise."""
 
 
 @jit.once

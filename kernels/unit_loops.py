@@ -5,7 +5,7 @@ import numpy as np
 from . import jit
 from .accumulate import STORE
 from .jit import bits_float, copy_row, fill_row, float_bits, viewed
-from .lanes import LANES, ROWS, STEPS_OF_A_BLOCK, closing, everywhere, opening, tile
+from .lanes import closing, everywhere, opening, tile
 from .noise import filling
 from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
 from .tiles import (
@@ -31,6 +31,7 @@ from .units import (
     fixed_unit_step,
     pairs_step,
 )
+from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 
 FRACTION = 2.0**-16  # what the last of 16 random bits is worth
 EVERY_MAGNITUDE = (1 << 63) - 1

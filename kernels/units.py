@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .lanes import Vector
 from .quick_steps import LIFT, round_half_bits
 from .steps import (
     AT_ONCE,
@@ -32,6 +31,7 @@ from .steps import (
     to_odd,
     whole_block,
 )
+from .vectors import Vector
 
 ERRORS = LEFT_OPEN
 """The slot in which a compensated sum keeps what it has lost."""

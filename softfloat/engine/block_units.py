@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from softfloat.engine import threads, tiling, units
+from softfloat.engine import threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import tiles
@@ -91,12 +91,12 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         return None
     (a, b), bits = scales.blocks, scales.bits
     rows, columns = a.codes.shape[1], b.codes.shape[1]
-    if planned.goes_on or rows * b.codes.size < units.LEAST_WORK:
+    if planned.goes_on or rows * b.codes.size < unit_ways.LEAST_WORK:
         return None
     longest = max(x.bits for y in (a, b) for x in (y.element, y.scale))
     if longest > LONGEST_CODE or not _follows(planned, a.codes.shape[0]):
         return None
-    way = units.choose(planned)
+    way = unit_ways.choose(planned)
     if way is None or way.unit.kind != "aligned" or not units.terms_fit(planned, bits):
         return None
     sizes = tiles().ROWS, tiles().LANES[way.carrier]

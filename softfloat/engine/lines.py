@@ -16,7 +16,17 @@ import numpy as np
 from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_lines, dots, paired, tiles
+from softfloat.engine.parameters import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    available,
+    counted_lines,
+    dots,
+    gathered,
+    paired,
+    tiles,
+)
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Random, Tally, Way
@@ -64,7 +74,7 @@ class Operand:
     def gather(self, index: Codes, start: int, stop: int, outputs: Span, cells: int, panels: Codes) -> Extent:
         """Numbers for some outputs and some of k, to panels; what they span."""
         first = outputs.start * self.steps[1]
-        loop = paired().gather(self.reading, panels.dtype.type)
+        loop = gathered().gather(self.reading, panels.dtype.type)
         least, greatest, finite = loop(
             self.flat, self.table, first, *self.steps, index, start, stop, outputs.stop - outputs.start, cells,
             self.tiny, panels,

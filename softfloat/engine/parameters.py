@@ -152,6 +152,14 @@ def steps() -> ModuleType:
 
 
 @cache
+def gathered() -> ModuleType:
+    """What reads operands wherever they lie."""
+    from softfloat.kernels import gathered as module
+
+    return module
+
+
+@cache
 def paired() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import paired as module

@@ -26,6 +26,7 @@ from softfloat.engine import (
     tiling,
     trees,
     unit_stacks,
+    unit_ways,
     units,
     ways,
 )
@@ -538,7 +539,7 @@ def _way(planned: Program) -> ways.Way | None:
 
 def _rows_together(way: ways.Way) -> bool:
     """Whether the loops of units are quicker."""
-    return isinstance(way, ways.AlignedBlocks) and way.group >= units.TOGETHER
+    return isinstance(way, ways.AlignedBlocks) and way.group >= unit_ways.TOGETHER
 
 
 def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done | None:
@@ -547,7 +548,7 @@ def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done
     if found is None:
         return None
     codes, flags = found
-    start = len(codes) * units.SUBTREE
+    start = len(codes) * unit_ways.SUBTREE
     if start < planned.length:
         rest = trees.run(planned, problem.a.T[start:, :, None], problem.b[start:, None], None)
         if rest is None:
@@ -571,7 +572,7 @@ def _by_unit(
     They fill the `tally`, if there is one.
     """
     how = planned.accumulator
-    if planned.goes_on or a.shape[0] * b.size < units.LEAST_WORK:
+    if planned.goes_on or a.shape[0] * b.size < unit_ways.LEAST_WORK:
         return None
     x, y, scaled = _arranged(a, 1, planned), _arranged(b, 0, planned), None
     if scales is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softfloat.engine import stacks, tiling, units
+from softfloat.engine import stacks, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes
 from softfloat.engine.lines import Span
 from softfloat.engine.parameters import tiles
@@ -14,7 +14,7 @@ from softfloat.engine.ways import Place, Random
 
 def takes_stacks(planned: Program) -> bool:
     """Whether many products of this program go together, if there is something to do."""
-    way = units.choose(planned)
+    way = unit_ways.choose(planned)
     return way is not None and way.unit.kind == "aligned" and way.unit.term == 1
 
 
@@ -42,8 +42,8 @@ def _run(
     into: tuple[Codes, Codes] | None = None,
 ) -> tuple[Codes, Codes, list[Span]] | None:
     """The same, of products that lie like the one at `place`, each `apart` from the one before it."""
-    way = units.choose(planned)
-    if way is None or a.shape[1] * b.size < units.LEAST_WORK:
+    way = unit_ways.choose(planned)
+    if way is None or a.shape[1] * b.size < unit_ways.LEAST_WORK:
         return None
     aligned, columns = planned.accumulator.aligned, b.shape[2]
     of_zeros = 0.0 if aligned is None or aligned.zeros is None else 2.0**aligned.zeros
@@ -56,7 +56,7 @@ def _run(
         loop = units.loop_of(way, way.unit, begin, random, apart)
         run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
 
-    numbers = stacks.Numbers(units.numbers_of(way), tiling.nan_flags_of(way))
+    numbers = stacks.Numbers(unit_ways.numbers_of(way), tiling.nan_flags_of(way))
     return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums, into)
 
 

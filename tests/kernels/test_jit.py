@@ -274,7 +274,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import blocks, counted_draws, counted_lines, dots, fast, loops, paired, stacked, tiles
+from softfloat.kernels import blocks, counted_draws, counted_lines, dots, fast, gathered, loops, paired, stacked, tiles
 from softfloat.kernels.steps import Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -295,7 +295,7 @@ made = [
     tiles.stochastic("fma", "half", False, True), tiles.stochastic("fma", "half", True, True),
     tiles.stochastic("mul_add", "narrow", True, True),
     paired.chain("fma", np.float32, 1, 1, "paired", False, half), paired.chain("add", np.float32, 1, 1, "lone", True, half),
-    paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), paired.gather("half", np.float32),
+    paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), gathered.gather("half", np.float32),
     counted_lines.chain("fma", np.float32, 1, 1, "paired", half), counted_lines.chain("aligned", np.float64, 16, 2, "lone", "cut"),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),

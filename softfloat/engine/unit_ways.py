@@ -1,0 +1,401 @@
+"""Which programs the loops of `kernels.units` serve, and how.
+
+A program is served only if every field of its accumulator is one that the unit's description takes in: what it does not
+know, the plain loop does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator, Alignment, Reduction
+from softfloat.accumulators.accumulator import ALL
+from softfloat.engine import elementwise, parameters
+from softfloat.engine.arguments import Codes
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots
+from softfloat.engine.programs import Program, Site
+from softfloat.engine.ways import (
+    LONGEST,
+    NORMAL,
+    Way,
+    family_of,
+    narrow_numbers,
+    overflow_serves,
+)
+from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
+
+LEAST_WORK = 1 << 16
+"""Multiply-adds below which no loop is compiled for a unit of its own."""
+LONGEST_SEGMENT = 128
+TOGETHER = 8
+"""Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
+UNROLLED = 8
+"""Products of an aligned block whose code is written out."""
+SUBTREE = 32
+"""Products that a tile adds in pairs at once."""
+EXACT_BITS = 53
+REGISTER_ROOM = 51
+"""Bits of a product in units of a register."""
+DIRECTED = (Rounding.TOWARD_ZERO, Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
+CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Rounding.TO_ODD: "odd"}
+
+
+@cache
+def units() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import units as module
+
+    return module
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnitWay(Way):
+    """A unit's description, and what its steps know of formats and grids."""
+
+    unit: Any
+    known: Any
+
+
+class Singles(UnitWay):
+    """Sums in float32."""
+
+
+class Wide(UnitWay):
+    """Sums in float64."""
+
+    carrier: ClassVar[type] = np.float64
+
+
+@lru_cache(maxsize=512)
+def numbers_of(way: UnitWay) -> Codes:
+    """What its steps know, as an array that nobody writes to."""
+    packed: Codes = parameters.steps().packed(way.known, way.carrier)
+    return packed
+
+
+LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
+"""Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
+
+
+def _only(described: Accumulator | Alignment, names: set[str]) -> bool:
+    """Whether nothing but these fields departs from its default."""
+    others = [x for x in dataclasses.fields(described) if x.name not in names]
+    return all(getattr(described, x.name) == x.default for x in others)
+
+
+def choose(planned: Program) -> UnitWay | None:
+    """The way that serves a program, if its operands allow."""
+    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
+        return None
+    return _choose(planned, available())
+
+
+@lru_cache(maxsize=512)
+def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
+    """The same, on a CPU with these features."""
+    inner = {number: site for number, site in planned.sites.items() if number != dots().RESULT}
+    drawn = {number for number, site in inner.items() if site.width}
+    if drawn - {dots().STORE} or any(not site.rule.restated for site in inner.values()):
+        return None
+    how = planned.accumulator
+    if how.fixed is not None:
+        return _fixed(planned)
+    if how.compensation is not None:
+        return _compensated(planned)
+    if how.aligned is not None:
+        return _aligned(planned)
+    if how.product is None and how.block_sum is None and how.chains == 1 and not how.reduction:
+        return _exact(planned)
+    return _pairs(planned)
+
+
+def _single(site: Site) -> bool:
+    """Whether a stage is float32 that overflows to infinity; its subnormals never matter here."""
+    rule = site.rule
+    return site.format.spec == FLOAT32 and rule.overflow is Overflow.INFINITY and _infinities_stay(site)
+
+
+def _infinities_stay(site: Site) -> bool:
+    return site.rule.infinite_input is not InfiniteInput.NAN
+
+
+def exact_products(planned: Program) -> bool:
+    """Whether float32 has every product."""
+    return planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
+
+
+def _pairs(planned: Program) -> UnitWay | None:
+    """Everything rounded to float32: pairs, trees of blocks, chains of segments."""
+    how, floor = planned.accumulator, dots()
+    site = planned.sites[floor.RUNNING]
+    mode, exact = site.rule.rounding, exact_products(planned)
+    nearest = mode is Rounding.NEAREST_EVEN
+    if not _single(site) or not (nearest or mode in DIRECTED):
+        return None
+    names = LAYOUT | {"block"}
+    tree, segmented = how.product is not None, how.segment is not None
+    if tree:
+        names |= {"product", "tree", "leaf", "keeps_zero_sign", "unsigned_zeros"}
+        if not how.tree or how.block == 1 or how.block > LONGEST // 4 or how.leaf > 2:
+            return None
+        if how.leaf == 2 and not how.keeps_zero_sign:
+            return None
+    elif not segmented:
+        names |= {"block_sum", "keeps_zero_sign"}
+        if how.block_sum is None or how.block != 2 or not how.keeps_zero_sign:
+            return None
+    if segmented:
+        names |= {"segment", "chains", "reduction"}
+        if not nearest or not exact or how.segment is None or how.segment > LONGEST_SEGMENT:
+            return None
+        if how.reduction != (Reduction(how.running),) or planned.sites[floor.LEVEL] != site:
+            return None
+        if how.segment % (how.chains * how.block) or (not tree and how.block > 1) or not available()[0]:
+            return None
+    if not _only(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
+        return None
+    if not exact and not (nearest and how.leaf == 1 and tree):
+        return None
+    unit = units().Pairs(
+        kind="pairs",
+        block=how.block,
+        blocks=1 if how.segment is None else how.segment // how.block,
+        leaf=how.leaf,
+        chains=how.chains if segmented else 0,
+        rounding=mode.name.lower(),
+        fused=segmented and not tree,
+        exact=exact,
+        unsigned=how.unsigned_zeros,
+    )
+    known = parameters.steps().Numbers()
+    return Singles(unit=unit, known=known, site=site, group=unit.group, bounded=not nearest)
+
+
+def _result(site: Site) -> str | None:
+    """How a sum in float64 becomes one of the running format."""
+    rule, fmt = site.rule, site.format
+    exponents = fmt.exponent_bits == FLOAT32.exponent_bits and fmt.bias == FLOAT32.bias
+    if parameters.is_unusual(fmt.spec) or not _infinities_stay(site):
+        return None
+    if fmt.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN:
+        return "single"
+    if exponents and rule.rounding in (Rounding.TOWARD_ZERO, Rounding.TO_ODD):
+        return "cut" if rule.rounding is Rounding.TOWARD_ZERO else "odd"
+    if fmt.spec == FLOAT16 and rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz):
+        return "half"
+    return None
+
+
+class _Stored(NamedTuple):
+    """Blocks of a turn, and what happens at its end: nothing, or a store as a half, the "nearest" one or "drawn"."""
+
+    blocks: int
+    half: str
+    saturate: bool
+
+
+def _stored(planned: Program, result: str) -> _Stored | None:
+    """What the store does; None if that is not known."""
+    how, store = planned.accumulator, planned.sites.get(dots().STORE)
+    if store is None:
+        return _Stored(1, "", False)
+    rule = store.rule
+    if store.format.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN and result == "cut":
+        return None if rule.daz or rule.ftz else _Stored(1, "", False)  # it holds what is stored
+    how_stored = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}
+    half = how_stored.get(rule.rounding, "")
+    if store.format.spec != FLOAT16 or not half:
+        return None
+    if rule.daz or rule.ftz or rule.tininess is not Tininess.AFTER or not overflow_serves(store, planned.policy):
+        return None
+    if result == "half" or planned.length % how.store_every or how.store_every > LONGEST:
+        return None
+    return _Stored(how.store_every // how.block, half, rule.overflow is Overflow.SATURATE)
+
+
+def _wide_numbers(planned: Program, drawn: bool) -> Any:
+    """What steps on float64 know of the running sum, of stores that are `drawn`, and of grids."""
+    site, aligned = planned.sites[dots().RUNNING], planned.accumulator.aligned
+    fmt, taken = site.format, 52 - site.format.mantissa_bits
+    fields: dict[str, Any] = {
+        "floor": (1023 + fmt.emin) << 52,
+        "kept_bits": (1 << 64) - (1 << taken),
+        "largest": float(fmt.max),
+        "beyond_positive": float(fmt.max) if site.rule.overflow is Overflow.SATURATE else math.inf,
+        "lowest": (1023 + fmt.emin) << 52,
+        "magic": taken << 52 | 1 << 51,
+        "tiny": float(fmt.tiny) * (1.0 if site.rule.tininess is Tininess.BEFORE else 1.0 - 2.0 ** -(fmt.p + 1)),
+    }
+    if drawn:
+        store = planned.sites[dots().STORE]
+        memory = store.format
+        fields |= {
+            "lowest": (1023 + memory.emin) << 52,
+            "spacing": memory.mantissa_bits << 52,
+            "per_quantum": (2 * 1023 + memory.mantissa_bits) << 52,
+            "beyond_positive": float(memory.max) if store.rule.overflow is Overflow.SATURATE else math.inf,
+        }
+    if aligned is not None:
+        grids = {"terms": aligned.terms, "sum": aligned.sum or 1, "addend": aligned.addend or 1}
+        for name, bits in grids.items():
+            odd = CUTS[aligned.cut if name == "terms" else aligned.sum_cut] == "odd"
+            fields[f"{name}_per"] = (2 * 1023 + bits - odd) << 52
+            fields[f"{name}_grid"] = bits << 52
+        fields["halves_per"] = (2 * 1023 + aligned.terms - (CUTS[aligned.sum_cut] == "odd")) << 52
+        fields["halves_grid"] = aligned.terms << 52
+        fields["zero"] = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+        fields["least"] = 0.0 if aligned.least is None else 2.0**aligned.least
+        fields["drop"] = 2.0 ** (aligned.drop_addend_below or 0)
+    return units().UnitNumbers(**fields)
+
+
+FIELDS_OF_ALIGNMENT = {
+    "terms", "cut", "zeros", "limit", "halves", "includes_addend", "sum", "addend", "sum_cut", "drop_addend_below", "least", "group",
+}  # fmt: skip
+
+
+def phased(unit: Any) -> bool:
+    """Whether an aligned block is summed in phases, not as one piece of code: from so many products on that is quicker."""
+    return unit.block > UNROLLED and unit.term == 1 and not (unit.halves or unit.stored)
+
+
+def _aligned(planned: Program) -> UnitWay | None:
+    """Blocks whose terms are cut to a common grid."""
+    how, aligned, floor = planned.accumulator, planned.accumulator.aligned, dots()
+    running = planned.sites[floor.RUNNING]
+    names = {"block", "fraction_bits", "alignment", "unpacked", "positive_zeros", "block_sum", "store", "store_every"}
+    if aligned is None or not _only(aligned, FIELDS_OF_ALIGNMENT) or not _only(how, LAYOUT | names):
+        return None
+    apart, result = how.block_sum is not None, _result(running)
+    if planned.block % aligned.group or (aligned.halves and aligned.group > 1):
+        return None
+    if result is None or planned.block == 1 or planned.sites.get(floor.PRODUCT, running) != running:
+        return None
+    if not (aligned.includes_addend or apart or aligned.sum is not None) or (apart and aligned.sum is not None):
+        return None
+    if apart and result not in ("single", "odd"):
+        return None
+    if apart and aligned.includes_addend:
+        return None
+    if aligned.limit is not None and aligned.limit <= Wide.highest:
+        return None
+    if result == "half" and running.rule.overflow is not Overflow.INFINITY:
+        return None
+    stored = _stored(planned, result)
+    if stored is None:
+        return None
+    unit = units().Aligned(
+        kind="aligned",
+        block=planned.block,
+        blocks=stored.blocks,
+        term=aligned.group,
+        cut=CUTS[aligned.cut],
+        halves=aligned.halves,
+        inside=aligned.includes_addend,
+        apart=apart,
+        sum_cut=CUTS[aligned.sum_cut],
+        drop=aligned.drop_addend_below is not None,
+        result=result,
+        stored=stored.half,
+        saturate=stored.saturate,
+    )
+    if unit.block > LONGEST and not phased(unit):
+        return None
+    lowest = NORMAL
+    if {unit.cut, unit.sum_cut} != {"zero"} or result == "odd":  # which set bits that no operand has
+        lowest += max(aligned.terms, aligned.sum or 0, aligned.addend or 0)
+    site = planned.sites.get(floor.STORE, running)
+    return Wide(
+        unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group, lowest=lowest
+    )
+
+
+def _exact(planned: Program) -> UnitWay | None:
+    """Blocks that are added exactly; single products where sums are stored on the way."""
+    how, running = planned.accumulator, planned.sites[dots().RUNNING]
+    names = LAYOUT | {"block", "store", "store_every", "scale_exponent", "keeps_zero_sign"}
+    if not _only(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
+        return None
+    result = _result(running)
+    if result is None or result == "odd":
+        return None
+    overflow = running.rule.overflow
+    if overflow is not Overflow.INFINITY and not (result == "half" and overflow is Overflow.SATURATE):
+        return None
+    if sum(fmt.p for fmt in planned.formats) > EXACT_BITS or (how.block == 1 and not exact_products(planned)):
+        return None
+    stored = _stored(planned, result)
+    if stored is None:
+        return None
+    unit = units().Exact(
+        kind="exact",
+        block=how.block,
+        blocks=stored.blocks,
+        signed=how.keeps_zero_sign or how.block == 1,
+        careful=True,
+        result=result,
+        stored=stored.half,
+        saturate=stored.saturate or overflow is Overflow.SATURATE,
+    )
+    site = planned.sites.get(dots().STORE, running)
+    return Wide(unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group)
+
+
+def _fixed(planned: Program) -> UnitWay | None:
+    """A register in fixed point."""
+    how, site = planned.accumulator, planned.sites[dots().RUNNING]
+    if not _only(how, LAYOUT | {"fixed"}) or how.fixed is None or site.rule.daz or site.rule.ftz:
+        return None
+    if sum(fmt.p for fmt in planned.formats) > EXACT_BITS:
+        return None
+    register = how.fixed
+    unit = units().Fixed(kind="fixed", cut=CUTS[register.cut], saturate=register.overflow == "saturate")
+    span = 2.0**register.bits
+    known = units().UnitNumbers(span=span, half_span=span / 2, per_span=1 / span)
+    return Wide(unit=unit, known=known, site=site)
+
+
+def _compensated(planned: Program) -> UnitWay | None:
+    """Sums whose errors are made up for, to nearest even."""
+    how, site = planned.accumulator, planned.sites[dots().RUNNING]
+    family = family_of(site.format.spec)
+    if not _only(how, LAYOUT | {"product", "compensation"}) or not family:
+        return None
+    rule, exact = site.rule, exact_products(planned)
+    if rule.rounding is not Rounding.NEAREST_EVEN or planned.sites[dots().PRODUCT] != site:
+        return None
+    if family != "float32" and (rule.daz or rule.ftz or not exact):
+        return None
+    manner = parameters.steps().Manner(family=family)
+    unit = units().Compensated(
+        kind="compensated", method=how.compensation, manner=manner, exact=exact, last=False
+    )  # fmt: skip
+    known = narrow_numbers(site)._replace(beyond_positive=math.inf)  # what overflows is left to the plain loop
+    return Singles(unit=unit, known=known, site=site)
+
+
+def of_subtrees(planned: Program) -> UnitWay | None:
+    """Subtrees of sums in pairs, to nearest even."""
+    site = planned.sites[dots().RUNNING]
+    rule, family, exact = site.rule, family_of(site.format.spec), exact_products(planned)
+    if not _only(planned.accumulator, LAYOUT | {"product", "tree"}) or not elementwise.FAST or not family:
+        return None
+    if planned.sites[dots().PRODUCT] != site or rule.rounding is not Rounding.NEAREST_EVEN or not rule.restated:
+        return None
+    if rule.overflow is not Overflow.INFINITY or not overflow_serves(site, planned.policy) or rule.daz or rule.ftz:
+        return None
+    if family != "float32" and not exact:
+        return None
+    manner = None if family == "float32" else parameters.steps().Manner(family=family)
+    unit = units().Pairs(
+        kind="pairs", block=SUBTREE, blocks=1, leaf=1, chains=0, rounding="nearest_even", fused=False, exact=exact,
+        unsigned=False, manner=manner,
+    )  # fmt: skip
+    return Singles(unit=unit, known=narrow_numbers(site), site=site, group=SUBTREE)
