@@ -42,15 +42,15 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier dot_state prng | rounding | projected | arith | fast sticky | accumulate blocks | vectors | "
-    "gathered lanes | noise steps | quick_steps | counting_steps redrawn | loops dot_steps quantization tiles units | "
+    "kernels": "compile_cache linking spec | jit | carrier dot_state prng | rounding | projected | arith | fast sticky | accumulate blocks | "
+    "vectors | gathered lanes | noise steps | quick_steps | counting_steps redrawn | loops dot_steps quantization tiles units | "
     "counted_draws dots four_over_six hadamard paired rules unit_loops | counted_lines counted_units drawn_trees entries inlined stacked | exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters problems results | decoding draws programs | elementwise inlined native | folds options transforms ways | "
-    "apart tiling unit_ways | drawn_trees entire lines trees units | block_units segments stacks | joining unit_stacks | calls products quantization | "
-    "placing small",
+    "engine": "arguments threads | parameters problems results | decoding draws programs | elementwise inlined native | "
+    "folds options transforms ways | apart tiling unit_ways | drawn_trees entire lines trees units | block_units segments stacks | "
+    "joining unit_stacks | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",

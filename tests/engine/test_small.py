@@ -108,8 +108,10 @@ def assert_same(*call: Any, **options: Any) -> None:
 
 @pytest.mark.parametrize("code", [0x7C00, 0xFC00, 0x7E00, 0x7C01, 0x7BFF, 0x8000, 0x0001], ids=hex)
 @pytest.mark.parametrize("where", ["a", "b", "c"])
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "toward_negative", "to_odd"])
 @pytest.mark.parametrize("overflow", ["infinity", "saturate"])
-def test_one_special_operand(overflow: str, where: str, code: int) -> None:
+def test_one_special_operand(overflow: str, rounding: str, where: str, code: int) -> None:
+    options: dict[str, Any] = {"overflow": overflow, "rounding": rounding}
     rng = np.random.default_rng(code)
     for fmt, how, output in CASES[:3]:
         start = (3, 5)
@@ -119,8 +121,8 @@ def test_one_special_operand(overflow: str, where: str, code: int) -> None:
             code if operands[where].dtype == np.uint16 else {0x7C00: 0x7F800000, 0x8000: 1 << 31}.get(code, 1)
         )
         for c in (operands["c"], None):
-            assert_same(bits.matmul, operands["a"], operands["b"], fmt, how, c, out_format=output, overflow=overflow)
-        assert_same(bits.sum, operands["b"], fmt, how, 0, out_format=output, overflow=overflow)
+            assert_same(bits.matmul, operands["a"], operands["b"], fmt, how, c, out_format=output, **options)
+        assert_same(bits.sum, operands["b"], fmt, how, 0, out_format=output, **options)
 
 
 @pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")

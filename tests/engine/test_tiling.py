@@ -295,6 +295,33 @@ def test_ties_of_the_first_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"overflow": "saturate"}, {"ftz": True}, {"rounding": "nearest_away"}], ids=str
+)
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_ties_behind_inexact_sums(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums from 1024 to 2048, and products n + 1/2, some by less than float32 would keep beside them: each meets even and odd sums."""
+    rng = np.random.default_rng(7)
+    any_halves, few_bits = rng.integers(0x3800, 0x4600, (2, 1 << 21)), rng.integers(4, 48, (2, 1 << 14)) / 8
+    pairs = np.hstack([bits.decode(any_halves, "float16"), few_bits])
+    products = pairs[0] * pairs[1]
+    beyond = products - np.floor(products) - 0.5
+    near = (beyond != 0) & (abs(beyond) < 2.0**-13)
+    turns = np.concatenate([rng.permutation(np.flatnonzero(kind))[:100] for kind in (near, beyond == 0)])
+    assert turns.size == 200
+    assert (beyond[turns] > 0).any() and (beyond[turns] < 0).any()  # noqa: PT018
+    turns, middle = rng.permutation(turns), 1500.0
+    sign = np.empty(turns.size)
+    for n, product in enumerate(products[turns]):
+        sign[n] = 1.0 if middle < 1500 else -1.0
+        middle += sign[n] * product
+    ordinary = rng.standard_normal((24, 8)), rng.standard_normal((8, 33))
+    a = np.hstack([ordinary[0], np.tile(sign * pairs[0][turns], (24, 1))])
+    b = np.vstack([ordinary[1], np.tile(pairs[1][turns], (33, 1)).T])
+    c = rng.integers(1400, 1600, (24, 33)).astype(np.float64)
+    both_ways(monkeypatch, encoded(a), encoded(b), "float16", how, encoded(c), **options)
+
+
 def test_subnormal_products_of_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     a = bits.encode(rng.standard_normal((10, 40)) * 2.0**-70, "bfloat16")[0]
