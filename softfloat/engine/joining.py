@@ -21,8 +21,10 @@ from softfloat.formats import Format
 Done = tuple[Codes, Codes]
 """Codes in the partials format, and flags."""
 
-Parts = Callable[[Program, Sequence[slice], ways.Tally | None], Done | None]
-"""Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one."""
+Parts = Callable[[Program, Sequence[slice], ways.Tally | None, int], Done | None]
+"""Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one.
+
+Of each stretch one product in so many takes part: the others are -0, which changes no sum."""
 
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
 WORTH_CALLS = 1 << 14  # products of all outputs' segments from which on calls for each cost less than the plain loop
@@ -35,6 +37,14 @@ def side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
     places = np.arange(x.shape[0])
     rows = np.stack([places[cut] for cut in cuts], axis=1)
     return x[rows].reshape(rows.shape[0], -1)
+
+
+def sparse(x: Codes, axis: int, every: int, rest: float) -> Codes:
+    """One in so many along an axis, from the first on; the others are `rest`."""
+    found = np.full(x.shape, rest, x.dtype)
+    where = (slice(None),) * axis + (slice(None, None, every),)
+    found[where] = x[where]
+    return found
 
 
 def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tuple[int, list[slice]]]:
@@ -176,10 +186,8 @@ def _one_after_the_other(
     bits: Callable[[int, int, int], Codes],
     tally: ways.Tally | None,
 ) -> Done | None:
-    """Segments whose roundings draw or are counted, each as it would be alone, and their sums as `segments.join` adds them."""
+    """Segments or chains whose roundings draw or are counted, each as it would be alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
-    inner, (first, second) = segments.alone(accumulator), planned.formats
-    bounds = segment_bounds(accumulator, planned.products)
     flags: Codes = np.zeros(shape, np.uint8)
     total = None
     if tally is not None:
@@ -187,14 +195,15 @@ def _one_after_the_other(
         total = segments.Tally(np.zeros((3, size), np.int64), np.stack([np.full(size, np.inf), np.full(size, -np.inf)]))
 
     class Unserved(Exception):
-        """A segment has no faster way."""
+        """A part has no faster way."""
 
     def sums() -> Iterator[Codes]:
-        for number, (start, stop) in enumerate(itertools.pairwise(bounds)):
-            part = program(inner, first, second, inner.partials, call.whole, stop - start)
-            part = segments.begun(part, accumulator, number, planned.products)
+        for part, cut, every in (_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call):
+            if not part.length:
+                yield np.zeros(size, part.partials.dtype)
+                continue
             found = None if tally is None else ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
-            done = run_parts(part, [slice(start, stop)], found)
+            done = run_parts(part, [cut], found, every)
             if done is None:
                 raise Unserved
             np.bitwise_or(flags, done[1][0], out=flags)
@@ -205,9 +214,10 @@ def _one_after_the_other(
             yield done[0].reshape(-1)
 
     start = None if c is None else np.ascontiguousarray(c).reshape(-1)
+    join = segments.join_chains if accumulator.chains > 1 else segments.join
     try:
         drawing = segments.Drawing(size, bits)
-        codes, raised = segments.join(replace(planned, output=planned.partials), sums(), start, drawing, total)
+        codes, raised = join(replace(planned, output=planned.partials), sums(), start, drawing, total)
     except Unserved:
         return None
     if tally is not None and total is not None:
@@ -216,6 +226,45 @@ def _one_after_the_other(
         np.fmin(tally.extremes[0], least, out=tally.extremes[0])
         np.fmax(tally.extremes[1], greatest, out=tally.extremes[1])
     return codes.reshape(shape), flags | raised.reshape(shape)
+
+
+_Part = tuple[Program, slice, int]
+"""A program, the stretch of k that it sums, and of how many products one takes part."""
+
+
+def _draws(planned: Program) -> bool:
+    """Whether a stage before the output's draws."""
+    return any(site.width for number, site in planned.sites.items() if number != dots().RESULT)
+
+
+def _segment_parts(planned: Program, call: Call) -> Iterator[_Part]:
+    accumulator, (first, second) = planned.accumulator, planned.formats
+    inner, bounds = segments.alone(accumulator), segment_bounds(accumulator, planned.products)
+    for number, (start, stop) in enumerate(itertools.pairwise(bounds)):
+        part = program(inner, first, second, inner.partials, call.whole, stop - start)
+        yield segments.begun(part, accumulator, number, planned.products), slice(start, stop), 1
+
+
+def _chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
+    """Chains. Where they draw, a chain's roundings have the numbers of its products among all, so that the others stay, as -0."""
+    accumulator, (first, second) = planned.accumulator, planned.formats
+    inner, numbers, chains = accumulator.replace(chains=1), dots(), accumulator.chains
+    draws = _draws(planned)
+    for chain in range(chains):
+        cut = slice(chain, planned.length, 1 if draws else chains)
+        part = program(inner, first, second, inner.partials, call.whole, len(range(*cut.indices(planned.length))))
+        if draws:
+            done = {number: planned.begun.get(number, 0) + chain for number in (numbers.RUNNING, numbers.PRODUCT)}
+            part = replace(part, begun=done)
+        yield part, cut, chains if draws else 1
+
+
+def _chains_joinable(planned: Program) -> bool:
+    """Whether chains that draw or are counted may go one after the other."""
+    site = planned.sites[dots().RUNNING]
+    alone = planned.index is None and planned.partials == site.format and not site.rule.daz
+    with_zeros = all(fmt.signed and fmt.zero and fmt.signed_zero for fmt in planned.formats)
+    return alone and (with_zeros or not _draws(planned))
 
 
 def run(
@@ -239,10 +288,15 @@ def run(
         return None
     if not planned.length:  # c itself, which may be -0 or a signalling NaN
         return None
-    if tally is not None or any(x.width for number, x in planned.sites.items() if number != dots().RESULT):
-        if chains or any(level.scaling for level in accumulator.reduction) or not _joinable(planned):
+    if tally is not None or _draws(planned):
+        if any(level.scaling for level in accumulator.reduction):
             return None
-        if math.prod(shape) * planned.products < WORTH_CALLS * len(segment_bounds(accumulator, planned.products)):
+        if not (_chains_joinable(planned) if chains else _joinable(planned)):
+            return None
+        parts = accumulator.chains if chains else len(segment_bounds(accumulator, planned.products))
+        if math.prod(shape) * planned.products < WORTH_CALLS * parts:
+            return None
+        if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
             return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally)
     if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
@@ -264,7 +318,7 @@ def run(
     for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
         codes, raised = np.zeros((len(cuts), *shape), inner.partials.dtype), levels.flags[np.newaxis]
         if size:
-            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts, None)
+            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts, None, 1)
             if done is None:
                 return None
             codes, raised = done

@@ -146,8 +146,10 @@ def _by_line(
                 left.add(lines.Span(span.start - first * count, span.stop - first * count))
         return done[:2]
 
-    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None) -> Done | None:
+    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None, every: int) -> Done | None:
         a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
+        if every > 1:
+            a, b = joining.sparse(a, 0, every, 0), joining.sparse(b, 0, every, planned.formats[1].sign_bit)
         done = run_part(part, line._replace(a=a, b=b))
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
@@ -467,17 +469,21 @@ def _quick(
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     place, random = _place_of(problem), ways.Random(key, call.stream)
-    if tally is not None and (accumulator.chains > 1 or accumulator.tree):
+    if tally is not None and accumulator.tree:
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
-        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
+        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None, every: int) -> Done | None:
             way, (cut,) = _way(part), cuts
-            done = _by_tiles(part, problem.a[:, cut], problem.b[cut], None, problem, call, of_part)
+            x, y, u, v = problem.a[:, cut], problem.b[cut], a[:, cut], b[cut]
+            if every > 1:
+                x, y = joining.sparse(x, 1, every, 0), joining.sparse(y, 0, every, planned.formats[1].sign_bit)
+                u, v = joining.sparse(u, 1, every, 0.0), joining.sparse(v, 0, every, -0.0)
+            done = _by_tiles(part, x, y, None, problem, call, of_part)
             if done is not None:
                 return done[0][np.newaxis], done[1][np.newaxis]
-            operands = tiling.Operands(_arranged(a[:, cut], 1, part), _arranged(b[cut], 0, part), None)
+            operands = tiling.Operands(_arranged(u, 1, part), _arranged(v, 0, part), None)
             if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
                 done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
             else:

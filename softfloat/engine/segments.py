@@ -127,10 +127,12 @@ class _Sum:
 class _Joining:
     """The stages above segments, a rounding of all outputs at a time."""
 
-    def __init__(self, planned: Program, drawing: Drawing, tally: Tally | None) -> None:
+    def __init__(
+        self, planned: Program, drawing: Drawing, tally: Tally | None, steps: dict[int, int] | None = None
+    ) -> None:
         self.planned, self.drawing, self.tally = planned, drawing, tally
         self.flags: Codes = np.zeros(drawing.size, np.uint8)
-        self._steps: dict[int, int] = {}
+        self._steps = dict(steps or {})
 
     def _rounded(self, operation: str, operands: list[Codes], source: Format, number: int) -> tuple[_Sum, Codes]:
         """One rounding by a stage, and the flags of each output."""
@@ -145,11 +147,11 @@ class _Joining:
         self.flags |= raised
         return _Sum(codes, site), raised
 
-    def added(self, total: _Sum, addend: _Sum, level: int) -> _Sum:
-        """A sum of two, by the stage of a level."""
+    def added(self, total: _Sum, addend: _Sum, number: int) -> _Sum:
+        """A sum of two, by the stage of this number."""
         source = _wide_enough(total.site.format, addend.site.format)
         operands = [total.read(source), addend.read(source)]
-        found, raised = self._rounded("add", operands, source, dots().LEVEL + 2 * level)
+        found, raised = self._rounded("add", operands, source, number)
         if self.tally is not None:
             _count(self.tally, total.values(), addend.values(), found.values(), raised)
         return found
@@ -217,7 +219,7 @@ def join(
                 totals[level - 1] = _Sum(np.zeros(size, tops[level - 1].format.dtype), tops[level - 1])
                 if levels[level - 1].store is not None:
                     addend = joining.converted(addend, numbers.LEVEL + 2 * level - 1)
-            totals[level] = joining.added(totals[level], addend, level)
+            totals[level] = joining.added(totals[level], addend, numbers.LEVEL + 2 * level)
     total = totals[-1]
     if levels[-1].store is not None:
         total = joining.converted(total, numbers.LEVEL + 2 * len(levels) - 1)
@@ -229,3 +231,17 @@ def join(
         default = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
         codes = np.where(is_nan(codes, planned.output), codes.dtype.type(default), codes)
     return codes, flags
+
+
+def join_chains(
+    planned: Program, sums: Iterable[Codes], c: Codes | None, drawing: Drawing, tally: Tally | None = None
+) -> tuple[Codes, Codes]:
+    """(codes of the running format, flags) of sums of chains, (outputs,) each, and c: after the last product, by the same stage."""
+    running = dots().RUNNING
+    site = planned.sites[running]
+    begun = planned.begun.get(running, 0) + planned.length
+    joining = _Joining(planned, drawing, tally, {running: begun})
+    total, *others = (_Sum(x, site) for x in sums)
+    for addend in [*others, *([] if c is None else [_Sum(c, site)])]:
+        total = joining.added(total, addend, running)
+    return total.codes, joining.flags

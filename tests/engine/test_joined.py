@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ def test_matrix_products(monkeypatch: pytest.MonkeyPatch, how: Accumulator) -> N
 
 
 DRAWN = {
-    **{name: how for name, how in HOW.items() if how.reduction},
+    **HOW,
+    "nine chains": mul_add("float16").replace(chains=9),
     "chunks of amp": chunked(16, amp("half"), "float16"),
     "chunks of amp in float": chunked(32, amp("float"), "float32"),
     "a stage of its own draws": chunked(8, "float16", "float32").replace(
@@ -85,21 +87,24 @@ SERVED = {name: how for name, how in DRAWN.items() if name != "chunks of pairs"}
 def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Joins short sums as well, and lists those that were joined to the end."""
     ended = []
-    kept = joining.segments.join
 
-    def join(*arguments: Any) -> Any:
-        found = kept(*arguments)
-        ended.append(1)
-        return found
+    def watched(kept: Callable[..., Any]) -> Callable[..., Any]:
+        def join(*arguments: Any) -> Any:
+            found = kept(*arguments)
+            ended.append(1)
+            return found
+
+        return join
 
     monkeypatch.setattr(joining, "WORTH_CALLS", 0)
-    monkeypatch.setattr(joining.segments, "join", join)
+    for name in ("join", "join_chains"):
+        monkeypatch.setattr(joining.segments, name, watched(getattr(joining.segments, name)))
     return ended
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 @pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
-def test_segments_that_draw(
+def test_segments_and_chains_that_draw(
     monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator, draw: dict[str, Any]
 ) -> None:
     for length, specials in ((5, False), (23, True), (64, False)):
@@ -124,7 +129,9 @@ COUNTED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
-def test_segments_that_are_counted(monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator) -> None:
+def test_segments_and_chains_that_are_counted(
+    monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator
+) -> None:
     for length, rule in zip((5, 23, 64, 64), COUNTED, strict=True):
         if isinstance(how.segments, int) and length < how.segments:
             continue
