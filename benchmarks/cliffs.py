@@ -59,6 +59,7 @@ from softfloat.accumulators import (
 )
 
 HALF = fma("float16")
+CHAINS, CHAINS_NAME = HALF.replace(chains=4), "four chains of fma half"
 CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
 
 
@@ -215,7 +216,9 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("chunked 64, amp in half", partial(product, chunked(64, amp("half"), "float16")), "G/s", "sgemm", 0.02),
         Row("chunked 64, half in float, stochastic", partial(product, CHUNKED, **STOCHASTIC), "G/s", "sgemm", 0.02),
         Row("chunked 64, half in float, counted", partial(product, CHUNKED, count=True), "G/s", CHUNKED_NAME, 0.25),
-        Row("four chains of fma half", partial(product, HALF.replace(chains=4)), "G/s", "sgemm", 0.02),
+        Row(CHAINS_NAME, partial(product, CHAINS), "G/s", "sgemm", 0.02),
+        Row("four chains of fma half, stochastic", partial(product, CHAINS, **STOCHASTIC), "G/s", "sgemm", 0.02),
+        Row("four chains of fma half, counted", partial(product, CHAINS, count=True), "G/s", CHAINS_NAME, 0.25),
         Row("four segments of fma half", partial(product, SEGMENTS), "G/s", "sgemm", 0.02),
         Row("reductions in two levels", partial(product, REDUCTIONS), "G/s", "sgemm", 0.02),
         Row("vecdot, fma half", partial(vecdot, HALF), "G/s", "sgemm", 0.02),
