@@ -120,6 +120,17 @@ def test_segments_and_chains_that_draw(
     assert how not in SERVED.values() or len(joins) > 5 or not all(available())
 
 
+def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch, joins: list[int]) -> None:
+    """What is next to nothing becomes -0 in each of them: 0x8000, INEXACT and UNDERFLOW."""
+    a, b = np.full((21, 40), 0x0001, np.uint16), np.full((40, 21), 0x8001, np.uint16)
+    how = fma("float16").replace(chains=3)
+    found = both(monkeypatch, lambda: bits.matmul(a, b, "float16", how, rounding="stochastic", seed=1))
+    same(found)
+    assert set(found[0][0].reshape(-1).tolist()) == {0x8000}
+    assert set(found[0][1].reshape(-1).tolist()) == {3}
+    assert joins or not all(available())
+
+
 COUNTED: list[dict[str, Any]] = [
     {"seed": 1},
     {"seed": 2, "rounding": "toward_zero"},
