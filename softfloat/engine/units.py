@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, parameters, threads, tiling
+from softfloat.engine import elementwise, parameters, threads, tiling, unit_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.unit_ways import (
     EXACT_BITS,
-    LEAST_WORK,
     REGISTER_ROOM,
     SUBTREE,
     UnitWay,
@@ -122,7 +121,7 @@ def run(
 ) -> tuple[Codes, Codes] | None:
     """(codes in the partials format, flags), or None if no loop serves the program or these operands. A `tally` is filled."""
     a, b, c = operands.a, operands.b, operands.c
-    if a.shape[0] * b.size < LEAST_WORK:
+    if a.shape[0] * b.size < unit_ways.LEAST_WORK:
         return None
     way = choose(planned)
     if way is None or (scaled is not None and way.unit.kind != "aligned"):
@@ -188,7 +187,7 @@ def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None
     None if no loop serves the program or these operands.
     """
     count = planned.length // SUBTREE
-    if not count or a.shape[0] * b.size < LEAST_WORK or parameters.loops().jit.DISABLED:
+    if not count or a.shape[0] * b.size < unit_ways.LEAST_WORK or parameters.loops().jit.DISABLED:
         return None
     way = of_subtrees(planned)
     spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]

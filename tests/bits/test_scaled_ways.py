@@ -24,7 +24,7 @@ from softfloat.accumulators import (
     tensor_core,
 )
 from softfloat.bits import BlockCodes, scaled_sums
-from softfloat.engine import block_units, units
+from softfloat.engine import block_units, unit_ways, units
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -84,7 +84,7 @@ def both(
 def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch, permuted: bool = False) -> tuple[bool, Any, Any]:
     """The same, of a loop that is written for the accumulator: operands laid out from their codes, unless they are `permuted`, and spread out."""
     with monkeypatch.context() as patch:
-        patch.setattr(units, "LEAST_WORK", 0)
+        patch.setattr(unit_ways, "LEAST_WORK", 0)
         served, quick, _ = both(call, monkeypatch, block_units, "run")
         patch.setattr(block_units, "run", lambda *_: None)
         also_served, spread_out, plain = both(call, monkeypatch, units, "run")

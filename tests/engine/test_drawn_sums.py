@@ -161,13 +161,13 @@ def test_specials(how: Accumulator, special: int) -> None:
 def test_a_tree_settles_what_the_carrier_hides(share: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """1 and just what the random number takes to round up, or a little less or more."""
     from softfloat.kernels import drawn_trees as kernels
-    from softfloat.kernels import tiles
+    from softfloat.kernels import redrawn
     from softfloat.kernels.carrier import source_of
     from softfloat.kernels.rounding import target_of
 
     fmt = Format.from_name("bfloat16")
     numbers = engine.numbers(fmt.spec, fmt.spec, Rule(rounding=Rounding.STOCHASTIC), CARRIER64)
-    monkeypatch.setattr(tiles, "dot_low", lambda *address: share % 2**36)
+    monkeypatch.setattr(redrawn, "dot_low", lambda *address: share % 2**36)
     y = (2**52 - share) * 2.0**-52 * fmt.eps * (1 + side * fmt.eps)
     source, target = source_of(*numbers), target_of(*numbers)
     found, flags = kernels.sum_again(1.0, y, share >> 36, 0, 0, source, target, 52, 0, 0)

@@ -31,7 +31,7 @@ from softfloat.accumulators import (
     systolic,
     tensor_core,
 )
-from softfloat.engine import available, block_units, elementwise, unit_stacks, units
+from softfloat.engine import available, block_units, elementwise, unit_stacks, unit_ways, units
 from softfloat.reference import dots as oracle_of
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -125,7 +125,7 @@ def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which calls of a unit's loop did what they were asked; however little work there is."""
-    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     found: list[bool] = []
     for module, name in ((units, "run"), (block_units, "run"), (unit_stacks, "run_stack")):
         run = getattr(module, name)
@@ -257,7 +257,7 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, name: str, compute: Callable[[
 def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together, and as the plain loop has them, one by one."""
     accumulator, fmt, options = resolved(case)
-    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     rng, served = np.random.default_rng(15), False
     a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
     c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
@@ -271,7 +271,7 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_operands_of_their_own(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dot products side by side: diagonals of tiles."""
     accumulator, fmt, options = resolved(case)
-    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     rng, served = np.random.default_rng(16), False
     for outputs in (3, 16, 45):
         a, b = drawn(rng, fmt, (outputs, 33), 1.0), drawn(rng, fmt, (outputs, 33), 1.0)
@@ -353,7 +353,7 @@ TREES: list[tuple[str, str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("fmt", "name", "options"), TREES, ids=str)
 def test_sums_in_pairs(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole subtrees, with an odd one or a part of one left over; overflows, zeros of either sign."""
-    monkeypatch.setattr(units, "LEAST_WORK", 0)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     rng, operand, found, how = np.random.default_rng(11), Format.from_name(name), [], pairwise(fmt)
     subtrees = units.subtrees
 
