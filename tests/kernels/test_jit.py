@@ -302,7 +302,7 @@ made = [
 ]
 codegen = cpu_target.target_context.codegen()
 for loop in made:
-    print(loop.py_func.__name__, loop.dispatcher._cache.key("", codegen))
+    print(loop.py_func.__name__, loop._cache.key("", codegen))
 """
 
 
