@@ -19,7 +19,6 @@ from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.programs import Program, check_inputs, program
-from softfloat.engine.stacks import laid_out
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -148,13 +147,20 @@ def _ones(count: int, length: int, size: int) -> Codes:
     return found
 
 
-def _panels(numbers: Codes, size: int) -> Codes:
-    """As `stacks.laid_out` of one plane: mostly one panel."""
-    count, length, width = numbers.shape
-    if width > size:
-        return laid_out([numbers], size, np.float32)
-    found: Codes = np.zeros((count, 1, 1, length, size), np.float32)
-    found[:, 0, 0, :, :width] = numbers
+def laid_out(numbers: Codes, size: int) -> Codes:
+    """(products, 1, panels, k, size) of numbers (products, k, n), filled up with zeros."""
+    products, length, count = numbers.shape
+    panels = -(-count // size)
+    shape = products, 1, panels, length, size
+    if panels == 1:  # mostly so, and then anything else would take longer than the sums
+        found: Codes = np.zeros(shape, np.float32)
+        found[:, 0, 0, :, :count] = numbers
+        return found
+    found = tiling.on_lines(shape, np.float32)
+    whole, rest = divmod(count, size)
+    found[:, 0, :whole] = numbers[:, :, : whole * size].reshape(products, length, whole, size).transpose(0, 2, 1, 3)
+    if rest:
+        found[:, 0, whole, :, :rest] = numbers[:, :, whole * size :]
     return found
 
 
@@ -190,8 +196,8 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         addends = np.zeros(shape, np.float32)
         addends[:, :rows, :columns] = start
     sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
-    row_panels = _ones(count, length, height) if a is None else _panels(left.transpose(0, 2, 1), height)
-    column_panels = _panels(right, width)
+    row_panels = _ones(count, length, height) if a is None else laid_out(left.transpose(0, 2, 1), height)
+    column_panels = laid_out(right, width)
     plan.loop(
         0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
         ways.NO_LOWS, ways.NO_LOWS,

@@ -27,20 +27,6 @@ LONG = 1 << 26
 """Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
 
 
-def laid_out(planes: list[Codes], size: int, carrier: type) -> Codes:
-    """(products, planes, panels, k, size) of arrays (products, k, n), filled up with zeros."""
-    products, length, count = planes[0].shape
-    panels = -(-count // size)
-    result = tiling.on_lines((products, len(planes), panels, length, size), carrier)
-    whole, rest = divmod(count, size)
-    for number, numbers in enumerate(planes):
-        split = numbers[:, :, : whole * size].reshape(products, length, whole, size)
-        result[:, number, :whole] = split.transpose(0, 2, 1, 3)
-        if rest:
-            result[:, number, whole, :, :rest] = numbers[:, :, whole * size :]
-    return result
-
-
 class Operand(NamedTuple):
     """Codes of all products' first or second operands as loops read them: (products, rows, k) if it `stands`, else (products, k, columns).
 

@@ -226,8 +226,8 @@ def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
     if writing := written(partials):
         codes = np.empty(values.shape, partials.dtype)
-        loop, target = stacked().coded(writing), codes.view(np.float32) if writing == "number" else codes
-        highest = loop(np.ascontiguousarray(values).reshape(-1), target.reshape(-1))
+        written_to: Codes = codes.view(np.float32) if writing == "number" else codes
+        highest = stacked().coded(writing)(np.ascontiguousarray(values).reshape(-1), written_to.reshape(-1))
         if highest == stacked().BOUNDED or (highest == stacked().INFINITE and site.rule.overflow is not Overflow.NAN):
             return codes
     single = np.ascontiguousarray(values, np.float32)
