@@ -288,6 +288,8 @@ def run(
         return None
     if not planned.length:  # c itself, which may be -0 or a signalling NaN
         return None
+    if chains and c is not None and arguments.has_nan(c, planned.partials):  # no payload passes there
+        return None
     if tally is not None or _draws(planned):
         if any(level.scaling for level in accumulator.reduction):
             return None
@@ -296,11 +298,7 @@ def run(
         parts = accumulator.chains if chains else len(segment_bounds(accumulator, planned.products))
         if math.prod(shape) * planned.products < WORTH_CALLS * parts:
             return None
-        if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
-            return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally)
-    if chains and c is not None and np.any(arguments.is_nan(c, planned.partials)):  # no payload passes there
-        return None
     if chains and planned.index is not None:
         return None
     inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from softfloat.engine import threads, tiling
-from softfloat.engine.arguments import Codes
+from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import (
     BFLOAT16,
@@ -122,9 +122,7 @@ def _flat(codes: Codes, reach: int) -> Codes:
     """The memory of codes (k, outputs), the first `reach` of it, as one line that nobody can write: one kind of operand to compile for."""
     for view in (codes, codes.T, codes[:, 0]):
         if view.flags.c_contiguous and view.size == reach:
-            flat = view.reshape(-1)
-            flat.flags.writeable = False
-            return flat
+            return flattened(view)
     return np.asarray(_Memory(codes, reach))
 
 

@@ -476,14 +476,16 @@ def _quick(
 
         def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None, every: int) -> Done | None:
             way, (cut,) = _way(part), cuts
-            x, y, u, v = problem.a[:, cut], problem.b[cut], a[:, cut], b[cut]
+            x, y = problem.a[:, cut], problem.b[cut]
             if every > 1:
                 x, y = joining.sparse(x, 1, every, 0), joining.sparse(y, 0, every, planned.formats[1].sign_bit)
-                u, v = joining.sparse(u, 1, every, 0.0), joining.sparse(v, 0, every, -0.0)
             done = _by_tiles(part, x, y, None, problem, call, of_part)
             if done is not None:
                 return done[0][np.newaxis], done[1][np.newaxis]
-            operands = tiling.Operands(_arranged(u, 1, part), _arranged(v, 0, part), None)
+            x, y = a[:, cut], b[cut]
+            if every > 1:
+                x, y = joining.sparse(x, 1, every, 0.0), joining.sparse(y, 0, every, -0.0)
+            operands = tiling.Operands(_arranged(x, 1, part), _arranged(y, 0, part), None)
             if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
                 done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
             else:

@@ -230,10 +230,9 @@ def in_pieces(
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
     """Outputs out of tiles to their places."""
     rows, columns = codes.shape[1:]
-    if writing := tiling.written(planned.partials):
-        target = codes.view(np.float32) if writing == "number" else codes
-        if stacked().out_of_tiles(writing)(values, raised, target, flags):
-            return
+    writing = tiling.written(planned.partials)
+    if writing and stacked().out_of_tiles(writing)(values, raised, tiling.places(codes, writing), flags):
+        return
     values, flags[...] = values[:, :rows, :columns], raised[:, :rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= tiling.nan_flags_of(way)

@@ -222,12 +222,16 @@ def written(partials: Format) -> str:
     return "" if writing == "half" and not available()[1] else writing
 
 
+def places(codes: Codes, writing: str) -> Codes:
+    """Where it writes them."""
+    return codes.view(np.float32) if writing == "number" else codes
+
+
 def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
     if writing := written(partials):
         codes = np.empty(values.shape, partials.dtype)
-        written_to: Codes = codes.view(np.float32) if writing == "number" else codes
-        highest = stacked().coded(writing)(np.ascontiguousarray(values).reshape(-1), written_to.reshape(-1))
+        highest = stacked().coded(writing)(np.ascontiguousarray(values).reshape(-1), places(codes, writing).reshape(-1))
         if highest == stacked().BOUNDED or (highest == stacked().INFINITE and site.rule.overflow is not Overflow.NAN):
             return codes
     single = np.ascontiguousarray(values, np.float32)

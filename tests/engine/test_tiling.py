@@ -309,7 +309,8 @@ def test_ties_behind_inexact_sums(how: Accumulator, options: dict[str, Any], mon
     near = (beyond != 0) & (abs(beyond) < 2.0**-13)
     turns = np.concatenate([rng.permutation(np.flatnonzero(kind))[:100] for kind in (near, beyond == 0)])
     assert turns.size == 200
-    assert (beyond[turns] > 0).any() and (beyond[turns] < 0).any()  # noqa: PT018
+    assert (beyond[turns] > 0).any()
+    assert (beyond[turns] < 0).any()
     turns, middle = rng.permutation(turns), 1500.0
     sign = np.empty(turns.size)
     for n, product in enumerate(products[turns]):
