@@ -26,10 +26,11 @@ def hash_kept(kind: Kind) -> Kind:
     found: Any = kind.__hash__
 
     def kept(self: Any) -> int:
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
+        try:
+            return self._hash
+        except AttributeError:
             known = self.__dict__["_hash"] = found(self)
-        return known
+            return known
 
     def state(self: Any) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}

@@ -154,7 +154,10 @@ def laid_out(numbers: Codes, size: int) -> Codes:
     shape = products, 1, panels, length, size
     if panels == 1:  # mostly so, and then anything else would take longer than the sums
         found: Codes = np.zeros(shape, np.float32)
-        found[:, 0, 0, :, :count] = numbers
+        if products == count == 1:
+            found[..., 0] = numbers.reshape(-1)
+        else:
+            found[:, 0, 0, :, :count] = numbers
         return found
     found = tiling.on_lines(shape, np.float32)
     whole, rest = divmod(count, size)
@@ -168,10 +171,11 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
     """(codes, flags) of products, whose operands are flat; without `a` a row of ones."""
     (count, rows, length, columns, _), shape, decode = plan.grid, plan.shape, plan.decode
     height, width = plan.sizes
+    left: Codes
     if a is None:
         values = np.empty(b.size)
         decode(b, values, *plan.read[1])
-        left, right = values.reshape(1, 1, -1), values.reshape(count, length, columns)
+        left, right = values, values.reshape(count, length, columns)
     else:
         before = a.size
         values = np.empty(before + b.size)
@@ -203,10 +207,13 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         ways.NO_LOWS, ways.NO_LOWS,
     )  # fmt: skip
     raised = flags[:, :rows, :columns]
-    seen = int(raised[0, 0, 0]) if raised.size == 1 else int(np.bitwise_or.reduce(raised, axis=None))
+    if raised.size == 1:
+        seen, rounded = int(flags[0, 0, 0]), sums[0, 0, :1]
+    else:
+        seen, rounded = int(np.bitwise_or.reduce(raised, axis=None)), sums[:, :rows, :columns].flatten()
     if seen & plan.beyond:
         return None
-    single = sums[:, :rows, :columns].flatten().view(np.uint32)
+    single = rounded.view(np.uint32)
     if plan.to_output is None:
         return single, raised if each else seen
     single.setflags(write=False)
@@ -270,20 +277,25 @@ def product(
 
 
 @lru_cache(maxsize=512)
-def _takes(accumulator: Accumulator, fmt: Format) -> bool:
-    """Whether an accumulator takes operands of a format."""
+def _plan_of_sums(
+    accumulator: Accumulator, fmt: Format, output: Format | None, whole: Settings, length: int, columns: int, fast: bool
+) -> Plan | None:
+    """The plan for sums of so many numbers each, as `_plan` has it."""
     try:
         check_inputs(accumulator, fmt)
     except ValueError:
-        return False
-    return fmt.emin <= 0 and fmt.max >= 1
+        return None
+    if fmt.emin > 0 or fmt.max < 1:
+        return None
+    output = accumulator.output(fmt, fmt) if output is None else output
+    return _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), fast)
 
 
 def total(
     codes: Any, fmt: Format, accumulator: Any, axis: int | None, output: Format | str | None, options: Options
 ) -> tuple[Any, Any] | None:
     """Sums along an axis, or of everything: a row of ones times a matrix."""
-    if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator) or not _takes(accumulator, fmt):
+    if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator):
         return None
     asked = calls.brief(options)
     if asked is None or codes.ndim == 0:
@@ -301,8 +313,8 @@ def total(
     columns = math.prod(shape)
     if not columns or not length:
         return None
-    output = accumulator.output(fmt, fmt) if output is None else check_format(output, "out_format")
-    plan = _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), elementwise.FAST)
+    output = output if output is None else check_format(output, "out_format")
+    plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
     if plan is None:
         return None
     found = _run(plan, None, calls.flat(laid_out), None, each)
