@@ -6,7 +6,7 @@ from llvmlite import ir
 from . import jit
 from .carrier import source_of
 from .counting_steps import drawn_counting_step
-from .jit import kernel, viewed
+from .jit import flat, in_rows, kernel, scratch, viewed
 from .lanes import Tile, tile
 from .noise import filling
 from .redrawn import SITES, fma_again, product_again, sum_again
@@ -29,11 +29,9 @@ from .steps import (
 )
 from .tiles import (
     COUNTED_ROWS,
-    LINE,
     begin_counting,
     copy_first,
     frame,
-    on_lines,
     take_counts,
     tell,
     tile_of,
@@ -42,6 +40,7 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
 
 PARTS = ROWS // COUNTED_ROWS
 COUNTED_TURNS = (1 << COUNT_BITS[32]) - 1
+fused_again, rounded_again, summed_again = (make(True) for make in (fma_again, product_again, sum_again))
 
 
 @kernel
@@ -53,13 +52,13 @@ def whole(x, y, noises, output, step, source, target, width, key, stream):
 @kernel
 def fma_of(product, x, y, z, noises, output, step, source, target, width, key, stream):
     """A fused multiply-add."""
-    return fma_again(x, y, z, noises, output, step, source, target, width, key, stream)
+    return fused_again(x, y, z, noises, output, step, source, target, width, key, stream)
 
 
 @kernel
 def sum_of(product, x, y, z, noises, output, step, source, target, width, key, stream):
     """A sum of what has been rounded."""
-    return sum_again(product, z, noises, output, step, source, target, width, key, stream)
+    return summed_again(product, z, noises, output, step, source, target, width, key, stream)
 
 
 class Part(Tile):
@@ -71,7 +70,7 @@ class Part(Tile):
         return load(self.builder, self._noise, where, ir.FloatType(), self.lanes)
 
 
-AGAIN = {"fma": (whole, fma_of), "mul_add": (product_again, sum_of)}
+AGAIN = {"fma": (whole, fma_of), "mul_add": (rounded_again, sum_of)}
 """What a product becomes, and then the sum, with all random bits."""
 
 
@@ -92,6 +91,8 @@ def counted(operation, saturate):
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
     fill_noise = filling(carrier)
     cells, all_cells = COUNTED_ROWS * lanes, ROWS * lanes
+    state_size, noise_size = COUNTED_SLOTS * cells, planes * STEPS_OF_A_BLOCK * all_cells
+    held_size = PARTS * state_size
 
     def counted_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
@@ -99,16 +100,14 @@ def counted(operation, saturate):
     ):  # fmt: skip
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        held = on_lines(np.empty(PARTS * COUNTED_SLOTS * cells + LINE, carrier), PARTS * COUNTED_SLOTS * cells)
-        state = held.reshape(PARTS, COUNTED_SLOTS * cells)
-        happened = viewed(held, np.int32).reshape(PARTS, COUNTED_SLOTS * cells)
-        saved = np.empty(COUNTED_SLOTS * cells, carrier)
-        size = planes * STEPS_OF_A_BLOCK * all_cells
-        noise = on_lines(np.empty(size + LINE, carrier), size)
-        noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, all_cells)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
+        held = scratch(held_size, carrier)
+        state, happened = in_rows(held, PARTS), in_rows(viewed(held, np.int32), PARTS)
+        saved = scratch(state_size, carrier)
+        noise = scratch(noise_size, carrier)
+        noises = in_rows(viewed(noise, np.uint32), planes)
         pairs = viewed(noise, np.uint64)
         passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took
         for unit in range(first, last):
@@ -157,7 +156,8 @@ def counted(operation, saturate):
                         for turn in range(count):
                             x = np.float64(flat_a[a_at + turn * ROWS + cell // lanes])
                             y = np.float64(flat_b[b_at + turn * lanes + lane])
-                            own, step = noises[:, skipped + turn, part * cells + cell], begun + done + turn
+                            own = noises[:, (skipped + turn) * all_cells + part * cells + cell]
+                            step = begun + done + turn
                             product, raised = multiplied(x, y, own, output, step, source, target, width, key, stream)
                             seen |= raised
                             so_far = z

@@ -10,7 +10,7 @@ from .counting_steps import (
     counting_watches,
     quick_counting_step,
 )
-from .jit import viewed
+from .jit import flat, viewed
 from .lanes import guarded_tile, tile
 from .paired import LAYOUTS, LONE_LANES
 from .quick_steps import went_wrong
@@ -68,7 +68,7 @@ def _one_by_one(operation, carrier, layout, manner):
 
     def counted_chain_loop(state, a, b, kept, numbers):
         turns = a.shape[2]
-        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        flat_a, flat_b = flat(a), flat(b)
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, np.int32)
@@ -115,7 +115,7 @@ def _blocks(kind, carrier, block, planes, layout, options):
     def counted_blocks_chain_loop(state, a, b, kept, numbers):
         turns = a.shape[2] // block
         a_plane, b_plane = a.size // planes, b.size // planes
-        flat_a, flat_b, flat = a.reshape(-1), b.reshape(-1), kept.reshape(-1)
+        flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, np.int64)
@@ -123,7 +123,7 @@ def _blocks(kind, carrier, block, planes, layout, options):
             b_at = panel * turns * block * b_cells if b_cells > 1 else 0
             for done in range(0, turns, at_once):
                 count = min(at_once, turns - done)
-                noise = flat[(panel * turns + done) * kept_cells :]
+                noise = flat_kept[(panel * turns + done) * kept_cells :]
                 every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, mine, numbers, count)
                 take_counts(happened, cells, True)
                 a_at += count * block * a_cells

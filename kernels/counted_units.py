@@ -4,7 +4,7 @@ import numpy as np
 
 from . import jit
 from .counting_steps import count, counted_addition
-from .jit import viewed
+from .jit import flat, scratch, viewed
 from .lanes import opening, tile
 from .steps import (
     COUNT_BITS,
@@ -20,7 +20,7 @@ from .steps import (
     sum_and_error,
     to_odd,
 )
-from .tiles import DRAWN_TURNS, LINE, begin_counting, draw_stores, on_lines, take_counts, tell, tile_of
+from .tiles import DRAWN_TURNS, begin_counting, draw_stores, take_counts, tell, tile_of
 from .unit_loops import Kind
 from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, stored
 from .vectors import ROWS
@@ -161,6 +161,7 @@ def counted_unit_loop(unit, of_nan):
     )
     draws = unit.stored == "drawn"
     at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * unit.blocks)
+    state_size, noise_size = COUNTED_SLOTS * cells, DRAWN_TURNS * cells * draws
 
     def counted_units_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
@@ -168,11 +169,11 @@ def counted_unit_loop(unit, of_nan):
     ):  # fmt: skip
         panels, turns = a.shape[2], a.shape[3] // group
         a_plane, b_plane, a_panel = a.size // planes, b.size // planes, a.size // panels * a.itemsize
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
-        state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
+        state = scratch(state_size, carrier)
         happened = viewed(state, integer)
-        noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
+        noise = scratch(noise_size, np.float64)
         for unit_ in range(first, last):
             i, j = tile_of(unit_, panels, b.shape[2], a_panel)
             place = i * ROWS * wide + j * lanes
@@ -230,16 +231,16 @@ def counted_long_unit_loop(unit):
         tile((unit, "counted", number), step, carrier, some, kind.parameters, 1, planes)
         for number, (step, some) in enumerate(zip(_phases(unit), slots, strict=True))
     )
-    at_once = 1 << (COUNT_BITS[64] - 1)
+    at_once, state_size = 1 << (COUNT_BITS[64] - 1), LONG_SLOTS * cells
 
     def counted_long_units_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes,
     ):  # fmt: skip
         panels, turns = a.shape[2], a.shape[3] // block
         a_plane, b_plane, a_panel = a.size // planes, b.size // planes, a.size // panels * a.itemsize
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
-        state = on_lines(np.empty(LONG_SLOTS * cells + LINE, carrier), LONG_SLOTS * cells)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
+        state = scratch(state_size, carrier)
         happened = viewed(state, integer)
         for unit_ in range(first, last):
             i, j = tile_of(unit_, panels, b.shape[2], a_panel)

@@ -17,7 +17,7 @@ from . import jit
 from .accumulate import PRODUCT, RUNNING
 from .arith import add
 from .carrier import decode, source_of
-from .jit import copy_row, fill_row, kernel, row, viewed
+from .jit import copy_row, fill_row, flat, kernel, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
 from .quick_steps import draw_went_wrong, drawn_watches, quickly_drawn
@@ -37,7 +37,7 @@ from .steps import (
     sum_and_error,
 )
 from .sticky import settling
-from .tiles import LINE, on_lines, tile_of
+from .tiles import tile_of
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
 
 GROUP = STEPS_OF_A_BLOCK
@@ -48,6 +48,8 @@ COLUMNS = LANES[np.float32]
 CELLS = ROWS * COLUMNS
 RING = 2 * GROUP
 """Turns of the noise of additions, after those of products."""
+DEEPEST = 40
+"""Levels of a stack of subtrees: so many leaves as fill more do not fit into memory."""
 _INDEX = ir.IntType(64)
 
 
@@ -387,28 +389,25 @@ def drawn_tree(layout, family, saturate, ones):
     own = layout == "own"
     a_row, b_row, a_lane, b_lane = (lanes, lanes, 1, 1) if own else (1, 0, 0, 1)
     a_leaf, b_leaf = (CELLS, CELLS) if own else (ROWS, lanes)
+    turns_of_noise = GROUP + RING
+    room_size = (turns_of_noise + SLOTS + DEEPEST) * CELLS
 
     def drawn_tree_loop(
         first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
         index, row_stride, column_stride, width, key, stream,
     ):  # fmt: skip
         panels, across, length = a.shape[1], 1 if own else b.shape[1], a.shape[2]
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
         a_panel = a.size // panels * a.itemsize
-        deepest = 3
-        while length >> deepest:
-            deepest += 1
         # in one piece: a row's vectors of all these then differ in the address bits by which the CPU tells stores from loads
-        turns_of_noise = GROUP + RING
-        size = (turns_of_noise + SLOTS + deepest) * CELLS
-        room = on_lines(np.empty(size + LINE, np.float32), size)
+        room = scratch(room_size, np.float32)
         noise, rest = room[: turns_of_noise * CELLS], room[turns_of_noise * CELLS :]
         state, stack = rest[: SLOTS * CELLS], rest[SLOTS * CELLS :]
         happened = viewed(state, np.int32)
         pairs, words = viewed(noise, np.uint64), viewed(noise, np.uint32)
-        seen = np.empty(CELLS, np.int64)
-        x, y, branch = np.empty(GROUP), np.empty(GROUP), np.empty(4)
+        seen = scratch(CELLS, np.int64)
+        x, y, branch = scratch(GROUP, np.float64), scratch(GROUP, np.float64), scratch(4, np.float64)
         whole = length // GROUP
         for unit in range(first, last):
             i, j = (unit, 0) if own else tile_of(unit, panels, across, a_panel)

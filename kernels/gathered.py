@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from . import jit
 from .fast import half_value
-from .jit import bits_float, fill_row, float_bits, kernel, row, viewed
+from .jit import bits_float, fill_row, flat, float_bits, kernel, row, viewed
 from .vectors import named
 
 TURNS = 16  # of k, and of outputs, of a block that is transposed in registers
@@ -241,8 +241,8 @@ def gather(reading, carrier):
 
     def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
         planes, length = panels.shape[0], stop - start
-        values = panels[0].reshape(-1)
-        powers = panels[planes - 1].reshape(-1)
+        values = flat(panels[0])
+        powers = flat(panels[planes - 1])
         bits = viewed(values, unsigned)
         together = READ if cells >= TURNS else TURNS * TURNS
         block = np.zeros(together * cells, codes.dtype)

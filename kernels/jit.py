@@ -307,6 +307,61 @@ def _flat(context, array):
     return result(array), codegen
 
 
+def opaque(builder, number):
+    """The same number or address, of which LLVM does not know it: what is loaded with it is loaded again, and takes no registers meanwhile."""
+    return builder.asm(ir.FunctionType(number.type, [number.type]), "", "=r,0", [number], False)
+
+
+def unknown(array):
+    """The same flat array, of whose memory LLVM knows nothing.
+
+    What lies on the stack it keeps in registers, and a loop that needs all of them for its own vectors gets fewer.
+    """
+    return array
+
+
+@lowered(unknown)
+def _unknown(context, array):
+    assert array.ndim == 1
+
+    def codegen(context, builder, signature, arguments):
+        made = context.make_array(array)(context, builder, arguments[0])
+        made.data = opaque(builder, made.data)
+        return imputils.impl_ret_borrowed(context, builder, array, made._getvalue())
+
+    return array(array), codegen
+
+
+def in_rows(array, count):
+    """A flat array as rows of one length, so many of them. Numba's own reshape takes long to compile."""
+    return array.reshape(count, -1)
+
+
+@lowered(in_rows)
+def _in_rows(context, array, count):
+    assert array.layout == "C"
+    assert array.ndim == 1
+    result = types.Array(array.dtype, 2, "C", readonly=not array.mutable)
+
+    def codegen(context, builder, signature, arguments):
+        source = context.make_array(array)(context, builder, arguments[0])
+        made = context.make_array(result)(context, builder)
+        rows = context.cast(builder, arguments[1], count, types.intp)
+        length = builder.udiv(source.nitems, rows)
+        arrayobj.populate_array(
+            made,
+            data=source.data,
+            shape=[rows, length],
+            strides=[builder.mul(length, source.itemsize), source.itemsize],
+            itemsize=source.itemsize,
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
+
+    return result(array, count), codegen
+
+
 def scratch(count, dtype):
     """Room for some thousand numbers at most, on lines of the cache; `count` is known to the compiler.
 

@@ -15,7 +15,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .fast import has_feature
-from .vectors import FLOATS, INDEX, INTEGERS, LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named, opaque
+from .jit import opaque
+from .vectors import FLOATS, INDEX, INTEGERS, LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
 
 
 class Tile:
@@ -29,6 +30,7 @@ class Tile:
         self.rows, self.lanes, self.row = rows, lanes or LANES[carrier], 0
         self._a, self._b, self._noise, self._parameters, self._k = a, b, noise, parameters, k
         self._loaded = {}
+        self.apart = None
 
     def _splat(self, scalar):
         vector = ir.VectorType(scalar.type, self.lanes)
@@ -68,9 +70,10 @@ class Tile:
         where = self._at(self.lanes * self.rows, plane * STEPS_OF_A_BLOCK * self.rows * self.lanes, row, self.lanes)
         return load(self.builder, self._noise, where, FLOATS[self.carrier], self.lanes)
 
-    def of_turn(self):
-        """A number that comes with this turn, the same for all rows and lanes."""
-        return self.builder.load(self.builder.gep(self._noise, [self._k]))
+    def of_turn(self, columns=False):
+        """A number that comes with this turn, the same for all rows and lanes: of the rows' panel, or of the columns'."""
+        where = self.builder.add(self._k, self.apart) if columns else self._k
+        return self.builder.load(self.builder.gep(self._noise, [where]))
 
     def parameter(self, name):
         """A number of the call, in every lane."""
@@ -189,7 +192,9 @@ class Operands:
     def turn(self, k):
         """What a step sees of turn k."""
         operands = self.a, self.b, self.noise, self.known
-        return self.kind(self.builder, self.carrier, *operands, k, self.block, self.rows, self.lanes)
+        made = self.kind(self.builder, self.carrier, *operands, k, self.block, self.rows, self.lanes)
+        made.apart = self.index(2)
+        return made
 
 
 def _loop(builder, cells, operands, step, before, first, stop, name):
@@ -256,7 +261,8 @@ def guarded_tile(
     `mending`, if any, has (fails_beyond, mend): unless fails_beyond(tile, state), what does not stand is put right by
     mend(tile, row, sums before, sums after) -> sums, which notes nothing, and is not counted. Where the CPU cannot, the
     first is None.
-    `kind`, `rows` and `lanes` are those of `tile`.
+    `kind`, `rows` and `lanes` are those of `tile`. Where a step asks for numbers of a turn, these are in `noise`: the rows', and `a_plane`
+    further the columns'.
     """
     item = types.float32 if carrier is np.float32 else types.float64
     lanes, word = lanes or LANES[carrier], INTEGERS[carrier]
@@ -392,6 +398,40 @@ def opening(carrier, slots, rows=ROWS):
     return named(run, ("opening", carrier.__name__, slots, rows))
 
 
+def starting(name, step, carrier, slots, parameters, turns, made, block=1, planes=1):
+    """As `opening`, and then the first so many turns of `tile`, in registers: what has not happened costs neither a load nor an instruction.
+
+    function(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers): the first `made` slots are stored.
+    """
+
+    @intrinsic
+    def run(context, a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers):
+        signature = types.void(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers)
+
+        def codegen(context, builder, signature, arguments):
+            # in the order that a tile's arguments have
+            places = [arguments[n] for n in (0, 1, 2, 3, 4, 5, 9, 9, 10)]
+            kinds = [signature.args[n] for n in (0, 1, 2, 3, 4, 5, 9, 9, 10)]
+            operands = Operands(context, builder, types.void(*kinds), places, carrier, parameters, block, planes)
+            source = context.make_array(signature.args[6])(context, builder, arguments[6]).data
+            where, apart = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (7, 8))
+            cells = _Cells(builder, carrier, operands.data(7), slots, ())
+            nothing = ir.Constant(cells.kind, None)
+            state = dict.fromkeys(cells.all, nothing)
+            for row in range(ROWS):
+                state[0, row] = load(builder, source, where, cells.element, cells.lanes).value
+                where = builder.add(where, apart)
+            for turn in range(turns):
+                state = cells.turn(step, operands.turn(ir.Constant(INDEX, turn)), state)
+            others = {(slot, row): nothing for slot in range(made) if slot not in slots for row in range(ROWS)}
+            cells.store(state | others)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(run, ("starting", name, carrier.__name__, slots, turns, made, block, planes))
+
+
 def closing(carrier, flags_of, slots, rows=ROWS):
     """function(state, values, flags, at, width, nan_flags): a tile's running sums, and flags_of(their slots, nan_flags), to flat arrays."""
 
@@ -444,3 +484,27 @@ def everywhere(carrier, slot):
         return signature, codegen
 
     return named(run, ("everywhere", carrier.__name__, slot))
+
+
+def least_of(size):
+    """function(numbers, at, low, where): the least magnitude but zero of so many numbers of float32 from a place on, or infinity, to a place."""
+
+    @intrinsic
+    def run(context, numbers, at, low, where):
+        signature = types.void(numbers, at, low, where)
+
+        def codegen(context, builder, signature, arguments):
+            source, target = (
+                context.make_array(signature.args[n])(context, builder, arguments[n]).data for n in (0, 2)
+            )
+            first, place = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (1, 3))
+            bits = load(builder, source, first, FLOATS[np.float32], size).bits()
+            below = ((bits & 0x7FFFFFFF) - 1) & 0x7FFFFFFF  # one less than magnitudes: zero is no small one
+            found = below.at_most(bits.all_of(0x7F7FFFFF)).least()
+            found = builder.add(found, ir.Constant(found.type, 1))
+            builder.store(builder.bitcast(found, ir.FloatType()), builder.gep(target, [place]))
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(run, ("least", size))

@@ -23,7 +23,7 @@ from .accumulate import (
 )
 from .carrier import source_of
 from .gathered import TURNS
-from .jit import copy_row, fill_row, kernel, row, viewed
+from .jit import copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
 from .lanes import Tile, tile
 from .noise import filling
 from .redrawn import AGAIN, SITES
@@ -44,7 +44,7 @@ from .steps import (
     rounded,
     sum_and_error,
 )
-from .tiles import LINE, WATCH, copy_first, on_lines
+from .tiles import WATCH, copy_first
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
 
 
@@ -195,7 +195,7 @@ def chain(kind, carrier, block, planes, layout, records, *options):
     def chain_loop(state, a, b, kept, numbers):
         turns = a.shape[2] // block
         a_plane, b_plane = a.size // planes, b.size // planes
-        flat_a, flat_b, flat = a.reshape(-1), b.reshape(-1), kept.reshape(-1)
+        flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, integer)
@@ -205,7 +205,7 @@ def chain(kind, carrier, block, planes, layout, records, *options):
             done = 0
             while done < turns:
                 count = turns - done
-                known = flat[kept_at + done * kept_cells :]
+                known = flat_kept[kept_at + done * kept_cells :]
                 if all_inexact(happened, cells):
                     brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
                 else:
@@ -240,7 +240,7 @@ def drawn(operation, saturate, layout):
     the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them.
     """
     lanes = LANES[np.float32]
-    make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
+    make, again, planes = DRAWN_STEPS[operation], AGAIN[operation](True), len(SITES[operation])
     first_site, last_site = SITES[operation][0], SITES[operation][-1]
     noted = (UNDERFLOW,) + (OVERFLOW,) * saturate + (LEFT_OPEN,)
     watchful, brief = (
@@ -254,16 +254,16 @@ def drawn(operation, saturate, layout):
     fill_noise = filling(np.float32)
     cells = ROWS * lanes
     b_cells = cells if layout == "paired" else 1
+    saved_size, noise_size = LEFT_OPEN * cells, planes * STEPS_OF_A_BLOCK * cells
 
     def drawn_loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream):
         source, target = source_of(ints, floats), target_of(ints, floats)
         turns = a.shape[2]
-        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
-        saved = np.empty(LEFT_OPEN * cells, np.float32)
+        flat_a, flat_b = flat(a), flat(b)
+        saved = scratch(saved_size, np.float32)
         before = viewed(saved, np.int32)
-        size = STEPS_OF_A_BLOCK * cells
-        noise = on_lines(np.empty(planes * size + LINE, np.float32), planes * size)
-        noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
+        noise = scratch(noise_size, np.float32)
+        noises = in_rows(viewed(noise, np.uint32), planes)
         pairs = viewed(noise, np.uint64)
         passed = step % STEPS_OF_A_BLOCK  # numbers of the first block that others took
         for panel in range(state.shape[0]):
@@ -311,7 +311,7 @@ def drawn(operation, saturate, layout):
                                 x,
                                 y,
                                 z,
-                                noises[:, done - reached + turn, cell],
+                                noises[:, (done - reached + turn) * cells + cell],
                                 output,
                                 k,
                                 source,
@@ -337,10 +337,10 @@ def settle(carrier, slots=SLOTS):
 
     def settle_loop(state, values, flags, nan_flags):
         cells = state.shape[1] // slots
-        sums = state.reshape(-1)
+        sums = flat(state)
         happened = viewed(sums, integer)
         width = values.shape[1]
-        results, raised = values.reshape(-1), flags.reshape(-1)
+        results, raised = flat(values), flat(flags)
         # of few outputs and many panels, the loop over panels inside
         outer, inner = (width, state.shape[0]) if width < TURNS else (state.shape[0], width)
         steps = (1, slots * cells, 1, width) if width < TURNS else (slots * cells, 1, width, 1)

@@ -6,7 +6,6 @@ A sum is rounded by the CPU to float32 first, and then by adding and cutting bit
 from llvmlite import ir
 
 from .steps import (
-    HALF_NORMAL,
     NEAR_ZERO,
     OVERFLOW,
     ROUNDERS,
@@ -296,6 +295,15 @@ def lifted_mul_add_step(tile, row, state):
     return state
 
 
+TINY_BITS = (127 - 14 + 127) << 23
+"""The bits of 2^-14, and those of 1."""
+
+
 def is_tiny(tile, state):
-    """Whether a product of the turn may be tiny: of the least that are not zero."""
-    return tile.builder.fcmp_ordered("<", tile.of_turn(), ir.Constant(ir.FloatType(), HALF_NORMAL))
+    """Whether a product of the turn may be tiny: of the least that are not zero.
+
+    Bits, read as integers, are logarithms that are never too large: their sum is that of no larger product. A CPU adds them beside its vectors.
+    """
+    word = ir.IntType(32)
+    rows, columns = (tile.builder.bitcast(tile.of_turn(columns=of), word) for of in (False, True))
+    return tile.builder.icmp_unsigned("<", tile.builder.add(rows, columns), ir.Constant(word, TINY_BITS))

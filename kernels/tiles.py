@@ -12,8 +12,8 @@ from .accumulate import STORE, draw_row
 from .carrier import source_of
 from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
 from .fast import has_feature
-from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, viewed
-from .lanes import closing, everywhere, guarded_tile, opening, tile
+from .jit import bits_float, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
+from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
 from .noise import filling
 from .quick_steps import (
     LIFT,
@@ -35,7 +35,6 @@ from .steps import (
     COUNTING_SLOTS,
     COUNTS,
     DRAWN_STEPS,
-    EXPONENT,
     EXPONENT64,
     GREATEST,
     HALF_LARGEST,
@@ -44,7 +43,6 @@ from .steps import (
     LARGEST_SO_FAR,
     LEAST,
     LEFT_OPEN,
-    MAGNITUDE,
     NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
@@ -66,7 +64,6 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
-LINE = 64  # bytes
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 SOON, SOON_EXACT = 2, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
 WATCH = 8  # and between two others
@@ -105,13 +102,42 @@ def pass_over(happened, i, j, lanes, rows, columns):
 
 
 @row
+def together_of(size):
+    """How many row panels of this size stay in the cache."""
+    return max(NEAR // size, 1)
+
+
+@row
 def tile_of(unit, panels, across, size):
     """(row panel, column panel) of a tile's number: the row panel runs fastest, within as many panels of this size as stay in the cache."""
-    together = max(NEAR // size, 1)
+    together = together_of(size)
     block = unit // (together * across)
     rest = unit - block * together * across
     count = min(together, panels - block * together)
     return block * together + rest % count, rest // count
+
+
+@row
+def first_of(unit, panels, across, size):
+    """(product, row panel, column panel, first row panel of those together) of a tile's number, where other products' tiles follow."""
+    product = unit // (panels * across)
+    i, j = tile_of(unit - product * panels * across, panels, across, size)
+    together = together_of(size)
+    return product, i, j, i // together * together
+
+
+@row
+def next_of(product, i, j, block, panels, across, together):
+    """The same of the tile after this one: to divide takes as long as half a turn."""
+    i += 1
+    if i == min(block + together, panels):
+        j += 1
+        if j == across:
+            j = 0
+            block = i if i < panels else 0
+            product += 1 if block == 0 else 0
+        i = block
+    return product, i, j, block
 
 
 def _compiled_tile(name, step, carrier, block, planes, watchful, *more, shared=()):
@@ -152,13 +178,6 @@ def rounds_in_pairs(manner):
 
 
 @row
-def on_lines(buffer, count):
-    """The first `count` places of an array from a cache line's start on: vectors that cross lines are read at half the speed."""
-    skipped = (-buffer.ctypes.data % LINE) // buffer.itemsize
-    return buffer[skipped : skipped + count]
-
-
-@row
 def copy_first(target, source, count):
     """target = source, of the first `count` places."""
     for n in range(count):
@@ -167,13 +186,13 @@ def copy_first(target, source, count):
 
 @jit.once
 def deterministic(kind, carrier, block, planes, *options):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, low_a, low_b) over tiles first ... last - 1.
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows) over tiles first ... last - 1.
 
     `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (products, planes,
     row panels, k, ROWS), b (products, planes, column panels, k, lanes); c and values are (products, ROWS * row panels,
-    lanes * column panels); all of the carrier's type. Tiles of a product are numbered as `tile_of` says, those of the next
-    one follow. Only outputs of the first `rows` and `columns` are wanted. low_a and low_b, (products, panels, k), are what
-    `least` finds in the panels, or empty; a lifted quick loop goes with them alone.
+    lanes * column panels), c may be of one product, for all; all of the carrier's type. Tiles of a product are numbered as
+    `tile_of` says, those of the next one follow. Only outputs of the first `rows` and `columns` are wanted. lows, flat, are
+    what `least` finds in the panels of a, and after them of b, or empty; a lifted quick loop goes with them alone.
     """
     lanes = LANES[carrier]
     quick, lifted = None, False
@@ -194,41 +213,50 @@ def deterministic(kind, carrier, block, planes, *options):
     begin, end, all_inexact = frame(carrier, OVERFLOW + 1)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
+    state_size = SLOTS * cells
     watched, soon = max(WATCH // block, 1), max(SOON // block, 1)
+    start = starting(
+        (kind, options), made[True], carrier, (VALUE, INEXACT, *slots), Numbers._fields, soon, OVERFLOW + 1, block, planes,
+    )  # fmt: skip
 
-    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, low_a, low_b):
+    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows):
         products, panels, turns = a.shape[0], a.shape[2], a.shape[3] // block
-        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_size, b_size, size = a.size // products, b.size // products, values.size // products
+        c_size = size if c.shape[0] == products else 0
         a_plane, b_plane = a_size // planes, b_size // planes
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel, across = a_size // panels, b.shape[2]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
-        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
+        state = unknown(scratch(state_size, carrier))
         happened = viewed(state, integer)
-        lows = np.empty(turns if lifted else 0, carrier)
-        for unit in range(first, last):
-            product = unit // (panels * across)
-            i, j = tile_of(unit - product * panels * across, panels, across, a_panel * a.itemsize)
+        product, i, j, rows_from = first_of(first, panels, across, a_panel * a.itemsize)
+        together = together_of(a_panel * a.itemsize)
+        for _ in range(first, last):
             a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
-            place = product * c_size + i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
+            within = i * ROWS * wide + j * lanes
+            place, c_place = product * size + within, product * c_size + within
+            done, known, rest = 0, False, 0
+            if turns < soon:
+                begin(state, flat_c, c_place, wide)
+            else:
+                start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
+                done = soon
+                a_at += soon * block * ROWS
+                b_at += soon * block * lanes
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
-            ready = has_quick and (not lifted or low_a.size > 0)
-            if lifted and ready:
-                for turn in range(turns):
-                    lows[turn] = low_a[product, i, turn] * low_b[product, j, turn]
-            done, known, rest = 0, False, 0
+            ready = has_quick and (not lifted or lows.size > 0)
+            low_a, low_b = (product * panels + i) * turns, ((products * panels) + product * across + j) * turns
             while done < turns:
                 count = turns - done
                 known = known or (done > 0 and all_inexact(state))
                 if not known:
-                    count = min(watched if done else soon, count)
+                    count = min(watched, count)
                     watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
                 elif ready and done >= rest:
                     count = min(count, QUICK)
-                    beside = lows[done:] if lifted else state
-                    again = quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, count)
+                    beside, apart = (lows[low_a + done :], low_b - low_a) if lifted else (state, 0)
+                    again = quick(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
                     rest = done + REST if again * VAIN > count else 0
                 else:
                     count = min(count, rest - done) if ready else count
@@ -237,21 +265,19 @@ def deterministic(kind, carrier, block, planes, *options):
                 a_at += count * block * ROWS
                 b_at += count * block * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
+            product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
 
     return jit.compiled(deterministic_loop)
 
 
 @jit.once
-def least():
-    """loop(panels, low): of each turn of each panel, the least magnitude that is not zero, or infinity."""
+def least(size):
+    """loop(panels, low): of each turn of panels so wide, flat, the least magnitude that is not zero, or infinity."""
+    least_number = least_of(size)
 
     def least_loop(panels, low):
-        for panel in range(panels.shape[0]):
-            for turn in range(panels.shape[1]):
-                found = np.int64(MAGNITUDE)
-                for n in range(panels.shape[2]):  # one less than magnitudes: zero is no small one
-                    found = min(found, ((float_bits(panels[panel, turn, n]) & MAGNITUDE) - 1) & MAGNITUDE)
-                low[panel, turn] = bits_float(found + 1, np.float32(1.0)) if found < EXPONENT else np.float32(np.inf)
+        for turn in range(low.size):
+            least_number(panels, turn * size, low, turn)
 
     return jit.compiled(least_loop)
 
@@ -274,13 +300,14 @@ def counted(operation, manner):
     )  # fmt: skip
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
     cells = COUNTED_ROWS * lanes
+    state_size = COUNTED_SLOTS * cells
 
     def counted_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes):
         panels, turns = a.shape[1], a.shape[2]
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
+        state = scratch(state_size, carrier)
         happened = viewed(state, np.int32)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
@@ -349,7 +376,7 @@ def spans():
     def spans_loop(panels, chunk, lowest, largest):
         for panel in range(panels.shape[0]):
             for part in range(lowest.shape[1]):
-                values = panels[panel, part * chunk : (part + 1) * chunk].reshape(-1)
+                values = flat(panels[panel, part * chunk : (part + 1) * chunk])
                 least, greatest = np.int64(EXPONENT64), np.int64(0)
                 for n in range(values.size):  # integers, whose least and greatest are found many at a time
                     bits = float_bits(values[n]) & np.int64(0x7FFFFFFFFFFFFFFF)
@@ -380,20 +407,19 @@ def exact_blocks(block, blocks, stored, saturate):
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
     slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * (bool(stored) and saturate)
     draws = stored == "drawn"
-    quick, brief, careful, careful_brief = (
+    quick, brief, careful = (
         _compiled_tile(
             ("exact", block, blocks, stored, saturate, careful),
             exact_step(block, blocks, stored, saturate, careful, watchful),
             carrier, group, 1, watchful, *slots, shared=() if careful else (LARGEST_SO_FAR, SMALLEST),
         )
-        for careful in (False, True)
-        for watchful in (True, False)
+        for careful, watchful in ((False, True), (False, False), (True, True))
     )  # fmt: skip
     begin, end, all_inexact = frame(carrier)
     fill_noise = filling(carrier)
     cells = ROWS * lanes
     watched = chunk_of(group) // group
-    stores, soon = bool(stored), max(SOON_EXACT // group, 1)
+    stores, soon, state_size = bool(stored), max(SOON_EXACT // group, 1), SLOTS * cells
     room = (-(-watched // STEPS_OF_A_BLOCK) + 1) * STEPS_OF_A_BLOCK * cells if draws else 0
 
     def exact_blocks_loop(
@@ -401,14 +427,15 @@ def exact_blocks(block, blocks, stored, saturate):
         index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b,
     ):  # fmt: skip
         panels, turns = a.shape[1], a.shape[2] // group
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
+        state = scratch(state_size, carrier)
         happened = viewed(state, np.int64)
-        largest, smallest = happened[LARGEST_SO_FAR * cells :][:lanes], happened[SMALLEST * cells :][:lanes]
-        saved = np.empty_like(state)
-        noise = on_lines(np.empty(room + LINE), room)
+        largest = happened[LARGEST_SO_FAR * cells : LARGEST_SO_FAR * cells + lanes]
+        smallest = happened[SMALLEST * cells : SMALLEST * cells + lanes]
+        saved = scratch(state_size, carrier)
+        noise = scratch(room, carrier)
         random_bits = viewed(noise, np.uint64)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
@@ -472,10 +499,7 @@ def exact_blocks(block, blocks, stored, saturate):
                         draw_stores(
                             noise, corner, row_stride, column_stride, step, count, lanes, ROWS, key, stream, width
                         )  # fmt: skip
-                    if known:
-                        careful_brief(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
-                    else:
-                        careful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    careful(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
@@ -499,18 +523,19 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
     begin, end, _ = frame(carrier, COUNTED_SLOTS, together)
     cells = together * lanes
     at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * blocks)
+    state_size, noise_size = COUNTED_SLOTS * cells, DRAWN_TURNS * cells * draws
 
     def counted_blocks_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
         counts, extremes, index, row_stride, column_stride, width, key, stream, begun,
     ):  # fmt: skip
         panels, turns = a.shape[1], a.shape[2] // group
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[1]
-        state = on_lines(np.empty(COUNTED_SLOTS * cells + LINE, carrier), COUNTED_SLOTS * cells)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
+        state = scratch(state_size, carrier)
         happened = viewed(state, np.int64)
-        noise = on_lines(np.empty(DRAWN_TURNS * cells + LINE), DRAWN_TURNS * cells if draws else 0)
+        noise = scratch(noise_size, carrier)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             for first_row in range(i * ROWS, (i + 1) * ROWS, together):
@@ -555,7 +580,7 @@ def stochastic(operation, family, saturate, roomy):
     before, and took the random numbers before these.
     """
     lanes = LANES[np.float32]
-    make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
+    make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation](family != "half")
     first_site, second_site = SITES[operation][0], SITES[operation][-1]
     planes = len(SITES[operation])
     slots = (UNDERFLOW, *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
@@ -585,7 +610,7 @@ def stochastic(operation, family, saturate, roomy):
         saved = scratch(saved_size, np.float32)
         before = viewed(saved, np.int32)
         noise = scratch(noise_size, np.float32)
-        noises = viewed(noise, np.uint32).reshape(planes, STEPS_OF_A_BLOCK, cells)
+        noises = in_rows(viewed(noise, np.uint32), planes)
         pairs = viewed(noise, np.uint64)
         passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took
         for unit in range(first, last):
@@ -640,7 +665,7 @@ def stochastic(operation, family, saturate, roomy):
                                 x,
                                 y,
                                 z,
-                                noises[:, done - reached + turn, cell],
+                                noises[:, (done - reached + turn) * cells + cell],
                                 output,
                                 begun + done + turn,
                                 source,

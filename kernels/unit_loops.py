@@ -4,18 +4,20 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE
-from .jit import bits_float, copy_row, fill_row, float_bits, viewed
-from .lanes import closing, everywhere, opening, tile
+from .jit import bits_float, copy_row, fill_row, flat, float_bits, scratch, viewed
+from .lanes import closing, everywhere, opening, starting, tile
 from .noise import filling
 from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
 from .tiles import (
-    LINE,
+    SOON,
     WATCH,
     draw_stores,
+    first_of,
     flags_of,
-    on_lines,
+    next_of,
     pass_over,
     tile_of,
+    together_of,
 )
 from .units import (
     ERRORS,
@@ -102,6 +104,15 @@ class Kind:
         make, more = MAKERS[unit.kind], _slots(unit)
         return (self.tile("turn", make(unit, watches), watches, more, unit.group) for watches in (True, False))
 
+    def start(self, turns):
+        """What begins a tile with so many watchful turns."""
+        unit = self.unit
+        step, slots = MAKERS[unit.kind](unit, True), (VALUE, INEXACT, *_slots(unit))
+        made = max(OVERFLOW, *slots) + 1
+        return starting(
+            (unit, "start"), step, self.carrier, slots, self.parameters, turns, made, unit.group, self.planes
+        )
+
 
 @jit.once
 def unit_loop(unit):
@@ -109,7 +120,7 @@ def unit_loop(unit):
 
     As `tiles.deterministic`, with products one after the other; k is a whole number of turns, a and b have planes of powers of
     two where terms are aligned.
-    c and values may be one array.
+    c and values may be one array, and c of one product for all.
     """
     kind, group = Kind(unit), unit.group
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
@@ -119,25 +130,34 @@ def unit_loop(unit):
     final = watchful
     if neumaier:
         final = kind.tile("last", compensated_step(unit._replace(last=True), True), True, _slots(unit))
-    watched = max(WATCH // group, 1)
+    watched, soon, state_size = max(WATCH // group, 1), max(SOON // group, 1), SLOTS * cells
+    start = kind.start(soon)
 
     def units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
         products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
-        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_size, b_size, size = a.size // products, b.size // products, values.size // products
+        c_size = size if c.shape[0] == products else 0
         a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
-        state = on_lines(np.empty(SLOTS * cells + LINE, carrier), SLOTS * cells)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
+        state = scratch(state_size, carrier)
         happened = viewed(state, integer)
-        for unit_ in range(first, last):
-            product = unit_ // (panels * across)
-            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+        product, i, j, rows_from = first_of(first, panels, across, a_panel)
+        together = together_of(a_panel)
+        for _ in range(first, last):
             a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
-            place = product * c_size + i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
+            within = i * ROWS * wide + j * lanes
+            place, c_place = product * size + within, product * c_size + within
+            done, known = 0, False
+            if turns < soon:
+                begin(state, flat_c, c_place, wide)
+            else:
+                start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
+                done = soon
+                a_at += soon * group * ROWS
+                b_at += soon * group * lanes
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
-            done, known = 0, False
             while done < turns:
                 count = turns - done
                 known = known or all_inexact(state)
@@ -152,6 +172,7 @@ def unit_loop(unit):
             if neumaier:
                 final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
             end(state, flat_values, flat_flags, place, wide, nan_flags)
+            product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
 
     return jit.compiled(units_loop)
 
@@ -166,7 +187,7 @@ def drawn_unit_loop(unit):
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
-    watched = max(WATCH // group, 1)
+    watched, state_size = max(WATCH // group, 1), DRAWN_SLOTS * cells
     fill_noise, room = filling(carrier), STEPS_OF_A_BLOCK * cells
 
     def drawn_units_loop(
@@ -174,23 +195,24 @@ def drawn_unit_loop(unit):
         index, row_stride, column_stride, apart, width, key, stream,
     ):  # fmt: skip
         products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // group
-        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_size, b_size, size = a.size // products, b.size // products, values.size // products
+        c_size = size if c.shape[0] == products else 0
         a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
-        state = on_lines(np.empty(DRAWN_SLOTS * cells + LINE, carrier), DRAWN_SLOTS * cells)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
+        state = scratch(state_size, carrier)
         happened = viewed(state, integer)
         unsettled = happened[UNSETTLED * cells :]
-        saved = np.empty_like(state)
-        noise = on_lines(np.empty(room + LINE), room)
-        random_bits = on_lines(np.empty(room + LINE, np.uint64), room)
+        saved = scratch(state_size, carrier)
+        noise, random_bits = scratch(room, np.float64), scratch(room, np.uint64)
         for unit_ in range(first, last):
             product = unit_ // (panels * across)
             i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
             a_at, b_at = product * a_size + i * turns * group * ROWS, product * b_size + j * turns * group * lanes
-            place = product * c_size + i * ROWS * wide + j * lanes
+            within = i * ROWS * wide + j * lanes
+            place, c_place = product * size + within, product * c_size + within
             corner = index + product * apart + i * ROWS * row_stride + j * lanes * column_stride
-            begin(state, flat_c, place, wide)
+            begin(state, flat_c, c_place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
             done, known = 0, False
@@ -247,21 +269,24 @@ def long_unit_loop(unit):
     last_watchful, last_brief = (
         kind.tile("end", ends[not watches], watches, (*aside, *_slots(unit))) for watches in (True, False)
     )
+    state_size = LONG_SLOTS * cells
 
     def long_units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):
         products, panels, across, turns = a.shape[0], a.shape[2], b.shape[2], a.shape[3] // block
-        a_size, b_size, c_size = a.size // products, b.size // products, c.size // products
+        a_size, b_size, size = a.size // products, b.size // products, values.size // products
+        c_size = size if c.shape[0] == products else 0
         a_plane, b_plane, a_panel = a_size // planes, b_size // planes, a_size // panels * a.itemsize
-        flat_a, flat_b, flat_c = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        flat_values, flat_flags, wide = values.reshape(-1), flags.reshape(-1), c.shape[2]
-        state = on_lines(np.empty(LONG_SLOTS * cells + LINE, carrier), LONG_SLOTS * cells)
+        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
+        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
+        state = scratch(state_size, carrier)
         happened = viewed(state, integer)
         for unit_ in range(first, last):
             product = unit_ // (panels * across)
             i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
             a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
-            place = product * c_size + i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
+            within = i * ROWS * wide + j * lanes
+            place, c_place = product * size + within, product * c_size + within
+            begin(state, flat_c, c_place, wide)
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
             known = False

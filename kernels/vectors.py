@@ -145,13 +145,20 @@ class Vector:
         """Lanes that are neither zero nor NaN."""
         return self.apart_from(0.0 if self.is_float else 0)
 
+    def _reduced(self, operation):
+        """All lanes in one."""
+        kind = self.value.type
+        name = f"llvm.vector.reduce.{operation}.v{kind.count}i{kind.element.width}"
+        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(kind.element, [kind]), name)
+        return self.builder.call(function, [self.value])
+
     def anywhere(self):
         """Whether this holds in any lane."""
-        kind = self.value.type
-        function = cgutils.get_or_insert_function(
-            self.builder.module, ir.FunctionType(kind.element, [kind]), f"llvm.vector.reduce.or.v{kind.count}i1"
-        )
-        return self.builder.call(function, [self.value])
+        return self._reduced("or")
+
+    def least(self):
+        """The least of all lanes, integers without sign."""
+        return self._reduced("umin")
 
     def below(self, other):
         """Lanes that are less, of integers without sign."""
@@ -305,8 +312,3 @@ def named(made, name):
     identity = f"softfloat {SOURCE_DIGEST} {name}"
     made._reduce_states = lambda: {"uuid": identity, "name": made._name, "defn": None}
     return made
-
-
-def opaque(builder, number):
-    """The same number, of which LLVM does not know it: what is loaded with it is loaded again, and takes no registers meanwhile."""
-    return builder.asm(ir.FunctionType(number.type, [number.type]), "", "=r,0", [number], False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -183,12 +183,19 @@ def _by_line(
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
     """Grids one by one, if they do not go together."""
-    a, b, c = problem.a, problem.b, problem.c
-    products, rows, columns = a.shape[0], a.shape[1], b.shape[2]
     left = None
     if not (counting or planned.goes_on):
-        left = _together(problem, planned, call, results, ways.Place(problem.index, columns, 1))
-    for n in (n for span in ([lines.Span(0, products)] if left is None else left) for n in range(*span)):
+        left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
+    one_by_one(problem, planned, call, results, [lines.Span(0, len(problem.a))] if left is None else left, counting)
+
+
+def one_by_one(
+    problem: Problem, planned: Program, call: Call, results: Results, spans: Sequence[lines.Span], counting: bool
+) -> None:
+    """Some of many grids."""
+    a, b, c = problem.a, problem.b, problem.c
+    rows, columns = a.shape[1], b.shape[2]
+    for n in (n for span in spans for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
         under = slice(n * rows, (n + 1) * rows)
@@ -321,25 +328,58 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
     return not entire.serves(planned) and _together(alone, planned, call, results, _place_of(problem)) == []
 
 
+class Together(NamedTuple):
+    """What does many grids at once: the loops of a way, or of units, or these first."""
+
+    planned: Program
+    way: ways.Way | None
+    by_unit: bool
+
+    @property
+    def straight(self) -> bool:
+        """Whether its results are the call's."""
+        return not (self.planned.converts or self.planned.loses_signs)
+
+    def run(
+        self,
+        a: Codes,
+        b: Codes,
+        start: Codes | None,
+        place: ways.Place,
+        random: ways.Random,
+        into: tuple[Codes, Codes] | None,
+    ) -> tuple[Codes, Codes, list[lines.Span]] | None:
+        """As `stacks.run`."""
+        done = None
+        if self.by_unit:
+            done = unit_stacks.run_stack(self.planned, a, b, start, place, random, into)
+        if done is None and self.way is not None:
+            done = stacks.run(self.way, self.planned, a, b, start, place, random, into)
+        return done
+
+
+def together(planned: Program) -> Together | None:
+    """What does many grids of a program, if there is such."""
+    way = _way(planned)
+    by_unit = (way is None or _rows_together(way)) and not planned.goes_on and unit_stacks.takes_stacks(planned)
+    return Together(planned, way, by_unit) if way is not None or by_unit else None
+
+
 def _together(
     problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
 ) -> list[lines.Span] | None:
     """Grids under each other, the first one at this place: which are left to be done one by one, None for all."""
-    way = _way(planned)
-    by_unit = (way is None or _rows_together(way)) and not planned.goes_on and unit_stacks.takes_stacks(planned)
-    if way is None and not by_unit:
+    loops = together(planned)
+    if loops is None:
         return None
     key, shape = key_of(call), (*problem.a.shape[:2], problem.b.shape[2])
     start, random = None, ways.Random(key, call.stream)
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    x, y, done, into = _arranged(problem.a, 2, planned), _arranged(problem.b, 1, planned), None, None
-    if results.codes.dtype == planned.partials.dtype and not (planned.converts or planned.loses_signs):
+    x, y, into = _arranged(problem.a, 2, planned), _arranged(problem.b, 1, planned), None
+    if results.codes.dtype == planned.partials.dtype and loops.straight:
         into = results.codes.reshape(shape), results.flags.reshape(shape)
-    if by_unit:
-        done = unit_stacks.run_stack(planned, x, y, start, place, random, into)
-    if done is None and way is not None:
-        done = stacks.run(way, planned, x, y, start, place, random, into)
+    done = loops.run(x, y, start, place, random, into)
     if done is None:
         return None
     if into is None:

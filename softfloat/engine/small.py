@@ -16,8 +16,9 @@ from softfloat.accumulators import Accumulator
 from softfloat.engine import calls, elementwise, products, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES, Ready
-from softfloat.engine.options import Options
+from softfloat.engine.options import Call, Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
+from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
@@ -25,6 +26,7 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow, Rule
 
 MOST = 1 << 18  # multiply-adds, those of tiles filled up included, that one thread does
+WHOLE = 1 << 28  # multiply-adds of a batch up to which all of it is done at once
 
 Shape = tuple[int, ...]
 
@@ -204,7 +206,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
     column_panels = laid_out(right, width)
     plan.loop(
         0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
-        ways.NO_LOWS, ways.NO_LOWS,
+        ways.NO_LOWS,
     )  # fmt: skip
     raised = flags[:, :rows, :columns]
     if raised.size == 1:
@@ -239,6 +241,42 @@ def _is_whole(x: Any, fmt: Format) -> bool:
     return type(x) is np.ndarray and x.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
 
 
+@lru_cache(maxsize=512)
+def _batched(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, grid: Grid, fast: bool
+) -> products.Together | None:
+    """What does so many products at once, if there is nothing else to do for them."""
+    work = grid.products * grid.rows * grid.length * grid.columns
+    if not fast or grid.addend or grid.products == 1 or work > WHOLE:
+        return None
+    try:
+        planned = program(accumulator, first, second, output, whole, grid.length)
+    except (TypeError, ValueError):
+        return None
+    found = products.together(planned)
+    plain = not planned.draws and planned.index is None and planned.length == grid.length
+    return found if plain and found is not None and found.straight and output == planned.partials else None
+
+
+def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tuple[Any, Any] | None:
+    """Products too many or too large for `_run`, some at a time: what comes before their loops takes no more time than needed."""
+    *_, output, _, grid = asked
+    loops = _batched(*asked, elementwise.FAST)
+    if loops is None:
+        return None
+    shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
+    codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
+    done = loops.run(a, b, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
+    if done is None:
+        return None
+    if done[2]:
+        problem, call = Problem(a, b, None, False, 0, columns, 1), Call(options, output)
+        nothing = np.empty((3, 0, 0), np.int64), np.empty((2, 0, 0))
+        results = Results(codes.reshape(-1, columns), flags.reshape(-1, columns), *nothing)
+        products.one_by_one(problem, loops.planned, call, results, done[2], False)
+    return codes, flags if each else int(np.bitwise_or.reduce(flags, axis=None))
+
+
 def product(
     a: Any,
     b: Any,
@@ -271,7 +309,7 @@ def product(
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
-        return None
+        return _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
     found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
     return None if found is None else _returned(found, shape, each)
 

@@ -42,11 +42,11 @@ class Operand(NamedTuple):
     of_zeros: float
     planes: int
 
-    def lay_out(self, part: slice, panels: Codes) -> Extent:
-        """Some products' numbers, to (products, planes, panels, k, size); what they span."""
+    def lay_out(self, part: slice, panels: Codes) -> tuple[float, float, bool]:
+        """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
         loop = stacked().laid_out(self.reading, panels.dtype.type, panels.shape[1], self.stands)
-        least, greatest, finite = loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
-        return tiling.extent_of(least, greatest, finite, self.format)
+        found: tuple[float, float, bool] = loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
+        return found
 
 
 def operands_of(
@@ -110,21 +110,27 @@ class Arena:
     def __init__(
         self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool
     ) -> None:
-        floor = tiles()
+        floor, line = tiles(), tiles().jit.CACHE_LINE
         lanes, item = floor.LANES[carrier], np.dtype(carrier).itemsize
         down, across = -(-rows // floor.ROWS), -(-columns // lanes)
         panels = (count, planes, down, length, floor.ROWS), (count, planes, across, length, lanes)
         shape = count, down * floor.ROWS, across * lanes
         wanted = [(x, carrier, item) for x in (*panels, shape, *((shape,) if begins else ()))]
         wanted.append((shape, np.uint8, 1))
-        sizes = [-(-math.prod(x) * width // floor.LINE) * floor.LINE for x, _, width in wanted]
+        sizes = [-(-math.prod(x) * width // line) * line for x, _, width in wanted]
         self.buffer, start, made = _memory.borrow(sum(sizes)), 0, []
         for (x, kind, width), size in zip(wanted, sizes, strict=True):
             made.append(self.buffer[start : start + math.prod(x) * width].view(kind).reshape(x))
             start += size
         if begins:
             made[3][...] = 0
-        self.arrays = made[0], made[1], made[3] if begins else _memory.zeros(shape, carrier), made[2], made[-1]
+        self.arrays = (
+            made[0],
+            made[1],
+            made[3] if begins else _memory.zeros((1, *shape[1:]), carrier),
+            made[2],
+            made[-1],
+        )
 
     def give_back(self) -> None:
         """When its arrays are not used any more."""
@@ -177,6 +183,7 @@ def in_pieces(
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
     pieces = -(-products // together)
+    together = -(-products // max(pieces, 1))  # of one size, or nearly
     work = together * rows * length * columns
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
     cost = length * tiles().ROWS * tiles().LANES[way.carrier]
@@ -194,6 +201,14 @@ def in_pieces(
         else:
             threads.share_units(units, run_unit, cost)
 
+    any_numbers = c is None and tiling.always_fits(way, length, first.format, second.format)
+
+    def served(found: list[tuple[float, float, bool]], span: Extent | None) -> bool:
+        if any_numbers:
+            return all(finite for *_, finite in found)
+        spans = [tiling.extent_of(*x, operand.format) for x, operand in zip(found, operands, strict=True)]
+        return tiling.fits(way, length, spans, span)
+
     arenas: list[Arena] = []  # that no thread is busy with
 
     def some(start: int, stop: int) -> int:
@@ -208,8 +223,8 @@ def in_pieces(
             if c is not None:
                 span = tiling.extent(c[part], planned.partials)
                 arrays[2][:, :rows, :columns] = c[part]
-            spans = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
-            if tiling.fits(way, length, spans, span):
+            found = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
+            if served(found, span):
                 sums(arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles)
                 _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
             else:
@@ -275,7 +290,7 @@ def run(
             run_tiles(loop, arrays, len(a) * units)
             return
         for product in range(len(a)):
-            one = [x[product] for x in arrays]
+            one = [x[min(product, len(x) - 1)] for x in arrays]  # zeros are those of one product
             begin = place._replace(first=first + product * rows * columns)
             run_tiles(way.loop(planned, Panels(one[0], one[1], one[2], low_c), begin, random, alone), one, units)
 

@@ -64,8 +64,9 @@ def on_lines(shape: tuple[int, ...], carrier: type, make: Callable[..., Codes] =
     size, item = math.prod(shape), np.dtype(carrier).itemsize
     if size < FEW:
         return make(shape, carrier)
-    whole = make(size * item + tiles().LINE, np.uint8)
-    skipped = -whole.ctypes.data % tiles().LINE
+    line = tiles().jit.CACHE_LINE
+    whole = make(size * item + line, np.uint8)
+    skipped = -whole.ctypes.data % line
     return whole[skipped : skipped + size * item].view(carrier).reshape(shape)
 
 

@@ -62,7 +62,7 @@ class Random(NamedTuple):
         return np.uint64(self.key), np.uint64(self.stream)
 
 
-NO_LOWS = np.empty((0, 0, 0), np.float32)
+NO_LOWS = np.empty(0, np.float32)
 """Where a loop takes the least numbers of panels' turns, but none are needed."""
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
@@ -118,10 +118,8 @@ class OneByOne(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        lows = NO_LOWS, NO_LOWS
-        if tiles().is_lifted(self.operation, self.manner):
-            lows = _lows(panels.a), _lows(panels.b)
-        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), lows
+        lows = _lows(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
+        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), (lows,)
 
     @property
     def counts(self) -> bool:
@@ -249,7 +247,7 @@ class AlignedBlocks(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS, NO_LOWS)
+        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS,)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -302,13 +300,14 @@ def narrow_numbers(site: Site) -> Any:
     )
 
 
-def _lows(panels: Codes) -> Codes:
-    """The least numbers of each turn but zero, (products, panels, k), of panels whose last axes are (panels, k, size)."""
-    *_, count, length, size = panels.shape
-    flat = panels.reshape(-1, length, size)
-    low = np.empty(flat.shape[:2], panels.dtype)
-    tiles().least()(flat, low)
-    return low.reshape(-1, count, length)
+def _lows(*panels: Codes) -> Codes:
+    """The least numbers of each turn but zero: those of one array of panels, whose last axis is what meets at a turn, after those of the other."""
+    sizes = [math.prod(x.shape[:-1]) for x in panels]
+    low, start = np.empty(sum(sizes), panels[0].dtype), 0
+    for x, size in zip(panels, sizes, strict=True):
+        tiles().least(x.shape[-1])(x.reshape(-1), low[start : start + size])
+        start += size
+    return low
 
 
 def _spans(panels: Codes, chunk: int, shared: bool) -> tuple[Codes, Codes]:
