@@ -45,7 +45,7 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
 
 
-def _arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
+def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
     """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
     if planned.index is None:
         return np.ascontiguousarray(values)
@@ -302,7 +302,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
-        x, y = _arranged(problem.a, 0, planned), _arranged(problem.b, 0, planned)
+        x, y = arranged(problem.a, 0, planned), arranged(problem.b, 0, planned)
         start = values[0] if problem.c is not None else None
         done = unit_stacks.run_paired(planned, x, y, start, _place_of(problem), ways.Random(key, call.stream))
         if done is not None:
@@ -376,7 +376,7 @@ def _together(
     start, random = None, ways.Random(key, call.stream)
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    x, y, into = _arranged(problem.a, 2, planned), _arranged(problem.b, 1, planned), None
+    x, y, into = arranged(problem.a, 2, planned), arranged(problem.b, 1, planned), None
     if results.codes.dtype == planned.partials.dtype and loops.straight:
         into = results.codes.reshape(shape), results.flags.reshape(shape)
     done = loops.run(x, y, start, place, random, into)
@@ -411,7 +411,7 @@ def _plain(
     """One grid of outputs by the loop that serves every program."""
     floor = dots()
     first, second = planned.formats
-    a, b = _arranged(entered.a, 0 if problem.paired else 1, planned), _arranged(entered.b, 0, planned)
+    a, b = arranged(entered.a, 0 if problem.paired else 1, planned), arranged(entered.b, 0, planned)
     values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
     if accumulator.unsigned_zeros and planned.entry.daz and planned.length:
         flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
@@ -427,8 +427,8 @@ def _plain(
             scales_b = np.ascontiguousarray(scales.each.b[firsts])
         else:
             with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
-                a = a * _arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
-                b = b * _arranged(scales.each.b, 0, planned, fill=1.0)
+                a = a * arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
+                b = b * arranged(scales.each.b, 0, planned, fill=1.0)
             extra = scales.bits
     magics = _magics(planned, a, b, values, extra)
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
@@ -450,8 +450,8 @@ def _plain(
     if planned.kind == floor.ALIGNED and product is None:
         shared: tuple[Any, Any] = (None, None)
         if scales is not None and not scaling:
-            of_a = _arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
-            shared = of_a, _arranged(scales.each.leads_b, 0, planned)
+            of_a = arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
+            shared = of_a, arranged(scales.each.leads_b, 0, planned)
         leads = (
             units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
             units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
@@ -472,8 +472,8 @@ def _plain(
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
         how = how._replace(payloads=1)
-        codes_a = _arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
-        codes_b = _arranged(problem.b.astype(np.uint32), 0, planned)
+        codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
+        codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
     loop = floor.contraction()
     codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
 
@@ -525,7 +525,7 @@ def _quick(
             x, y = a[:, cut], b[cut]
             if every > 1:
                 x, y = joining.sparse(x, 1, every, 0.0), joining.sparse(y, 0, every, -0.0)
-            operands = tiling.Operands(_arranged(x, 1, part), _arranged(y, 0, part), None)
+            operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
             if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
                 done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
             else:
@@ -556,7 +556,7 @@ def _quick(
     done = None if tally is None else _by_tiles(planned, problem.a, problem.b, start, problem, call, tally)
     if done is not None:
         return done
-    operands = tiling.Operands(_arranged(a, 1, planned), _arranged(b, 0, planned), start)
+    operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
 
 
@@ -573,7 +573,7 @@ def _by_tiles(
     way = _way(planned)
     if way is None or _rows_together(way):
         return None
-    x, y = _arranged(a[np.newaxis], 2, planned), _arranged(b[np.newaxis], 1, planned)
+    x, y = arranged(a[np.newaxis], 2, planned), arranged(b[np.newaxis], 1, planned)
     c, random = None if start is None else start[np.newaxis], ways.Random(key_of(call), call.stream)
     done = stacks.run(way, planned, x, y, c, _place_of(problem), random, None, tally)
     return None if done is None or done[2] else (done[0][0], done[1][0])
@@ -622,19 +622,19 @@ def _by_unit(
     how = planned.accumulator
     if planned.goes_on or a.shape[0] * b.size < unit_ways.LEAST_WORK:
         return None
-    x, y, scaled = _arranged(a, 1, planned), _arranged(b, 0, planned), None
+    x, y, scaled = arranged(a, 1, planned), arranged(b, 0, planned), None
     if scales is not None:
         if how.aligned is None or how.reduction:
             return None
         first, second = (how.unpacked or fmt for fmt in planned.formats)
         scaled = units.Scaled(
-            units.leads(x, first, how, _arranged(scales.each.leads_a, 1, planned)),
-            units.leads(y, second, how, _arranged(scales.each.leads_b, 0, planned)),
+            units.leads(x, first, how, arranged(scales.each.leads_a, 1, planned)),
+            units.leads(y, second, how, arranged(scales.each.leads_b, 0, planned)),
             scales.bits,
         )
         with np.errstate(invalid="ignore"):
-            x *= _arranged(scales.each.a, 1, planned, fill=1.0)
-            y *= _arranged(scales.each.b, 0, planned, fill=1.0)
+            x *= arranged(scales.each.a, 1, planned, fill=1.0)
+            y *= arranged(scales.each.b, 0, planned, fill=1.0)
     return units.run(planned, tiling.Operands(x, y, start), place, random, scaled, tally)
 
 

@@ -254,8 +254,7 @@ def _batched(
     except (TypeError, ValueError):
         return None
     found = products.together(planned)
-    plain = not planned.draws and planned.index is None and planned.length == grid.length
-    return found if plain and found is not None and found.straight and output == planned.partials else None
+    return found if found is not None and found.straight and not planned.draws else None
 
 
 def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tuple[Any, Any] | None:
@@ -266,7 +265,8 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
         return None
     shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
     codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
-    done = loops.run(a, b, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
+    x, y = products.arranged(a, 2, loops.planned), products.arranged(b, 1, loops.planned)
+    done = loops.run(x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
     if done is None:
         return None
     if done[2]:

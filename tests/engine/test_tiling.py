@@ -414,6 +414,45 @@ def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     both_ways(monkeypatch, a, b, fmt, accumulator, **options)
 
 
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes straight to the loops of batches: sums as short as they begin with, and products among them that the loops leave."""
+    accumulator, fmt, options, rng = resolved(case)
+    monkeypatch.setattr(small, "_plan", lambda *_: None)
+    shapes = (2, 9, 1, 17), (3, 8, 2, 16), (2, 8, 3, 5), (4, 17, 35, 18)
+    for batch, rows, length, columns in shapes[2 if accumulator.segments else 0 :]:
+        a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
+        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+    monkeypatch.setattr(stacks, "ROOM", 1)
+    a[1, 2, 3], b[2, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
+    both_ways(monkeypatch, a.swapaxes(1, 2).copy().swapaxes(1, 2), b, fmt, accumulator, **options)
+    codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
+    again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
+    np.testing.assert_array_equal(codes, again)
+    assert seen == np.bitwise_or.reduce(flags, axis=None)
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@pytest.mark.parametrize(
+    "how", [fma("float16"), mul_add("float16"), tensor_core("H100"), pairwise("float16")], ids=repr
+)
+def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = []
+
+    def run(*arguments: Any) -> Any:
+        served.append(small_batch(*arguments))
+        return served[-1]
+
+    small_batch = small._batch
+    monkeypatch.setattr(small, "_batch", run)
+    a, b = np.full((40, 24, 24), 0x3C00, np.uint16), np.full((40, 24, 24), 0x3C00, np.uint16)
+    bits.matmul(a, b, "float16", how)
+    bits.matmul(a, b, "float16", how, seed=3, rounding="stochastic")
+    bits.matmul(a[0], b[0], "float16", how)
+    assert [x is not None for x in served[:2]] == [how != pairwise("float16"), how == tensor_core("H100")]
+    assert all(x is None for x in served[2:])
+
+
 @pytest.mark.parametrize("fmt", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
 def test_batches_by_one_and_two_threads(fmt: str) -> None:
     rng, before, found = np.random.default_rng(9), get_num_threads(), []
