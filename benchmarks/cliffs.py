@@ -148,12 +148,18 @@ def copied(threads: int, elements: int = 1 << 24) -> Work:
     return Work(lambda: list(pool.map(np.copyto, copies, parts)), elements, threads)
 
 
+def in_bytes(work: Work, each: int) -> Work:
+    """A work counted by the bytes that it reads and writes, so many for each element."""
+    return work._replace(amount=work.amount * each)
+
+
 YARDSTICKS: dict[str, Callable[[], Work]] = {
     "sgemm": sgemm,
     "memcpy": memcpy,
     "a jax scan": jax_scan,
     "one thread": partial(converted, "float16", 1 << 24),
     "one thread's copy": partial(copied, 1),
+    "two threads' copy": lambda: in_bytes(copied(2), 8),
 }
 """What shares are of, beside other rows."""
 
@@ -288,6 +294,13 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "Two threads": (
         Row("float32 → half, 2²⁴", partial(converted, "float16", 1 << 24, 2), "G/s", "one thread", 1.8),
         Row("float32 copied, 2²⁴", partial(copied, 2), "G/s", "one thread's copy"),
+        Row(
+            "float32 → half, 2²⁴, bytes",
+            lambda: in_bytes(converted("float16", 1 << 24, 2), 7),
+            "GB/s",
+            "two threads' copy",
+            0.8,
+        ),
     ),
     "Small calls": (
         Row("x.sum(), 20 halves", partial(few, lambda x, y: x.sum()), "µs", "", 15),

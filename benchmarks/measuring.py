@@ -70,6 +70,7 @@ UNITS = {
     "µs": Unit(1e6, False),
     "ms": Unit(1e3, False),
     "s": Unit(1.0, False),
+    "GB/s": Unit(1e-9, True),
     "GiB": Unit(2.0**-30, False),
 }
 
