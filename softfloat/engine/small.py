@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, products, tiling, ways
+from softfloat.engine import calls, elementwise, entire, products, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Call, Options
@@ -247,24 +247,28 @@ def _batched(
 ) -> products.Together | None:
     """What does so many products at once, if there is nothing else to do for them."""
     work = grid.products * grid.rows * grid.length * grid.columns
-    if not fast or grid.addend or grid.products == 1 or work > WHOLE:
+    if not fast or grid.addend or work > WHOLE or (grid.products == 1 and 1 in (grid.rows, grid.columns)):
         return None
     try:
         planned = program(accumulator, first, second, output, whole, grid.length)
     except (TypeError, ValueError):
         return None
-    found = products.together(planned)
+    found = None if grid.products == 1 and entire.serves(planned) else products.together(planned)
     return found if found is not None and found.straight and not planned.draws else None
 
 
 def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tuple[Any, Any] | None:
-    """Products too many or too large for `_run`, some at a time: what comes before their loops takes no more time than needed."""
+    """Products too many or too large for `_run`, some at a time: what comes before their loops takes no more time than needed.
+
+    One alone that its loops leave goes the long way.
+    """
     *_, output, _, grid = asked
     loops = _batched(*asked, elementwise.FAST)
     if loops is None:
         return None
     shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
     codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
+    a, b = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
     x, y = products.arranged(a, 2, loops.planned), products.arranged(b, 1, loops.planned)
     done = loops.run(x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
     if done is None:
@@ -309,7 +313,8 @@ def product(
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
-        return _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
+        found = _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
+        return None if found is None else _returned(found, shape, each)
     found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
     return None if found is None else _returned(found, shape, each)
 

@@ -423,6 +423,7 @@ def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pyt
     for batch, rows, length, columns in shapes[2 if accumulator.segments else 0 :]:
         a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
         both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+        both_ways(monkeypatch, a[0], b[0], fmt, accumulator, **options)
     monkeypatch.setattr(stacks, "ROOM", 1)
     a[1, 2, 3], b[2, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
     both_ways(monkeypatch, a.swapaxes(1, 2).copy().swapaxes(1, 2), b, fmt, accumulator, **options)
@@ -448,9 +449,9 @@ def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pyte
     a, b = np.full((40, 24, 24), 0x3C00, np.uint16), np.full((40, 24, 24), 0x3C00, np.uint16)
     bits.matmul(a, b, "float16", how)
     bits.matmul(a, b, "float16", how, seed=3, rounding="stochastic")
-    bits.matmul(a[0], b[0], "float16", how)
-    assert [x is not None for x in served[:2]] == [how != pairwise("float16"), how == tensor_core("H100")]
-    assert all(x is None for x in served[2:])
+    bits.matmul(np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
+    drawn_too = how == tensor_core("H100")
+    assert [x is not None for x in served] == [how != pairwise("float16"), drawn_too, how != pairwise("float16")]
 
 
 @pytest.mark.parametrize("fmt", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
