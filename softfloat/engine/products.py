@@ -316,16 +316,22 @@ WORTH_LOOPS = 1 << 11
 """Multiply-adds from which on the loops that lay codes out, which take half a second to compile, are quicker than those that decode any."""
 
 
+def goes_directly(planned: Program, work: int) -> bool:
+    """Whether one grid of so many multiply-adds goes by tiles from codes straight to codes, if these serve it."""
+    how = planned.accumulator
+    plain = not (how.reduction or how.chains > 1 or how.tree)
+    return plain and work >= WORTH_LOOPS and not entire.serves(planned)
+
+
 def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool:
     """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range."""
-    how = planned.accumulator
-    if problem.paired or problem.scales is not None or how.reduction or how.chains > 1 or how.tree:
+    if problem.paired or problem.scales is not None:
         return False
-    if problem.a.size * problem.b.shape[1] < WORTH_LOOPS:
+    if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
         return False
     c = None if problem.c is None else problem.c[np.newaxis]
     alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
-    return not entire.serves(planned) and _together(alone, planned, call, results, _place_of(problem)) == []
+    return _together(alone, planned, call, results, _place_of(problem)) == []
 
 
 class Together(NamedTuple):

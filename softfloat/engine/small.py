@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, entire, products, tiling, ways
+from softfloat.engine import calls, elementwise, products, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Call, Options
@@ -253,8 +253,10 @@ def _batched(
         planned = program(accumulator, first, second, output, whole, grid.length)
     except (TypeError, ValueError):
         return None
-    found = None if grid.products == 1 and entire.serves(planned) else products.together(planned)
-    return found if found is not None and found.straight and not planned.draws else None
+    if planned.draws or (grid.products == 1 and not products.goes_directly(planned, work)):
+        return None
+    found = products.together(planned)
+    return found if found is not None and found.straight else None
 
 
 def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tuple[Any, Any] | None:

@@ -25,6 +25,7 @@ from softfloat.accumulators import (
 )
 from softfloat.engine import elementwise, lines, products, program, small, stacks, ways
 
+SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 NANOO = Environment.ipu(nanoo=True)
@@ -214,7 +215,7 @@ def test_chunks_whose_sums_the_outer_format_does_not_hold(
         both_ways(monkeypatch, a, b, inner, how)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@SERVED
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> None:
     """A case that silently went the plain way would test nothing."""
@@ -433,7 +434,7 @@ def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pyt
     assert seen == np.bitwise_or.reduce(flags, axis=None)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@SERVED
 @pytest.mark.parametrize(
     "how", [fma("float16"), mul_add("float16"), tensor_core("H100"), pairwise("float16")], ids=repr
 )
@@ -452,6 +453,14 @@ def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pyte
     bits.matmul(np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
     drawn_too = how == tensor_core("H100")
     assert [x is not None for x in served] == [how != pairwise("float16"), drawn_too, how != pairwise("float16")]
+
+
+def test_a_product_too_small_for_its_loops_compiles_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products.Together, "run", None)
+    few = np.full((4, 4), 0x3C00, np.uint16)
+    codes, flags = bits.matmul(few, few, "float16", amp("half"))
+    assert (codes == 0x4400).all()
+    assert not flags.any()
 
 
 @pytest.mark.parametrize("fmt", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
@@ -667,7 +676,7 @@ def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.Monkey
     both_ways(monkeypatch, whole, "float16", how, 0, function=bits.sum)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@SERVED
 @pytest.mark.parametrize("case", [x for x in CASES if not x[0].segments], ids=label)
 def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
@@ -684,7 +693,7 @@ def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPa
         bits.matmul(a.reshape(3, 50, 16), a.reshape(3, 50, 16).transpose(0, 2, 1), fmt, accumulator, **options)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@SERVED
 @pytest.mark.parametrize("how", [pairwise("float16"), exact("float16"), fma("float16").replace(chains=4)], ids=repr)
 def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_plain", None)
@@ -850,7 +859,7 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
     counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how, **options)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@SERVED
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16")], ids=repr)
 @pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
 def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -929,7 +938,7 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
         set_num_threads(before)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@SERVED
 @pytest.mark.parametrize(
     "how", [fma("float16"), mul_add(E5M6), amp("half"), amp("float"), tensor_core("H100")], ids=repr
 )
