@@ -11,8 +11,8 @@ Everything is float32 and its bits, whatever the host does with subnormals:
     below the target's normal range the smallest normal number is added: last bits then have one place for all
     rounded = bits + bias; the dropped bits carry where they reach the threshold of their sign and parity
 
-Products of numbers of at most 12 bits are exact; of a sum, TwoSum gives the error. Stochastic rounding adds 16 random
-bits; where those that were not drawn could carry, the loop stops too.
+Products of numbers of at most 12 bits are exact; of a sum, TwoSum gives the error. Stochastic rounding adds at most 16
+random bits; where those after them could carry, the loop stops too.
 """
 
 from fractions import Fraction
@@ -37,7 +37,7 @@ from .fast import (
     limits_of,
 )
 from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
-from .prng import TILE, fill_half_words
+from .prng import top_bits
 from .spec import CARRIER32, Rounding, count_fields, emin, target, thresholds
 
 BLOCK = 1024
@@ -451,15 +451,15 @@ def elementwise(family, operation, way, lifts, each):
 
 @cache
 def elementwise_drawn(family, operation, lifts, each):
-    """loop(a, b, codes, flags, integers, floats, key, stream, start) -> elements done and flags (0 where `each`), under stochastic rounding.
+    """loop(a, b, codes, flags, integers, floats, key, stream, start, handed, width) -> elements done and flags (0 where `each`), stochastic.
 
-    `start` is a multiple of TILE; at least 16 bits are drawn.
+    `start` is a multiple of TILE. `handed` has `width` random bits of each element, or is empty.
     """
     sums = operation == "add"
     exact, lift = _exact_result(family, operation), _lifting(operation, lifts)
     block_is_ordinary = singles_finite if operation == "convert" else pairs_ordinary
 
-    def blocks_drawn_loop(a, b, codes, flags, integers, floats, key, stream, start):
+    def blocks_drawn_loop(a, b, codes, flags, integers, floats, key, stream, start, handed, width):
         numbers = ordinary_of(integers, floats)
         half_words = np.empty(BLOCK, np.uint16)
         seen = NONE
@@ -469,10 +469,7 @@ def elementwise_drawn(family, operation, lifts, each):
             raises = flags[first : first + BLOCK] if each else flags
             if not block_is_ordinary(xs, ys, numbers):
                 return (first << FLAG_BITS) | seen
-            for tile in range(BLOCK // TILE):
-                fill_half_words(
-                    (start + first) // TILE + tile, half_words[tile * TILE : (tile + 1) * TILE], key, stream
-                )
+            top_bits(start + first, half_words, handed[first : first + BLOCK], width, key, stream)
             seen_here, open_here = NONE, NONE
             for i in range(results.size):
                 bits, lost, _ = exact(xs[i], ys[i], numbers)
@@ -488,8 +485,13 @@ def elementwise_drawn(family, operation, lifts, each):
                 raised = INEXACT if inexact else NONE
                 if not sums:
                     tiny = whole < numbers.lowest_bits
+                    hangs = inexact & tiny & (whole >= numbers.tiny_positive)
+                    if lifts:  # random bits as part of half as large a last bit, that of what is just not normal
+                        unbounded = cut(whole + random, NONE)
+                        tiny = tiny & ((whole < numbers.tiny_positive) | (unbounded < numbers.lowest_bits))
+                        hangs = hangs & (cut(unbounded & numbers.dropped_mask, NONE) > hanging)
                     code, raised = bounded(kept, code, negative, inexact, tiny, numbers)
-                    is_open = is_open | (tiny & inexact & (whole >= numbers.tiny_positive))
+                    is_open = is_open | hangs
                 results[i] = code
                 open_here = cut(open_here | (INEXACT if is_open else NONE), NONE)
                 if each:

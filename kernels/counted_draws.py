@@ -6,10 +6,10 @@ from llvmlite import ir
 from . import jit
 from .carrier import source_of
 from .counting_steps import drawn_counting_step
-from .jit import flat, in_rows, kernel, scratch, viewed
+from .jit import copy_first, flat, in_rows, kernel, scratch, viewed
 from .lanes import Tile, tile
-from .noise import filling
-from .redrawn import SITES, fma_again, product_again, sum_again
+from .noise import drawing
+from .redrawn import SITES, product_again, sum_again
 from .rounding import target_of
 from .steps import (
     COUNT_BITS,
@@ -30,7 +30,6 @@ from .steps import (
 from .tiles import (
     COUNTED_ROWS,
     begin_counting,
-    copy_first,
     frame,
     take_counts,
     tell,
@@ -40,7 +39,6 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
 
 PARTS = ROWS // COUNTED_ROWS
 COUNTED_TURNS = (1 << COUNT_BITS[32]) - 1
-fused_again, rounded_again, summed_again = (make(True) for make in (fma_again, product_again, sum_again))
 
 
 @kernel
@@ -50,15 +48,9 @@ def whole(x, y, noises, output, step, source, target, width, key, stream):
 
 
 @kernel
-def fma_of(product, x, y, z, noises, output, step, source, target, width, key, stream):
-    """A fused multiply-add."""
-    return fused_again(x, y, z, noises, output, step, source, target, width, key, stream)
-
-
-@kernel
-def sum_of(product, x, y, z, noises, output, step, source, target, width, key, stream):
-    """A sum of what has been rounded."""
-    return summed_again(product, z, noises, output, step, source, target, width, key, stream)
+def rounded(x, y, noises, output, step, source, target, width, key, stream):
+    """A product rounded."""
+    return product_again(x * y, noises[1], output, step, source, target, width, key, stream)
 
 
 class Part(Tile):
@@ -70,33 +62,32 @@ class Part(Tile):
         return load(self.builder, self._noise, where, ir.FloatType(), self.lanes)
 
 
-AGAIN = {"fma": (whole, fma_of), "mul_add": (rounded_again, sum_of)}
-"""What a product becomes, and then the sum, with all random bits."""
+MULTIPLIED = {"fma": whole, "mul_add": rounded}
+"""What becomes of a product, with all random bits, before it meets the sum."""
 
 
 @jit.once
 def counted(operation, saturate):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
-    index, row_stride, column_stride, width, key, stream, begun).
+    index, row_stride, column_stride, width, key, stream, begun, apart).
 
     As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does.
     """
     carrier, lanes = np.float32, LANES[np.float32]
-    multiplied, summed = AGAIN[operation]
-    first_site, last_site, planes = SITES[operation][0], SITES[operation][-1], len(SITES[operation])
+    multiplied = MULTIPLIED[operation]
+    planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
     slots = (VALUE, UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN, OVERFLOWED, COUNTS, LEAST, GREATEST)
     name = "counted drawn", operation, saturate
     step_ = drawn_counting_step(operation, saturate)
     every = tile(name, step_, carrier, slots, Numbers._fields, kind=Part, rows=COUNTED_ROWS)
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
-    fill_noise = filling(carrier)
     cells, all_cells = COUNTED_ROWS * lanes, ROWS * lanes
-    state_size, noise_size = COUNTED_SLOTS * cells, planes * STEPS_OF_A_BLOCK * all_cells
+    state_size, noise_size = COUNTED_SLOTS * cells, (planes + 1) * STEPS_OF_A_BLOCK * all_cells
     held_size = PARTS * state_size
 
     def counted_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
-        index, row_stride, column_stride, width, key, stream, begun,
+        index, row_stride, column_stride, width, key, stream, begun, apart,
     ):  # fmt: skip
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
@@ -107,9 +98,9 @@ def counted(operation, saturate):
         state, happened = in_rows(held, PARTS), in_rows(viewed(held, np.int32), PARTS)
         saved = scratch(state_size, carrier)
         noise = scratch(noise_size, carrier)
-        noises = in_rows(viewed(noise, np.uint32), planes)
+        noises = in_rows(viewed(noise, np.uint32), planes + 1)
         pairs = viewed(noise, np.uint64)
-        passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took
+        passed = begun % STEPS_OF_A_BLOCK if apart == 1 else 0  # numbers of the first block that others took
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             corner = index + i * ROWS * row_stride + j * lanes * column_stride
@@ -120,10 +111,8 @@ def counted(operation, saturate):
             for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
                 done = max(reached, 0)
                 count, skipped = min(reached + STEPS_OF_A_BLOCK, turns) - done, done - reached
-                for plane in range(planes):
-                    site, at = last_site if plane else first_site, plane * (pairs.size // planes)
-                    block = (begun + done) // STEPS_OF_A_BLOCK
-                    fill_noise(pairs, at, site, block, corner, row_stride, column_stride, width, key, stream)
+                number = begun + done * apart
+                draw_turns(pairs, number, apart, count, corner, row_stride, column_stride, width, key, stream)
                 if waiting + count > COUNTED_TURNS:
                     for part in range(PARTS):
                         take_counts(happened[part], cells, False)
@@ -157,21 +146,21 @@ def counted(operation, saturate):
                             x = np.float64(flat_a[a_at + turn * ROWS + cell // lanes])
                             y = np.float64(flat_b[b_at + turn * lanes + lane])
                             own = noises[:, (skipped + turn) * all_cells + part * cells + cell]
-                            step = begun + done + turn
+                            step = number + turn * apart
                             product, raised = multiplied(x, y, own, output, step, source, target, width, key, stream)
                             seen |= raised
                             so_far = z
-                            z, raised = summed(product, x, y, z, own, output, step, source, target, width, key, stream)
+                            z, raised = sum_again(z, product, own[0], output, step, source, target, width, key, stream)
                             seen |= raised
                             what[OVERFLOWED * cells + cell] += raised >> 2 & 1
                             what[ROUNDED * cells + cell] += raised & 1
                             changed = (product != 0.0) & (abs(so_far) < np.inf)
                             what[SWAMPED * cells + cell] += 1 if changed & (z == so_far) else 0
-                            number = np.float32(z)
-                            if number < mine[LEAST * cells + cell]:
-                                mine[LEAST * cells + cell] = number
-                            if number > mine[GREATEST * cells + cell]:
-                                mine[GREATEST * cells + cell] = number
+                            reached_sum = np.float32(z)
+                            if reached_sum < mine[LEAST * cells + cell]:
+                                mine[LEAST * cells + cell] = reached_sum
+                            if reached_sum > mine[GREATEST * cells + cell]:
+                                mine[GREATEST * cells + cell] = reached_sum
                         mine[cell] = z
                         what[INEXACT * cells + cell] |= seen & 1
                         what[UNDERFLOW * cells + cell] |= seen & 2

@@ -15,14 +15,13 @@ from numba.extending import intrinsic
 
 from . import jit
 from .accumulate import PRODUCT, RUNNING
-from .arith import add
-from .carrier import decode, source_of
-from .jit import copy_row, fill_row, flat, kernel, row, scratch, viewed
+from .carrier import source_of
+from .jit import copy_row, fill_row, flat, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
 from .quick_steps import draw_went_wrong, drawn_watches, quickly_drawn
-from .redrawn import random_of
-from .rounding import round_drawn_unusual, target_of
+from .redrawn import product_again, sum_again
+from .rounding import target_of
 from .steps import (
     INEXACT,
     LEFT_OPEN,
@@ -36,7 +35,6 @@ from .steps import (
     random_number,
     sum_and_error,
 )
-from .sticky import settling
 from .tiles import tile_of
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
 
@@ -266,25 +264,6 @@ def rows_of(name, kind, noted, careful, quick, fails, watched):
 
 
 # -- what random bits leave open -------------------------------------------------------------------------------------
-
-settled_add = settling("add")
-
-
-@kernel
-def sum_again(x, y, noise, output, step, source, target, width, key, stream):
-    """(value, flags) of a sum rounded with all of its random bits."""
-    random = random_of(noise, RUNNING, output, step, width, key, stream)
-    s, _ = add(x, y, y, target)
-    code, raised = round_drawn_unusual(s, settled_add(x, y, y, s, 0.0, random, target), target)
-    return decode(code, source), raised
-
-
-@kernel
-def product_again(product, noise, output, step, source, target, width, key, stream):
-    """The same of a product."""
-    random = random_of(noise, PRODUCT, output, step, width, key, stream)
-    code, raised = round_drawn_unusual(product, random, target)
-    return decode(code, source), raised
 
 
 @row

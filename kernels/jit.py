@@ -68,6 +68,13 @@ def copy_row(target, source):
 
 
 @row
+def copy_first(target, source, count):
+    """target = source, of the first `count` places."""
+    for n in range(count):
+        target[n] = source[n]
+
+
+@row
 def fill_row(target, value):
     """target = value, everywhere."""
     stand_alone()

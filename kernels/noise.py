@@ -6,9 +6,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .jit import copy_first, kernel, referable
 from .lanes import Tile
 from .prng import DOT_PLANE
-from .vectors import LANES, ROWS, Vector, named
+from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, named
 
 _INDEX = ir.IntType(64)
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
@@ -104,3 +105,33 @@ def filling(carrier):
         return signature, codegen
 
     return named(fill_noise, ("noise", carrier.__name__))
+
+
+def drawing(*sites):
+    """kernel(noise, number, apart, count, first, row_stride, column_stride, width, key, stream): random bits of a tile's next turns.
+
+    noise is flat, of uint64: as many blocks of STEPS_OF_A_BLOCK turns as there are sites, whose roundings they are for, and
+    room for one more. The turns have the numbers number + n * apart. Where apart is 1 they are of one block of numbers and
+    lie where they lie in it; else one after the other.
+    """
+    fill_noise = filling(np.float32)
+    planes, first_site, last_site = len(sites), sites[0], sites[-1]
+
+    @kernel
+    def draw_turns(noise, number, apart, count, first, row_stride, column_stride, width, key, stream):
+        plane_size = noise.size // (planes + 1)
+        cells = plane_size // STEPS_OF_A_BLOCK
+        for plane in range(planes):
+            site, turn = last_site if plane else first_site, 0
+            while turn < count:
+                block = (number + turn * apart) // STEPS_OF_A_BLOCK
+                start = (plane if apart == 1 else planes) * plane_size
+                fill_noise(noise, start, site, block, first, row_stride, column_stride, width, key, stream)
+                if apart == 1:
+                    break
+                while turn < count and (number + turn * apart) // STEPS_OF_A_BLOCK == block:
+                    source = noise[start + (number + turn * apart) % STEPS_OF_A_BLOCK * cells :]
+                    copy_first(noise[plane * plane_size + turn * cells :], source, cells)
+                    turn += 1
+
+    return referable(draw_turns, *sites)

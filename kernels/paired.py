@@ -23,9 +23,9 @@ from .accumulate import (
 )
 from .carrier import source_of
 from .gathered import TURNS
-from .jit import copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
+from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
 from .lanes import Tile, tile
-from .noise import filling
+from .noise import drawing
 from .redrawn import AGAIN, SITES
 from .rounding import target_of
 from .steps import (
@@ -44,7 +44,7 @@ from .steps import (
     rounded,
     sum_and_error,
 )
-from .tiles import WATCH, copy_first
+from .tiles import WATCH
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
 
 
@@ -233,15 +233,15 @@ def stored_noise():
 
 @jit.once
 def drawn(operation, saturate, layout):
-    """loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream).
+    """loop(state, a, b, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
 
     As `chain`, for multiply-adds rounded stochastically.
-    `step` is the number of the first product; outputs are numbers first + n * stride of
+    `step` is the number of the first product, `apart` how far the next one's is from it; outputs are numbers first + n * stride of
     the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them.
     """
     lanes = LANES[np.float32]
-    make, again, planes = DRAWN_STEPS[operation], AGAIN[operation](True), len(SITES[operation])
-    first_site, last_site = SITES[operation][0], SITES[operation][-1]
+    make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
+    draw_turns = drawing(*SITES[operation])
     noted = (UNDERFLOW,) + (OVERFLOW,) * saturate + (LEFT_OPEN,)
     watchful, brief = (
         tile(
@@ -251,21 +251,20 @@ def drawn(operation, saturate, layout):
         )
         for watches in (True, False)
     )  # fmt: skip
-    fill_noise = filling(np.float32)
     cells = ROWS * lanes
     b_cells = cells if layout == "paired" else 1
-    saved_size, noise_size = LEFT_OPEN * cells, planes * STEPS_OF_A_BLOCK * cells
+    saved_size, noise_size = LEFT_OPEN * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
 
-    def drawn_loop(state, a, b, numbers, ints, floats, first, stride, step, count, width, key, stream):
+    def drawn_loop(state, a, b, numbers, ints, floats, first, stride, step, apart, count, width, key, stream):
         source, target = source_of(ints, floats), target_of(ints, floats)
         turns = a.shape[2]
         flat_a, flat_b = flat(a), flat(b)
         saved = scratch(saved_size, np.float32)
         before = viewed(saved, np.int32)
         noise = scratch(noise_size, np.float32)
-        noises = in_rows(viewed(noise, np.uint32), planes)
+        noises = in_rows(viewed(noise, np.uint32), planes + 1)
         pairs = viewed(noise, np.uint64)
-        passed = step % STEPS_OF_A_BLOCK  # numbers of the first block that others took
+        passed = step % STEPS_OF_A_BLOCK if apart == 1 else 0  # numbers of the first block that others took
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, np.int32)
@@ -278,10 +277,8 @@ def drawn(operation, saturate, layout):
                 done = max(reached, 0)
                 some = min(reached + STEPS_OF_A_BLOCK, turns) - done
                 copy_first(saved, mine, LEFT_OPEN * cells)
-                block = (step + done) // STEPS_OF_A_BLOCK
-                for plane in range(planes):
-                    site, at = last_site if plane else first_site, plane * (pairs.size // planes)
-                    fill_noise(pairs, at, site, block, corner, lanes * stride, stride, width, key, stream)
+                number = step + done * apart
+                draw_turns(pairs, number, apart, some, corner, lanes * stride, stride, width, key, stream)
                 beside = noise[(done - reached) * cells :]
                 known = known or all_inexact(happened, cells)
                 left = -1
@@ -306,7 +303,7 @@ def drawn(operation, saturate, layout):
                         for turn in range(some):
                             x = np.float64(flat_a[a_at + turn * cells + cell])
                             y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
-                            k = step + done + turn
+                            k = number + turn * apart
                             z, raised = again(
                                 x,
                                 y,

@@ -74,6 +74,21 @@ def fill_half_words(tile, half_words, key, stream):
 
 
 @kernel
+def top_bits(start, half_words, handed, width, key, stream):
+    """The top 16 of `width` random bits, or fewer in front of zeros, of whole tiles from `start` on; or of what is `handed` in."""
+    right, left = np.uint64(max(width - 16, 0)), np.uint64(max(16 - width, 0))
+    for i in range(handed.size):
+        half_words[i] = np.uint16(handed[i] >> right << left)
+    if handed.size:
+        return
+    for tile in range(half_words.size // TILE):
+        fill_half_words(start // TILE + tile, half_words[tile * TILE : (tile + 1) * TILE], key, stream)
+    kept = np.uint16(0x10000 - (1 << left))
+    for i in range(half_words.size if width < 16 else 0):
+        half_words[i] &= kept
+
+
+@kernel
 def fill_high(tile, half_words, uniforms, key, stream):
     """The same as fractions; `half_words` is room for them."""
     fill_half_words(tile, half_words, key, stream)

@@ -1,20 +1,19 @@
-"""Roundings that 16 random bits have left open, done again with all of them: by the plain functions on the wide carrier."""
+"""Roundings that 16 random bits have left open, done again with all of them: by the plain functions on the wide carrier.
 
-from functools import cache
+No tile, line or tree that draws serves a format without subnormals or signed zeros.
+"""
 
 import numpy as np
 
-from . import jit
 from .accumulate import PRODUCT, RUNNING
 from .arith import add
 from .carrier import decode
 from .jit import bits_float, kernel
 from .prng import dot_low, unit_fraction
-from .rounding import round_drawn, round_drawn_unusual
+from .rounding import round_drawn
 from .sticky import settling
 
 settled_add = settling("add")
-ROUNDED = {False: round_drawn, True: round_drawn_unusual}
 
 
 @kernel
@@ -27,62 +26,37 @@ def random_of(noise, site, output, step, width, key, stream):
     return np.floor(random * scale) / scale
 
 
-@cache
-def product_again(unusual):
-    """function(x, y, noises, output, step, source, target, width, key, stream): a product rounded with all of its random bits."""
-    rounded = ROUNDED[unusual]
-
-    @kernel
-    def product(x, y, noises, output, step, source, target, width, key, stream):
-        random = random_of(noises[1], PRODUCT, output, step, width, key, stream)
-        code, raised = rounded(x * y, random, target)
-        return decode(code, source), raised
-
-    return jit.referable(product, "again", unusual)
+@kernel
+def product_again(product, noise, output, step, source, target, width, key, stream):
+    """(value, flags) of a product rounded with all of its random bits."""
+    random = random_of(noise, PRODUCT, output, step, width, key, stream)
+    code, raised = round_drawn(product, random, target)
+    return decode(code, source), raised
 
 
-@cache
-def sum_again(unusual):
-    """function(product, z, ...): a sum rounded alike."""
-    rounded = ROUNDED[unusual]
-
-    @kernel
-    def total(product, z, noises, output, step, source, target, width, key, stream):
-        random = random_of(noises[0], RUNNING, output, step, width, key, stream)
-        s, _ = add(z, product, z, target)
-        code, raised = rounded(s, settled_add(z, product, z, s, 0.0, random, target), target)
-        return decode(code, source), raised
-
-    return jit.referable(total, "again", unusual)
+@kernel
+def sum_again(x, y, noise, output, step, source, target, width, key, stream):
+    """The same of a sum."""
+    random = random_of(noise, RUNNING, output, step, width, key, stream)
+    s, _ = add(x, y, y, target)
+    code, raised = round_drawn(s, settled_add(x, y, y, s, 0.0, random, target), target)
+    return decode(code, source), raised
 
 
-@cache
-def fma_again(unusual):
-    """function(x, y, z, ...): a fused multiply-add rounded alike. The wide carrier holds its product, which makes it a sum."""
-    rounded_sum = sum_again(unusual)
-
-    @kernel
-    def fused(x, y, z, noises, output, step, source, target, width, key, stream):
-        return rounded_sum(x * y, z, noises, output, step, source, target, width, key, stream)
-
-    return jit.referable(fused, "again", unusual)
+@kernel
+def fma_again(x, y, z, noises, output, step, source, target, width, key, stream):
+    """The same of a fused multiply-add: the wide carrier holds its product, which makes it a sum."""
+    return sum_again(z, x * y, noises[0], output, step, source, target, width, key, stream)
 
 
-@cache
-def mul_add_again(unusual):
-    """function(x, y, z, ...): a product and a sum, alike."""
-    rounded_product, rounded_sum = product_again(unusual), sum_again(unusual)
-
-    @kernel
-    def apart(x, y, z, noises, output, step, source, target, width, key, stream):
-        product, seen = rounded_product(x, y, noises, output, step, source, target, width, key, stream)
-        total, raised = rounded_sum(product, z, noises, output, step, source, target, width, key, stream)
-        return total, seen | raised
-
-    return jit.referable(apart, "again", unusual)
+@kernel
+def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
+    """The same of a product and a sum."""
+    product, seen = product_again(x * y, noises[1], output, step, source, target, width, key, stream)
+    total, raised = sum_again(z, product, noises[0], output, step, source, target, width, key, stream)
+    return total, seen | raised
 
 
 AGAIN = {"fma": fma_again, "mul_add": mul_add_again}
-"""Operation -> what makes its function, for formats that are `unusual` or not."""
 SITES = {"fma": (RUNNING,), "mul_add": (RUNNING, PRODUCT)}
 """Stages that draw, in the order of their noise."""

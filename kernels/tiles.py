@@ -12,9 +12,9 @@ from .accumulate import STORE, draw_row
 from .carrier import source_of
 from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
 from .fast import has_feature
-from .jit import bits_float, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
+from .jit import bits_float, copy_first, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
 from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
-from .noise import filling
+from .noise import drawing, filling
 from .quick_steps import (
     LIFT,
     QUICK_DRAWN_STEPS,
@@ -175,13 +175,6 @@ def rounds_in_pairs(manner):
     """Whether the CPU rounds two vectors to this format in one instruction, of the widest kind."""
     plain = manner.family == "bfloat16" and manner.nearest and not manner.noted
     return plain and has_feature("avx512bf16") and has_feature("avx512bw")
-
-
-@row
-def copy_first(target, source, count):
-    """target = source, of the first `count` places."""
-    for n in range(count):
-        target[n] = source[n]
 
 
 @jit.once
@@ -572,17 +565,16 @@ def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, ro
 @jit.once
 def stochastic(operation, family, saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
-    index, row_stride, column_stride, width, key, stream, begun).
+    index, row_stride, column_stride, width, key, stream, begun, apart).
 
     As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The quick step, or the one by which
     its turns are done again, tells that some output was left open, the watchful one which. What 16 random bits leave open is
     done again with all of them, an output at a time, by the plain functions on the wide carrier. So many roundings were `begun`
-    before, and took the random numbers before these.
+    before, and took the random numbers before these, which lie `apart`.
     """
     lanes = LANES[np.float32]
-    make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation](family != "half")
-    first_site, second_site = SITES[operation][0], SITES[operation][-1]
-    planes = len(SITES[operation])
+    make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
+    planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
     slots = (UNDERFLOW, *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
     name = "stochastic", operation, family, saturate, roomy
     watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *slots)
@@ -591,13 +583,12 @@ def stochastic(operation, family, saturate, roomy):
         np.float32, slots, drawn_watches(family, roomy), Numbers._fields, QUICK_ROWS,
     )  # fmt: skip
     begin, end, all_inexact = frame(np.float32)
-    fill_noise = filling(np.float32)
     cells = ROWS * lanes
-    state_size, saved_size, noise_size = SLOTS * cells, LEFT_OPEN * cells, planes * STEPS_OF_A_BLOCK * cells
+    state_size, saved_size, noise_size = SLOTS * cells, LEFT_OPEN * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
 
     def stochastic_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
-        index, row_stride, column_stride, width, key, stream, begun,
+        index, row_stride, column_stride, width, key, stream, begun, apart,
     ):  # fmt: skip
         source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
@@ -610,9 +601,9 @@ def stochastic(operation, family, saturate, roomy):
         saved = scratch(saved_size, np.float32)
         before = viewed(saved, np.int32)
         noise = scratch(noise_size, np.float32)
-        noises = in_rows(viewed(noise, np.uint32), planes)
+        noises = in_rows(viewed(noise, np.uint32), planes + 1)
         pairs = viewed(noise, np.uint64)
-        passed = begun % STEPS_OF_A_BLOCK  # numbers of the first block that others took
+        passed = begun % STEPS_OF_A_BLOCK if apart == 1 else 0  # numbers of the first block that others took
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
             a_at, b_at = i * turns * ROWS, j * turns * lanes
@@ -626,10 +617,8 @@ def stochastic(operation, family, saturate, roomy):
                 done = max(reached, 0)
                 count = min(reached + STEPS_OF_A_BLOCK, turns) - done
                 copy_first(saved, state, LEFT_OPEN * cells if noted else cells)
-                for plane in range(planes):
-                    site, at = second_site if plane else first_site, plane * (pairs.size // planes)
-                    block = (begun + done) // STEPS_OF_A_BLOCK
-                    fill_noise(pairs, at, site, block, corner, row_stride, column_stride, width, key, stream)
+                number = begun + done * apart
+                draw_turns(pairs, number, apart, count, corner, row_stride, column_stride, width, key, stream)
                 beside = noise[(done - reached) * cells :]
                 known = known or all_inexact(state)
                 left = -1
@@ -667,7 +656,7 @@ def stochastic(operation, family, saturate, roomy):
                                 z,
                                 noises[:, (done - reached + turn) * cells + cell],
                                 output,
-                                begun + done + turn,
+                                number + turn * apart,
                                 source,
                                 target,
                                 width,

@@ -171,9 +171,13 @@ def _way(job: Job) -> Callable[[Job], Work]:
     if job.drawn is None:
         way = partial(_fast_work, family) if family else _plain_work
     else:
-        drawn_here = not job.drawn.handed.size and job.drawn.width >= 16
-        way = partial(_fast_drawn_work, family) if family and drawn_here else _drawn_work
+        way = partial(_fast_drawn_work, family) if family and _draws_here(job) else _drawn_work
     return _blocks_way(job, family, way)
+
+
+def _draws_here(job: Job) -> bool:
+    """Whether a loop of its own draws 16 random bits or more for each element."""
+    return job.drawn is not None and not job.drawn.handed.size and job.drawn.width >= 16
 
 
 class Direct(NamedTuple):
@@ -285,15 +289,13 @@ def _fast_work(family: str, job: Job) -> Work:
 
 def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[Job], Work]:
     """`way`, or a faster one for blocks of ordinary operands that leaves all others to `way`."""
-    operation, converts, stochastic = job.operation, job.operation == "convert", job.drawn is not None
+    operation, converts = job.operation, job.operation == "convert"
     serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
     if not serves or job.codes.size < blocks().BLOCK:
         return way
     nearest = job.rule.rounding is Rounding.NEAREST_EVEN
-    if family and (nearest or stochastic) and converts and not (family == "half" and job.each):
+    if family and (nearest or _draws_here(job)) and converts and not (family == "half" and job.each):
         return way  # as fast on any operands
-    if job.drawn is not None and (job.drawn.handed.size or job.drawn.width < 16):
-        return way
     known = block_numbers(job.fmt, job.rule, operation)
     if known is None:
         return way
@@ -342,7 +344,9 @@ def _blocks_work(job: Job, loop: Callable[..., int], known: Numbers, rest: Work)
         seen, skip = 0, block
         while start < stop:
             span = slice(start, stop)
-            address = () if drawn is None else (drawn.key, drawn.stream, drawn.at(start))
+            address: tuple[Any, ...] = ()
+            if drawn is not None:
+                address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
             found = int(loop(a[span], b[span], codes[span], raises[span], *known, *address))
             seen |= found & ((1 << flag_bits) - 1)
             done = found >> flag_bits

@@ -21,10 +21,8 @@ from softfloat.formats import Format
 Done = tuple[Codes, Codes]
 """Codes in the partials format, and flags."""
 
-Parts = Callable[[Program, Sequence[slice], ways.Tally | None, int], Done | None]
-"""Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one.
-
-Of each stretch one product in so many takes part: the others are -0, which changes no sum."""
+Parts = Callable[[Program, Sequence[slice], ways.Tally | None], Done | None]
+"""Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one."""
 
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
 WORTH_CALLS = 1 << 14  # products of all outputs' segments from which on calls for each cost less than the plain loop
@@ -37,14 +35,6 @@ def side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
     places = np.arange(x.shape[0])
     rows = np.stack([places[cut] for cut in cuts], axis=1)
     return x[rows].reshape(rows.shape[0], -1)
-
-
-def sparse(x: Codes, axis: int, every: int, rest: float) -> Codes:
-    """One in so many along an axis, from the first on; the others are `rest`."""
-    found = np.full(x.shape, rest, x.dtype)
-    where = (slice(None),) * axis + (slice(None, None, every),)
-    found[where] = x[where]
-    return found
 
 
 def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tuple[int, list[slice]]]:
@@ -198,12 +188,12 @@ def _one_after_the_other(
         """A part has no faster way."""
 
     def sums() -> Iterator[Codes]:
-        for part, cut, every in (_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call):
+        for part, cut in (_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call):
             if not part.length:
                 yield np.zeros(size, part.partials.dtype)
                 continue
             found = None if tally is None else ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
-            done = run_parts(part, [cut], found, every)
+            done = run_parts(part, [cut], found)
             if done is None:
                 raise Unserved
             np.bitwise_or(flags, done[1][0], out=flags)
@@ -228,8 +218,8 @@ def _one_after_the_other(
     return codes.reshape(shape), flags | raised.reshape(shape)
 
 
-_Part = tuple[Program, slice, int]
-"""A program, the stretch of k that it sums, and of how many products one takes part."""
+_Part = tuple[Program, slice]
+"""A program, and the stretch of k that it sums."""
 
 
 def _draws(planned: Program) -> bool:
@@ -242,29 +232,27 @@ def _segment_parts(planned: Program, call: Call) -> Iterator[_Part]:
     inner, bounds = segments.alone(accumulator), segment_bounds(accumulator, planned.products)
     for number, (start, stop) in enumerate(itertools.pairwise(bounds)):
         part = program(inner, first, second, inner.partials, call.whole, stop - start)
-        yield segments.begun(part, accumulator, number, planned.products), slice(start, stop), 1
+        yield segments.begun(part, accumulator, number, planned.products), slice(start, stop)
 
 
 def _chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
-    """Chains. Where they draw, a chain's roundings have the numbers of its products among all, so that the others stay, as -0."""
+    """Chains. Where they draw, a chain's roundings have the numbers of its products among all."""
     accumulator, (first, second) = planned.accumulator, planned.formats
     inner, numbers, chains = accumulator.replace(chains=1), dots(), accumulator.chains
     draws = _draws(planned)
     for chain in range(chains):
-        cut = slice(chain, planned.length, 1 if draws else chains)
+        cut = slice(chain, planned.length, chains)
         part = program(inner, first, second, inner.partials, call.whole, len(range(*cut.indices(planned.length))))
         if draws:
             done = {number: planned.begun.get(number, 0) + chain for number in (numbers.RUNNING, numbers.PRODUCT)}
-            part = replace(part, begun=done)
-        yield part, cut, chains if draws else 1
+            part = replace(part, begun=done, apart=chains)
+        yield part, cut
 
 
 def _chains_joinable(planned: Program) -> bool:
     """Whether chains that draw or are counted may go one after the other."""
     site = planned.sites[dots().RUNNING]
-    alone = planned.index is None and planned.partials == site.format and not site.rule.daz
-    with_zeros = all(fmt.signed and fmt.zero and fmt.signed_zero for fmt in planned.formats)
-    return alone and (with_zeros or not _draws(planned))
+    return planned.index is None and planned.partials == site.format and not site.rule.daz
 
 
 def run(
@@ -316,7 +304,7 @@ def run(
     for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
         codes, raised = np.zeros((len(cuts), *shape), inner.partials.dtype), levels.flags[np.newaxis]
         if size:
-            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts, None, 1)
+            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts, None)
             if done is None:
                 return None
             codes, raised = done

@@ -167,6 +167,8 @@ class _Work:
     """Numbers of the first output and between outputs, random bits, key and stream."""
     begun: int
     """Roundings that the stage which draws has done before."""
+    apart: int
+    """And how far its next ones are apart."""
     in_range: bool
     """Whether all finite operands are of a kind that this way serves."""
     tally: Tally | None
@@ -267,6 +269,7 @@ def run(
         count == 1 and not isinstance(way, Drawn),
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
+        planned.apart,
         start is None and tiling.always_fits(way, length, first.format, second.format),
         tally,
     )
@@ -377,7 +380,8 @@ class _State:
                 *way.site.numbers,
                 first,
                 stride,
-                work.begun + start,
+                work.begun + start * work.apart,
+                work.apart,
                 count,
                 width,
                 key,

@@ -146,10 +146,8 @@ def _by_line(
                 left.add(lines.Span(span.start - first * count, span.stop - first * count))
         return done[:2]
 
-    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None, every: int) -> Done | None:
+    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None) -> Done | None:
         a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
-        if every > 1:
-            a, b = joining.sparse(a, 0, every, 0), joining.sparse(b, 0, every, planned.formats[1].sign_bit)
         done = run_part(part, line._replace(a=a, b=b))
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
@@ -520,17 +518,13 @@ def _quick(
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
-        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None, every: int) -> Done | None:
+        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
             way, (cut,) = _way(part), cuts
             x, y = problem.a[:, cut], problem.b[cut]
-            if every > 1:
-                x, y = joining.sparse(x, 1, every, 0), joining.sparse(y, 0, every, planned.formats[1].sign_bit)
             done = _by_tiles(part, x, y, None, problem, call, of_part)
             if done is not None:
                 return done[0][np.newaxis], done[1][np.newaxis]
             x, y = a[:, cut], b[cut]
-            if every > 1:
-                x, y = joining.sparse(x, 1, every, 0.0), joining.sparse(y, 0, every, -0.0)
             operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
             if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
                 done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)

@@ -56,6 +56,8 @@ class Program:
         After which blocks the running sum is stored, and how many levels of the reduction end.
     begun : mapping of int to int
         How many roundings stages have done before, in other segments of the whole; none where that is 0.
+    apart : int
+        How many products of the whole it is from one of these to the next, whose roundings' random numbers lie as far apart.
     """
 
     accumulator: Accumulator
@@ -75,6 +77,7 @@ class Program:
     draws: bool
     policy: spec.NanPolicy
     begun: Mapping[int, int] = field(default_factory=dict)
+    apart: int = 1
 
     @property
     def kind(self) -> int:
@@ -103,7 +106,7 @@ class Program:
     @property
     def goes_on(self) -> bool:
         """Whether random numbers are those of later roundings: loops over grids have none to begin with."""
-        return self.draws and bool(self.begun)
+        return self.draws and (bool(self.begun) or self.apart > 1)
 
     @property
     def is_plain(self) -> bool:

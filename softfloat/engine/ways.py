@@ -162,7 +162,7 @@ class Drawn(Way):
 
     def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
         begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
-        return *place, self.site.width, *random.words, begun
+        return *place, self.site.width, *random.words, begun, planned.apart
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -120,6 +120,23 @@ def test_segments_and_chains_that_draw(
     assert how not in SERVED.values() or len(joins) > 5 or not all(available())
 
 
+@pytest.mark.parametrize("chains", [2, 3, 9, 16])
+@pytest.mark.parametrize("multiplied", ["float16", "float8_e4m3fnuz"])
+def test_chains_take_the_random_numbers_of_their_products(
+    monkeypatch: pytest.MonkeyPatch, joins: list[int], chains: int, multiplied: str
+) -> None:
+    """As many as some blocks of random numbers hold, fewer, and more; of formats without a negative zero as well."""
+    random = np.random.default_rng(chains)
+    for make, length in ((fma, 64), (mul_add, 97), (fma, 200)):
+        how, where = make("float16").replace(chains=chains), Position(5)
+        a, b = (bits.encode(random.standard_normal(shape), multiplied)[0] for shape in ((21, length), (length, 33)))
+        draw: dict[str, Any] = {"rounding": "stochastic", "seed": length, "stream": 2}
+        same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, **d)))
+        same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, position=where, **d)))
+        same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.vecdot(a[:20], b[:, :20].T, multiplied, h, **d)))
+    assert len(joins) == 9 or not all(available())
+
+
 def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch, joins: list[int]) -> None:
     """What is next to nothing becomes -0 in each of them: 0x8000, INEXACT and UNDERFLOW."""
     a, b = np.full((21, 40), 0x0001, np.uint16), np.full((40, 21), 0x8001, np.uint16)

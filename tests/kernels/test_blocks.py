@@ -19,6 +19,7 @@ from softfloat.kernels import blocks, spec
 import softfloat
 from softfloat import ROSTER, Format, bits
 from softfloat.engine import elementwise, parameters
+from softfloat.engine.draws import NO_BITS
 
 MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd"]
 HALF, BRAIN = ROSTER["float16"], ROSTER["bfloat16"]
@@ -246,11 +247,14 @@ def test_threads(mode: str) -> None:
 @pytest.mark.parametrize("operation", ARITHMETIC)
 @pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3], FORMATS[8], ROSTER["float8_e4m3fn"]], ids=str)
 def test_stochastic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
-    """The same random bits at the same addresses: ordinary operands, and any."""
-    for seed, (options, width) in enumerate(zip(variants(fmt), (16, None, 24), strict=False)):
+    """The same random bits at the same addresses, or handed in: ordinary operands, and any."""
+    draws = itertools.product((16, None, 24, 1, 7, 13, 14), (False, True))
+    for seed, (options, (width, handed)) in enumerate(zip(itertools.cycle(variants(fmt)[:3]), draws, strict=False)):
         numbers = numbers_of(fmt, operation, "stochastic", options)
         assert numbers is not None
-        how = {"rounding": "stochastic", "seed": 7 + seed, "stream": seed, "sr_bits": width, **options}
+        how = {"rounding": "stochastic", "sr_bits": width or 52, **options}
+        random = np.random.default_rng(seed).integers(0, 1 << (width or 52), COUNT)
+        how |= {"random_bits": random} if handed else {"seed": 7 + seed, "stream": seed}
         columns = calm(fmt, numbers, seed)
         hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
         columns[0][2 * blocks.BLOCK :] = operands(fmt, COUNT - 2 * blocks.BLOCK, 1, seed)[0]
@@ -258,15 +262,26 @@ def test_stochastic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str
 
 
 def test_stochastic_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To formats that no other faster loop draws for."""
-    for fmt in (FORMATS[3], FORMATS[6]):
+    """Of random bits that no other faster loop draws, or to such formats."""
+    for fmt in (*FORMATS[:4], FORMATS[6]):
         x = singles(fmt, 2)[::5]
         finite = x[np.isfinite(x)]
         for each in (x, finite):
-            hold(
-                monkeypatch,
-                lambda e=each, f=fmt, **k: bits.encode(e, f, rounding="stochastic", seed=1, stream=3, **k),
-            )
+            ways: list[dict[str, Any]] = [{"seed": 1, "stream": 3, "sr_bits": width} for width in (None, 1, 6, 15)]
+            bits_of = np.random.default_rng(1).integers(0, 1 << 20, each.size)
+            ways += [{"random_bits": bits_of >> (20 - width), "sr_bits": width} for width in (1, 11, 17, 20)]
+            for how in ways:
+                hold(monkeypatch, lambda e=each, f=fmt, h=how, **k: bits.encode(e, f, rounding="stochastic", **h, **k))
+
+
+def test_near_the_smallest_normal_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a product is tiny hangs on its random bits: all pairs of codes, many of whose products lie right below that."""
+    fmt = ROSTER["float8_e4m3fn"]
+    a, b = (x.reshape(-1).astype(np.uint8) for x in np.meshgrid(np.arange(256), np.arange(256)))
+    regular = bits.isfinite(a, fmt) & bits.isfinite(b, fmt)
+    a, b = (np.ascontiguousarray(x[regular][:60416]) for x in (a, b))
+    for how in ({"seed": 3}, {"seed": 4, "sr_bits": 2}, {"seed": 5, "sr_bits": 16}):
+        hold(monkeypatch, lambda h=how, **k: bits.mul(a, b, fmt, rounding="stochastic", **h, **k), served=True)
 
 
 def test_what_hangs_on_further_bits_stops_the_loop() -> None:
@@ -282,7 +297,7 @@ def test_what_hangs_on_further_bits_stops_the_loop() -> None:
     stopped = 0
     for first in range(0, count, blocks.BLOCK):
         span = slice(first, first + blocks.BLOCK)
-        done = loop(a[span], b[span], codes[span], flags[span], *known, np.uint64(5), np.uint64(0), first)
+        done = loop(a[span], b[span], codes[span], flags[span], *known, np.uint64(5), np.uint64(0), first, NO_BITS, 52)
         stopped += done >> blocks.FLAG_BITS == 0
     assert 0 < stopped < 32
     found = bits.add(a, b, HALF, rounding="stochastic", seed=5)
