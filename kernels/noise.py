@@ -1,5 +1,7 @@
 """Random numbers of a tile's roundings, written out in `lanes.Vector`s: Philox for many outputs at a time."""
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -107,6 +109,7 @@ def filling(carrier):
     return named(fill_noise, ("noise", carrier.__name__))
 
 
+@cache
 def drawing(*sites):
     """kernel(noise, number, apart, count, first, row_stride, column_stride, width, key, stream): random bits of a tile's next turns.
 
