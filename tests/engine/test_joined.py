@@ -126,9 +126,9 @@ def test_chains_take_the_random_numbers_of_their_products(
     monkeypatch: pytest.MonkeyPatch, joins: list[int], chains: int, multiplied: str
 ) -> None:
     """As many as some blocks of random numbers hold, fewer, and more; of formats without a negative zero as well."""
-    random = np.random.default_rng(chains)
+    random, where = np.random.default_rng(chains), Position(5)
     for make, length in ((fma, 64), (mul_add, 97), (fma, 200)):
-        how, where = make("float16").replace(chains=chains), Position(5)
+        how = make("float16").replace(chains=chains)
         a, b = (bits.encode(random.standard_normal(shape), multiplied)[0] for shape in ((21, length), (length, 33)))
         draw: dict[str, Any] = {"rounding": "stochastic", "seed": length, "stream": 2}
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, **d)))
