@@ -563,13 +563,14 @@ def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, ro
 
 
 @jit.once
-def stochastic(operation, family, saturate, roomy):
+def stochastic(operation, family, saturate, roomy, settles=True):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
-    index, row_stride, column_stride, width, key, stream, begun, apart).
+    index, row_stride, column_stride, width, key, stream, begun, apart) -> tiles done.
 
     As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The quick step, or the one by which
     its turns are done again, tells that some output was left open, the watchful one which. What 16 random bits leave open is
-    done again with all of them, an output at a time, by the plain functions on the wide carrier. So many roundings were `begun`
+    done again with all of them, an output at a time, by the plain functions on the wide carrier; or, if the loop is not one that
+    `settles`, which compiles in half the time, that tile and those after it are left. So many roundings were `begun`
     before, and took the random numbers before these, which lie `apart`.
     """
     lanes = LANES[np.float32]
@@ -642,33 +643,37 @@ def stochastic(operation, family, saturate, roomy):
                         row_, lane = cell // lanes, cell % lanes
                         if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
                             continue
-                        output = np.uint64(corner + row_ * row_stride + lane * column_stride)
-                        z = np.float64(saved[cell])
-                        seen = 0
-                        for turn in range(count):
-                            x, y = (
-                                np.float64(flat_a[a_at + turn * ROWS + row_]),
-                                np.float64(flat_b[b_at + turn * lanes + lane]),
-                            )
-                            z, raised = again(
-                                x,
-                                y,
-                                z,
-                                noises[:, (done - reached + turn) * cells + cell],
-                                output,
-                                number + turn * apart,
-                                source,
-                                target,
-                                width,
-                                key,
-                                stream,
-                            )
-                            seen |= raised
-                        state[cell] = z
-                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
-                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
+                        if settles:
+                            output = np.uint64(corner + row_ * row_stride + lane * column_stride)
+                            z = np.float64(saved[cell])
+                            seen = 0
+                            for turn in range(count):
+                                x, y = (
+                                    np.float64(flat_a[a_at + turn * ROWS + row_]),
+                                    np.float64(flat_b[b_at + turn * lanes + lane]),
+                                )
+                                z, raised = again(
+                                    x,
+                                    y,
+                                    z,
+                                    noises[:, (done - reached + turn) * cells + cell],
+                                    output,
+                                    number + turn * apart,
+                                    source,
+                                    target,
+                                    width,
+                                    key,
+                                    stream,
+                                )
+                                seen |= raised
+                            state[cell] = z
+                            happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
+                            happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
+                        else:
+                            return unit - first
                 a_at += count * ROWS
                 b_at += count * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
+        return last - first
 
     return jit.compiled(stochastic_loop)

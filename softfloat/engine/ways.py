@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
 SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be normal as well
+FEW_ROUNDINGS = 1 << 13
+"""Roundings of whole tiles, hardly one of which hangs on more random bits than 16."""
 LONGEST = 64  # products of a turn, which are written out in code
 
 
@@ -150,8 +152,23 @@ class Drawn(Way):
         roomy = reach * _growth(roundings, fmt) < fmt.max
         family = "half" if fmt.spec == FLOAT16 else "narrow"
         saturates = self.site.rule.overflow is Overflow.SATURATE
-        loop = tiles().stochastic(self.operation, family, saturates, roomy)
+        loop = self._settling(partial(tiles().stochastic, self.operation, family, saturates, roomy), roundings, panels)
         return loop, (*self.site.numbers, *self._address(planned, place, random))
+
+    @staticmethod
+    def _settling(make: Callable[..., Any], roundings: int, panels: Panels) -> Any:
+        """The loop; of few roundings one that settles none, and the other where one hangs on more than 16 random bits."""
+        outputs = math.prod(panels.c.shape)
+        if roundings * outputs > FEW_ROUNDINGS:
+            return make()
+        light = make(False)
+
+        def loop(first: int, last: int, *arguments: Any) -> None:
+            done = first + light(first, last, *arguments)
+            if done < last:
+                make()(done, last, *arguments)
+
+        return loop
 
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well, but for overflows that become NaN."""

@@ -860,6 +860,31 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
 
 
 @SERVED
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16")], ids=repr)
+def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that settles nothing, and from the first tile that hangs on more random bits the one that does, in any tile."""
+    calls: list[bool] = []
+    kept = ways.tiles().stochastic
+
+    def watched(*arguments: Any) -> Any:
+        calls.append(len(arguments) == 4)
+        return kept(*arguments)
+
+    monkeypatch.setattr(ways.tiles(), "stochastic", watched)
+    fmt, rng = how.partials, np.random.default_rng(9)
+    for seed in range(4):
+        a, b, c = (drawn(rng, fmt, shape, 1.0) for shape in ((8, 32), (32, 16), (8, 16)))
+        both_ways(monkeypatch, a, b, fmt, how, c, rounding="stochastic", seed=seed)
+    assert False in calls
+    monkeypatch.setattr(ways, "FEW_ROUNDINGS", 1 << 40)
+    calls.clear()
+    for length in (70, 300):
+        a, b = drawn(rng, fmt, (45, length), 1.0), drawn(rng, fmt, (length, 50), 1.0)
+        both_ways(monkeypatch, a, b, fmt, how, rounding="stochastic", seed=length)
+    assert {True, False} == set(calls)
+
+
+@SERVED
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16")], ids=repr)
 @pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
 def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
