@@ -232,12 +232,13 @@ def stored_noise():
 
 
 @jit.once
-def drawn(operation, saturate, layout):
-    """loop(state, a, b, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
+def drawn(operation, saturate, layout, records=False):
+    """loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
 
     As `chain`, for multiply-adds rounded stochastically.
     `step` is the number of the first product, `apart` how far the next one's is from it; outputs are numbers first + n * stride of
-    the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them.
+    the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them. `records`: the
+    state after every product goes to kept, as `chain` says; else kept is any array.
     """
     lanes = LANES[np.float32]
     make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
@@ -255,10 +256,10 @@ def drawn(operation, saturate, layout):
     b_cells = cells if layout == "paired" else 1
     saved_size, noise_size = LEFT_OPEN * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
 
-    def drawn_loop(state, a, b, numbers, ints, floats, first, stride, step, apart, count, width, key, stream):
+    def drawn_loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream):
         source, target = source_of(ints, floats), target_of(ints, floats)
         turns = a.shape[2]
-        flat_a, flat_b = flat(a), flat(b)
+        flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
         saved = scratch(saved_size, np.float32)
         before = viewed(saved, np.int32)
         noise = scratch(noise_size, np.float32)
@@ -272,14 +273,19 @@ def drawn(operation, saturate, layout):
             a_at = panel * turns * cells
             b_at = panel * turns * b_cells if b_cells > 1 else 0
             corner = first + panel * cells * stride
-            known = False
-            for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
-                done = max(reached, 0)
-                some = min(reached + STEPS_OF_A_BLOCK, turns) - done
+            known, drawn_to = False, 0
+            done = 0
+            while done < turns:
+                place = (passed + done) % STEPS_OF_A_BLOCK
+                if done == drawn_to:
+                    drawn_to = min(done + STEPS_OF_A_BLOCK - place, turns)
+                    number = step + done * apart
+                    draw_turns(
+                        pairs, number, apart, drawn_to - done, corner, lanes * stride, stride, width, key, stream
+                    )
+                some = 1 if records else drawn_to - done
                 copy_first(saved, mine, LEFT_OPEN * cells)
-                number = step + done * apart
-                draw_turns(pairs, number, apart, some, corner, lanes * stride, stride, width, key, stream)
-                beside = noise[(done - reached) * cells :]
+                beside = noise[place * cells :]
                 known = known or all_inexact(happened, cells)
                 left = -1
                 if known:
@@ -303,24 +309,15 @@ def drawn(operation, saturate, layout):
                         for turn in range(some):
                             x = np.float64(flat_a[a_at + turn * cells + cell])
                             y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
-                            k = number + turn * apart
-                            z, raised = again(
-                                x,
-                                y,
-                                z,
-                                noises[:, (done - reached + turn) * cells + cell],
-                                output,
-                                k,
-                                source,
-                                target,
-                                width,
-                                key,
-                                stream,
-                            )
+                            own, k = noises[:, (place + turn) * cells + cell], step + (done + turn) * apart
+                            z, raised = again(x, y, z, own, output, k, source, target, width, key, stream)
                             seen |= raised
                         mine[cell] = z
                         happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
                         happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
+                if records:
+                    copy_first(flat_kept[done * mine.size :], mine, LEFT_OPEN * cells)
+                done += some
                 a_at += some * cells
                 b_at += some * b_cells
 

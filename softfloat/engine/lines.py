@@ -214,7 +214,7 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
     """Whether there is such a loop for this program's way."""
     if way is None or (counting and (cumulative or not way.counts)):
         return False
-    return not cumulative or (isinstance(way, OneByOne) and not planned.converts)
+    return not cumulative or (isinstance(way, OneByOne | Drawn) and not planned.converts)
 
 
 def run(
@@ -370,12 +370,14 @@ class _State:
         first = index + self.outputs.start * stride
         if isinstance(way, Drawn):
             saturate = way.site.rule.overflow is Overflow.SATURATE
-            loop = paired().drawn(way.operation, saturate, "paired" if work.shared is None else "shared")
+            layout = "paired" if work.shared is None else "shared"
+            loop = paired().drawn(way.operation, saturate, layout, self.records)
             count = self.outputs.stop - self.outputs.start
             loop(
                 self.flat,
                 a,
                 b,
+                kept,
                 work.numbers,
                 *way.site.numbers,
                 first,

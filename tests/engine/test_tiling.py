@@ -23,7 +23,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.engine import elementwise, lines, products, program, small, stacks, ways
+from softfloat.engine import elementwise, joining, lines, products, program, small, stacks, ways
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
@@ -701,6 +701,19 @@ def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: 
     bits.matmul(a, a, "float16", how)
     bits.vecdot(a, a, "float16", how)
     bits.sum(a, "float16", how)
+
+
+@SERVED
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), fma("float16").replace(chains=4)], ids=repr)
+def test_sums_that_draw_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_plain", None)
+    monkeypatch.setattr(joining, "WORTH_CALLS", 0)
+    a = drawn(np.random.default_rng(1), how.partials, (30, 30), 1.0)
+    bits.matmul(a, a, how.partials, how, **STOCHASTIC)
+    bits.vecdot(a, a, how.partials, how, **STOCHASTIC)
+    bits.sum(a, how.partials, how, 1, **STOCHASTIC)
+    if how.chains == 1:
+        bits.cumsum(a, how.partials, how, 1, **STOCHASTIC)
 
 
 @pytest.mark.parametrize("nan", ["canonical", "x86"])
