@@ -68,10 +68,10 @@ def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE, **opt
     return Work(lambda: bits.vecdot(x, y, "float16", accumulator, **options), rows * length)
 
 
-def total(function: Callable[..., Any], *shape: int, accumulator: Accumulator = HALF) -> Work:
+def total(function: Callable[..., Any], *shape: int, accumulator: Accumulator = HALF, **options: Any) -> Work:
     """A sum of the last axis."""
     x = codes("float16", *shape)
-    return Work(lambda: function(x, "float16", accumulator, len(shape) - 1), x.size)
+    return Work(lambda: function(x, "float16", accumulator, len(shape) - 1, **options), x.size)
 
 
 def folded(function: Callable[..., Any], elements: int = 1 << 14, **options: Any) -> Work:
@@ -87,6 +87,17 @@ def depthwise(channels: int = 288, height: int = 14, window: int = 5) -> Work:
 
 def binary(function: Callable[..., Any], fmt: Any, **options: Any) -> Work:
     return elementwise_work(function, [codes(fmt, ELEMENTS, seed=seed) for seed in range(2)], fmt, **options)
+
+
+def doubles() -> Work:
+    """float64 -> half."""
+    return elementwise_work(bits.encode, [np.random.default_rng(0).standard_normal(ELEMENTS)], "float16")
+
+
+def handed() -> Work:
+    """Sums of halves rounded by random bits that are handed in, 16 each."""
+    random_bits = np.random.default_rng(2).integers(0, 1 << 16, ELEMENTS, np.uint16)
+    return binary(bits.add, "float16", rounding="stochastic", random_bits=random_bits)
 
 
 def few(call: Callable[[Any, Any], object]) -> Work:
@@ -269,6 +280,13 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("sum of 2²⁰ in order", partial(total, bits.sum, ELEMENTS), "M/s", "", 150),
         Row("pairwise sum of 2²⁰", partial(total, bits.sum, ELEMENTS, accumulator=pairwise("float16")), "M/s", "", 500),
         Row("cumsum of 2²⁰", partial(total, bits.cumsum, ELEMENTS), "M/s", "", 100),
+        Row(
+            "cumsum of 2¹⁰ rows of 2¹⁰, stochastic",
+            partial(total, bits.cumsum, 1024, 1024, **STOCHASTIC),
+            "M/s",
+            "",
+            50,
+        ),
         Row("prod of 2¹⁴", partial(folded, np.prod), "M/s", "", 100),
         Row("cumprod of 2¹⁴", partial(folded, np.cumprod), "M/s", "", 100),
         Row("subtract.reduce of 2¹⁴", partial(folded, np.subtract.reduce), "M/s", "", 100),
@@ -284,11 +302,21 @@ ROWS: dict[str, tuple[Row, ...]] = {
         ),
         Row("half add, to odd", partial(binary, bits.add, "float16", rounding="to_odd"), "G/s", "memcpy", 0.12),
         Row("half add, stochastic", partial(binary, bits.add, "float16", **STOCHASTIC), "G/s", "memcpy", 0.05),
+        Row(
+            "half add, stochastic, 8 random bits",
+            partial(binary, bits.add, "float16", sr_bits=8, **STOCHASTIC),
+            "G/s",
+            "memcpy",
+            0.05,
+        ),
+        Row("half add, stochastic, bits handed in", handed, "G/s", "memcpy", 0.05),
         Row("float32 → half", partial(converted, "float16"), "G/s", "memcpy", 0.32),
         Row("float32 → half, toward zero", partial(converted, "float16", rounding="toward_zero"), "G/s", "memcpy", 0.2),
+        Row("float64 → half", doubles, "G/s", "memcpy", 0.08),
         Row("float32 → half, to odd", partial(converted, "float16", rounding="to_odd"), "G/s", "memcpy", 0.2),
         Row("e4m3 add", partial(binary, bits.add, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
         Row("e4m3 mul", partial(binary, bits.mul, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
+        Row("e4m3 mul, stochastic", partial(binary, bits.mul, "float8_e4m3fn", **STOCHASTIC), "G/s", "memcpy", 0.05),
         Row("e4m3 div", partial(binary, bits.div, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
     ),
     "Two threads": (

@@ -398,15 +398,16 @@ def opening(carrier, slots, rows=ROWS):
     return named(run, ("opening", carrier.__name__, slots, rows))
 
 
-def starting(name, step, carrier, slots, parameters, turns, made, block=1, planes=1):
+def starting(name, step, carrier, slots, parameters, turns, block=1, planes=1):
     """As `opening`, and then the first so many turns of `tile`, in registers: what has not happened costs neither a load nor an instruction.
 
-    function(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers): the first `made` slots are stored.
+    function(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers) -> whether the second of these slots, which alone
+    are stored, is zero nowhere.
     """
 
     @intrinsic
     def run(context, a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers):
-        signature = types.void(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers)
+        signature = types.boolean(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers)
 
         def codegen(context, builder, signature, arguments):
             # in the order that a tile's arguments have
@@ -423,13 +424,12 @@ def starting(name, step, carrier, slots, parameters, turns, made, block=1, plane
                 where = builder.add(where, apart)
             for turn in range(turns):
                 state = cells.turn(step, operands.turn(ir.Constant(INDEX, turn)), state)
-            others = {(slot, row): nothing for slot in range(made) if slot not in slots for row in range(ROWS)}
-            cells.store(state | others)
-            return context.get_dummy_value()
+            cells.store(state)
+            return _nowhere_zero(builder, (state[slots[1], row] for row in range(ROWS)))
 
         return signature, codegen
 
-    return named(run, ("starting", name, carrier.__name__, slots, turns, made, block, planes))
+    return named(run, ("starting", name, carrier.__name__, slots, turns, block, planes))
 
 
 def closing(carrier, flags_of, slots, rows=ROWS):
@@ -465,6 +465,15 @@ def closing(carrier, flags_of, slots, rows=ROWS):
     return named(run, ("closing", carrier.__name__, slots, rows))
 
 
+def _nowhere_zero(builder, values):
+    """Code that tells whether no lane of vectors is zero."""
+    least = None
+    for value in values:
+        bits = Vector(builder, value).bits()
+        least = bits if least is None else least.at_most(bits)
+    return builder.not_(least.is_zero().anywhere())
+
+
 def everywhere(carrier, slot):
     """function(state) -> whether a slot of a tile is zero nowhere."""
 
@@ -475,11 +484,7 @@ def everywhere(carrier, slot):
         def codegen(context, builder, signature, arguments):
             kept = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             cells = _Cells(builder, carrier, kept, (slot,), ())
-            least = None
-            for value in cells.load().values():
-                bits = Vector(builder, value).bits()
-                least = bits if least is None else least.at_most(bits)
-            return builder.not_(least.is_zero().anywhere())
+            return _nowhere_zero(builder, cells.load().values())
 
         return signature, codegen
 

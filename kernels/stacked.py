@@ -141,18 +141,21 @@ def laid_out(reading, carrier, planes, stands):
                     lie(flat_codes, corner + panel * size, count, length, block, width)
                 at = (product * planes * across + panel) * stretch
                 target, own = numbers[at : at + stretch], fields[at : at + stretch]
-                for place in range(stretch):
-                    target[place] = settled(number(table, block[place]))
-                if by_code:
-                    low_code, high_code = span_of_codes(block, low_code, high_code)
-                else:
-                    low, high = span(own, low, high)
                 if planes > 1:
                     beside = at + across * stretch
                     leading = fields[beside : beside + stretch]
                     for place in range(stretch):
-                        magnitude = own[place] & without_sign
+                        x = carrier(settled(number(table, block[place])))
+                        target[place] = x
+                        magnitude = unsigned(float_bits(x)) & without_sign
                         leading[place] = max(magnitude & exponent, smallest) if magnitude else nothing
+                else:
+                    for place in range(stretch):
+                        target[place] = settled(number(table, block[place]))
+                if by_code:
+                    low_code, high_code = span_of_codes(block, low_code, high_code)
+                else:
+                    low, high = span(own, low, high)
         return told(table, low, high, low_code, high_code)
 
     return jit.compiled(laid_out_loop)

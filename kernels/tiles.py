@@ -65,8 +65,8 @@ DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
-SOON, SOON_EXACT = 2, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
-WATCH = 8  # and between two others
+SOON, SOON_EXACT = 1, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
+WATCH = 8  # and at most between two others, before each of which they double
 QUICK = 128  # turns of quick steps between two looks whether they pay
 QUICK_ROWS = 8  # rows after which quick steps are looked at
 COUNT_BITS_NARROW, COUNT_BITS_WIDE = COUNT_BITS[32], COUNT_BITS[64]
@@ -77,18 +77,21 @@ VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps no
 
 
 def flags_of(state, nan_flags):
-    """Outputs' flags from a tile's state at the end."""
+    """Outputs' flags from a tile's state at the end, of which not every tile notes UNDERFLOW and OVERFLOW."""
     value, none = state[VALUE], nan_flags & 0
     flags = state[INEXACT].bits().nonzero().choose(1, none)
-    flags = flags | state[UNDERFLOW].bits().nonzero().choose(3, none)
-    over = state[OVERFLOW].bits().nonzero() | (value.magnitude() >= np.inf)
+    if UNDERFLOW in state:
+        flags = flags | state[UNDERFLOW].bits().nonzero().choose(3, none)
+    over = value.magnitude() >= np.inf
+    if OVERFLOW in state:
+        over = over | state[OVERFLOW].bits().nonzero()
     flags = flags | over.choose(5, none)
     return value.differs(value).choose(flags | nan_flags, flags)
 
 
-def frame(carrier, slots=SLOTS, rows=ROWS):
-    """(open, close, all_inexact) of tiles."""
-    end = closing(carrier, flags_of, (VALUE, INEXACT, UNDERFLOW, OVERFLOW), rows)
+def frame(carrier, slots=SLOTS, rows=ROWS, noted=(UNDERFLOW, OVERFLOW)):
+    """(open, close, all_inexact) of tiles of so many slots that note such things."""
+    end = closing(carrier, flags_of, (VALUE, INEXACT, *noted), rows)
     return opening(carrier, slots, rows), end, everywhere(carrier, INEXACT)
 
 
@@ -203,13 +206,13 @@ def deterministic(kind, carrier, block, planes, *options):
     )
     has_quick = quick is not None
     quick = quick or brief
-    begin, end, all_inexact = frame(carrier, OVERFLOW + 1)
+    begin, end, all_inexact = frame(carrier, OVERFLOW + 1, noted=slots)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
     state_size = SLOTS * cells
     watched, soon = max(WATCH // block, 1), max(SOON // block, 1)
     start = starting(
-        (kind, options), made[True], carrier, (VALUE, INEXACT, *slots), Numbers._fields, soon, OVERFLOW + 1, block, planes,
+        (kind, options), made[True], carrier, (VALUE, INEXACT, *slots), Numbers._fields, soon, block, planes,
     )  # fmt: skip
 
     def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows):
@@ -232,7 +235,7 @@ def deterministic(kind, carrier, block, planes, *options):
             if turns < soon:
                 begin(state, flat_c, c_place, wide)
             else:
-                start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
+                known = start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
                 done = soon
                 a_at += soon * block * ROWS
                 b_at += soon * block * lanes
@@ -244,7 +247,7 @@ def deterministic(kind, carrier, block, planes, *options):
                 count = turns - done
                 known = known or (done > 0 and all_inexact(state))
                 if not known:
-                    count = min(watched, count)
+                    count = min(min(watched, max(done, 1)), count)
                     watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
                 elif ready and done >= rest:
                     count = min(count, QUICK)

@@ -87,8 +87,8 @@ class Kind:
         self.planes, self.lanes = 1 + (unit.kind == "aligned"), LANES[self.carrier]
         self.parameters = Numbers._fields if single else UnitNumbers._fields
         compensated = unit.kind == "compensated"
-        seen = (VALUE, INEXACT, UNDERFLOW, OVERFLOW, *((ERRORS,) if compensated else ()))
-        self.begin = opening(self.carrier, SLOTS)
+        seen = (VALUE, INEXACT, *(slot for slot in (UNDERFLOW, OVERFLOW, ERRORS) if slot in _slots(unit)))
+        self.begin = opening(self.carrier, max((INEXACT, *_slots(unit))) + 1)
         self.end = closing(self.carrier, unit_flags(compensated), seen)
         self.all_inexact = everywhere(self.carrier, INEXACT)
         self.cells = ROWS * self.lanes
@@ -108,10 +108,7 @@ class Kind:
         """What begins a tile with so many watchful turns."""
         unit = self.unit
         step, slots = MAKERS[unit.kind](unit, True), (VALUE, INEXACT, *_slots(unit))
-        made = max(OVERFLOW, *slots) + 1
-        return starting(
-            (unit, "start"), step, self.carrier, slots, self.parameters, turns, made, unit.group, self.planes
-        )
+        return starting((unit, "start"), step, self.carrier, slots, self.parameters, turns, unit.group, self.planes)
 
 
 @jit.once
@@ -152,7 +149,7 @@ def unit_loop(unit):
             if turns < soon:
                 begin(state, flat_c, c_place, wide)
             else:
-                start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
+                known = start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
                 done = soon
                 a_at += soon * group * ROWS
                 b_at += soon * group * lanes
@@ -280,9 +277,9 @@ def long_unit_loop(unit):
         flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
         state = scratch(state_size, carrier)
         happened = viewed(state, integer)
-        for unit_ in range(first, last):
-            product = unit_ // (panels * across)
-            i, j = tile_of(unit_ - product * panels * across, panels, across, a_panel)
+        product, i, j, rows_from = first_of(first, panels, across, a_panel)
+        together = together_of(a_panel)
+        for _ in range(first, last):
             a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
             within = i * ROWS * wide + j * lanes
             place, c_place = product * size + within, product * c_size + within
@@ -290,7 +287,7 @@ def long_unit_loop(unit):
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
             known = False
-            for _ in range(turns):
+            for _turn in range(turns):
                 known = known or all_inexact(state)
                 start(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
                 lead(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
@@ -304,6 +301,7 @@ def long_unit_loop(unit):
                 a_at += block * ROWS
                 b_at += block * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
+            product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
 
     return jit.compiled(long_units_loop)
 

@@ -165,6 +165,8 @@ def _way(job: Job) -> Callable[[Job], Work]:
         return _plain_work if job.drawn is None else _drawn_work
     if _has_pairs(job):
         return _pairs_work
+    if _goes_through_single(job):
+        return _single_work
     if job.rule.daz and job.operation == "convert" and job.source == FLOAT32 and job.drawn is None:
         return _flushing_work
     family = fast_family(job.operation, job.source, job.fmt, job.rule)
@@ -239,6 +241,44 @@ def _flushing_work(job: Job) -> Work:
             magnitudes = operand[first:last] & np.uint32(0x7FFFFFFF)
             least = (magnitudes - np.uint32(1)).min()  # that of 0 becomes the largest of all
             seen |= (quick if least >= 0x007FFFFF else rest)(first, last)
+        return seen
+
+    return work
+
+
+TO_SINGLE = 1 << 14
+"""Numbers that are made float32 before they are made anything else: so many stay in the cache."""
+
+
+def _goes_through_single(job: Job) -> bool:
+    """Whether float64 numbers are on their way to a format of which float32 has all numbers, and two bits more."""
+    if job.operation != "convert" or job.source != FLOAT64 or job.drawn is not None or job.codes.size < fast().SINGLES:
+        return False
+    fmt = job.fmt
+    top = (fmt.largest >> fmt.mantissa_bits) - fmt.bias
+    return job.rule.restated and fmt.mantissa_bits + 2 <= FLOAT32.mantissa_bits and top <= CARRIER32.bias
+
+
+def _single_work(job: Job) -> Work:
+    """Float64 numbers by way of float32, rounded to odd; the plain loop does those around what is NaN there or no normal number."""
+    singles = np.empty(job.codes.size, np.uint32)
+    narrowed = replace(job, source=FLOAT32, operands=[singles])
+    quick, rest, loop, block = _way(narrowed)(narrowed), _plain_work(job), fast().odd_singles(), fast().SINGLES
+    values, bits = job.operands[0].view(np.float64), singles.view(np.int32)
+
+    def work(start: int, stop: int) -> int:
+        seen, skip = 0, block
+        while start < stop:
+            last = min(start + TO_SINGLE, stop)
+            done = start + int(loop(values[start:last], bits[start:last]))
+            if done > start:
+                seen |= quick(start, done)
+            skip = block if done > start else 16 * skip
+            start = done
+            if done < last:
+                upto = min(start + skip, stop)
+                seen |= int(rest(start, upto))
+                start = upto
         return seen
 
     return work

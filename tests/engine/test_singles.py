@@ -1,0 +1,114 @@
+"""Float64 numbers that become a short format's by way of float32, against the plain loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from faster import both, same
+
+import softfloat
+from softfloat import ROSTER, Format, bits, get_num_threads, set_num_threads
+from softfloat.engine import elementwise
+from softfloat.engine.parameters import fast
+
+MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+FORMATS = [
+    ROSTER["float16"],
+    ROSTER["bfloat16"],
+    ROSTER["tfloat32"],
+    ROSTER["float8_e4m3fn"],
+    ROSTER["float8_e5m2fnuz"],
+    ROSTER["float8_e8m0fnu"],
+    Format("e8m21", exponent_bits=8, mantissa_bits=21),
+    Format("e8m3_tiny", exponent_bits=8, mantissa_bits=3, bias=170),
+    Format("e6m9_no_subnormals", exponent_bits=6, mantissa_bits=9, subnormals=False),
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"tininess": "before", "overflow": "saturate"},
+    {"daz": True, "nan": "arm"},
+    {"ftz": True, "tininess": "before", "nan": "x86"},
+]
+SERVED = pytest.mark.skipif(fast().jit.DISABLED, reason="nothing is compiled")
+
+
+def numbers(fmt: Format, count: int, seed: int) -> np.ndarray:
+    """Next to the format's numbers and to what lies between two of them, by as little as float64 has; beyond its ends; and any."""
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 1 << fmt.bits, count).astype(fmt.dtype)
+    x = bits.decode(codes, fmt)
+    x = np.where(np.isfinite(x), x, 1.5)
+    ulp = np.maximum(np.abs(x) * fmt.eps, fmt.smallest_subnormal)
+    x = x + ulp * random.choice([0, 0.5, 0.25, 1 / 3], count)
+    x = np.nextafter(x, random.choice([-np.inf, np.inf], count), where=random.random(count) < 0.7, out=x)
+    any_ = random.standard_normal(count) * 2.0 ** random.integers(-125, 127, count)
+    ends = random.choice(
+        [fmt.max, fmt.max * 1.01, 3.4028234663852886e38, 3.5e38, 1e300, np.inf, 0.0, -0.0, 2.0**-126], count
+    )
+    x = np.select([random.random(count) < 0.1, random.random(count) < 0.1], [any_, ends], x)
+    x *= random.choice([-1.0, 1.0], count)
+    return np.where((np.abs(x) < 2.0**-126) & (x != 0), 1.0, x)  # what is as large as 2^128 is left to the plain loop
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_same_bits_and_flags(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 5 * fast().SINGLES + 77
+    for seed, mode in enumerate(MODES):
+        for options in OPTIONS:
+            x = numbers(fmt, count, seed)
+            same(both(monkeypatch, lambda x=x, m=mode, o=options: bits.encode(x, fmt, rounding=m, **o)))
+            x[[3, 2 * fast().SINGLES, -1]] = np.nan, 1e-310, -(2.0**-140)
+            same(both(monkeypatch, lambda x=x, m=mode, o=options: bits.encode(x, fmt, rounding=m, **o)))
+            monkeypatch.setattr(elementwise, "FAST", True)
+            _, seen = bits.encode(x, fmt, rounding=mode, flags="any", **options)
+            assert seen == np.bitwise_or.reduce(bits.encode(x, fmt, rounding=mode, **options)[1])
+
+
+@SERVED
+def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is not regular leaves no more to the plain loop than its surroundings."""
+    left: list[int] = []
+    plain = elementwise._plain_work
+
+    def watched(job: elementwise.Job) -> elementwise.Work:
+        work = plain(job)
+
+        def counted(start: int, stop: int) -> int:
+            left.append(stop - start)
+            return work(start, stop)
+
+        return counted
+
+    monkeypatch.setattr(elementwise, "_plain_work", watched)
+    x = np.random.default_rng(1).standard_normal(1 << 16)
+    bits.encode(x, "float16")
+    assert not left
+    x[5000] = np.nan
+    bits.encode(x, "float16")
+    assert 0 < sum(left) <= fast().SINGLES
+
+
+def test_threads() -> None:
+    x = np.random.default_rng(2).standard_normal((1 << 18) + 3333)
+    x[::70001] = np.nan
+    before, found = get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            set_num_threads(count)
+            found.append(bits.encode(x, "bfloat16", rounding="to_odd"))
+    finally:
+        set_num_threads(before)
+    for other in found[1:]:
+        same((found[0], other))
+
+
+def test_what_float32_would_round_twice() -> None:
+    """1 + 2^-11 is a tie of halves, 2^-60 more is none: 0x3C01, not 0x3C00."""
+    x = np.full(fast().SINGLES, 1 + 2.0**-11)
+    assert set(bits.encode(x, "float16")[0].tolist()) == {0x3C00}
+    x[:] = float.fromhex("0x1.0020000000001p+0")
+    codes, flags = bits.encode(x, softfloat.float16)
+    assert set(codes.tolist()) == {0x3C01}
+    assert set(flags.tolist()) == {1}
