@@ -21,11 +21,11 @@ READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
 
 
 def fetch(builder, pointer):
-    """Asks for what is to be read soon: lines far apart, which the CPU does not foresee."""
+    """Asks for what is to be read soon: lines far apart, which the CPU does not foresee, for its second cache: many share a place in the first."""
     octets, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [octets, flag, flag, flag])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    reads, stays, data = (ir.Constant(flag, x) for x in (0, 3, 1))
+    reads, stays, data = (ir.Constant(flag, x) for x in (0, 2, 1))
     builder.call(function, [builder.bitcast(pointer, octets), reads, stays, data])
 
 

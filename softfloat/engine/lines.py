@@ -7,6 +7,7 @@ whether a piece's operands are finite and in range is known when it is done. Wha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
@@ -316,11 +317,11 @@ class _Room:
         self._carrier = carrier
         self._arrays: dict[str, Codes] = {}
 
-    def array(self, name: str, shape: tuple[int, ...]) -> Codes:
-        """The array of this name, with whatever it holds; zeros at first."""
+    def array(self, name: str, shape: tuple[int, ...], make: Callable[..., Codes] = np.zeros) -> Codes:
+        """The array of this name, with whatever it holds; zeros at first, or what else it is made of."""
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.zeros(size, self._carrier)
+            self._arrays[name] = make(size, self._carrier)
         return self._arrays[name][:size].reshape(shape)
 
 
@@ -349,10 +350,10 @@ class _State:
         work, way = self.work, self.work.way
         read = 1 if work.lone else work.cells
         shape = way.planes, self.panels, stop - start, read
-        a = self.room.array("a", shape)
+        a = self.room.array("a", shape, np.empty)
         spans = [work.first.gather(work.index, start, stop, self.outputs, read, a)]
         if work.shared is None:
-            b = self.room.array("b", shape)
+            b = self.room.array("b", shape, np.empty)
             spans.append(work.second.gather(work.index, start, stop, self.outputs, read, b))
         else:
             b = work.shared if work.ones else np.ascontiguousarray(work.shared[:, :, start:stop])
@@ -393,7 +394,7 @@ class _State:
         if isinstance(way, ExactBlocks) and way.stored == "drawn":
             if work.lone:
                 stride = 0
-            kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells))
+            kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells), np.empty)
             paired().stored_noise()(kept, first, stride, work.begun + start // way.group, width, key, stream)
         work.loop(self.records)(self.flat, a, b, kept, work.numbers)
 
