@@ -137,6 +137,21 @@ def test_chains_take_the_random_numbers_of_their_products(
     assert len(joins) == 9 or not all(available())
 
 
+@pytest.mark.parametrize("make", [fma, mul_add])
+def test_chains_of_which_some_hang_on_more_random_bits(
+    monkeypatch: pytest.MonkeyPatch, joins: list[int], make: Callable[[str], Accumulator]
+) -> None:
+    """One rounding in 2^16 or so, of many: of a tile, of a line, and of a tile whose additions are counted."""
+    random, how = np.random.default_rng(7), make("float8_e5m2").replace(chains=3)
+    draw: dict[str, Any] = {"rounding": "stochastic", "seed": 11}
+    a, b = (bits.encode(random.standard_normal(shape), "float16")[0] for shape in ((200, 60), (60, 256)))
+    same(both(monkeypatch, lambda: bits.matmul(a, b, "float16", how, **draw)))
+    same(tuple(x[:2] for x in both(monkeypatch, lambda: bits.matmul(a, b, "float16", how, count=True, **draw))))
+    x, y = (bits.encode(random.standard_normal((50000, 60)), "float16")[0] for _ in range(2))
+    same(both(monkeypatch, lambda: bits.vecdot(x, y, "float16", how, **draw)))
+    assert len(joins) == 3 or not all(available())
+
+
 def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch, joins: list[int]) -> None:
     """What is next to nothing becomes -0 in each of them: 0x8000, INEXACT and UNDERFLOW."""
     a, b = np.full((21, 40), 0x0001, np.uint16), np.full((40, 21), 0x8001, np.uint16)

@@ -274,6 +274,18 @@ def test_stochastic_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
                 hold(monkeypatch, lambda e=each, f=fmt, h=how, **k: bits.encode(e, f, rounding="stochastic", **h, **k))
 
 
+def test_tininess_that_hangs_on_further_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right below the smallest normal number, where 16 of 20 random bits say neither that it is reached nor that it is not."""
+    fmt = ROSTER["float8_e4m3fn"]
+    random = np.random.default_rng(8)
+    fraction = random.integers(1, 1 << 20, 4 * blocks.BLOCK)
+    x = (2.0**-6 - 2.0**-10 * (1 - fraction / 2**20)).astype(np.float32)
+    for step in (-1, 0, 1):
+        drawn = np.clip((1 << 20) - fraction + step, 0, (1 << 20) - 1)
+        how: dict[str, Any] = {"rounding": "stochastic", "random_bits": drawn, "sr_bits": 20}
+        hold(monkeypatch, lambda h=how, **k: bits.encode(x, fmt, **h, **k))
+
+
 def test_near_the_smallest_normal_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a product is tiny hangs on its random bits: all pairs of codes, many of whose products lie right below that."""
     fmt = ROSTER["float8_e4m3fn"]
