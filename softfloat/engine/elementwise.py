@@ -266,16 +266,32 @@ def _single_work(job: Job) -> Work:
     quick, rest, loop, block = _way(narrowed)(narrowed), _plain_work(job), fast().odd_singles(), fast().SINGLES
     values, bits = job.operands[0].view(np.float64), singles.view(np.int32)
 
+    def some(start: int, stop: int) -> tuple[int, int]:
+        seen, first = 0, start
+        while first < stop:
+            last = min(first + TO_SINGLE, stop)
+            done = first + int(loop(values[first:last], bits[first:last]))
+            if done > first:
+                seen |= quick(first, done)
+            first = done
+            if done < last:
+                break
+        return first - start, seen
+
+    return _as_far_as_served(some, rest, block)
+
+
+def _as_far_as_served(some: Callable[[int, int], tuple[int, int]], rest: Work, block: int) -> Work:
+    """What does `some` elements, of which it tells how many, and their flags, and where it stops `rest`: more at once where many follow."""
+
     def work(start: int, stop: int) -> int:
         seen, skip = 0, block
         while start < stop:
-            last = min(start + TO_SINGLE, stop)
-            done = start + int(loop(values[start:last], bits[start:last]))
-            if done > start:
-                seen |= quick(start, done)
-            skip = block if done > start else 16 * skip
-            start = done
-            if done < last:
+            done, flags = some(start, stop)
+            seen |= flags
+            start += done
+            if start < stop:
+                skip = block if done else 16 * skip
                 upto = min(start + skip, stop)
                 seen |= int(rest(start, upto))
                 start = upto
@@ -378,27 +394,17 @@ def _blocks_work(job: Job, loop: Callable[..., int], known: Numbers, rest: Work)
     """Blocks of ordinary operands by `loop`, all others by `rest`: more of them at once where many follow each other."""
     a, b, _ = job.operands_for(CARRIER32)
     codes, raises, drawn = job.codes, job.raises, job.drawn
-    block, flag_bits = blocks().BLOCK, blocks().FLAG_BITS
+    flag_bits = blocks().FLAG_BITS
 
-    def work(start: int, stop: int) -> int:
-        seen, skip = 0, block
-        while start < stop:
-            span = slice(start, stop)
-            address: tuple[Any, ...] = ()
-            if drawn is not None:
-                address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-            found = int(loop(a[span], b[span], codes[span], raises[span], *known, *address))
-            seen |= found & ((1 << flag_bits) - 1)
-            done = found >> flag_bits
-            start += done
-            if start < stop:
-                skip = block if done else 16 * skip
-                upto = min(start + skip, stop)
-                seen |= int(rest(start, upto))
-                start = upto
-        return seen
+    def some(start: int, stop: int) -> tuple[int, int]:
+        span = slice(start, stop)
+        address: tuple[Any, ...] = ()
+        if drawn is not None:
+            address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
+        found = int(loop(a[span], b[span], codes[span], raises[span], *known, *address))
+        return found >> flag_bits, found & ((1 << flag_bits) - 1)
 
-    return work
+    return _as_far_as_served(some, rest, blocks().BLOCK)
 
 
 # -- pairs of short codes in a table ---------------------------------------------------------------------------------
