@@ -86,6 +86,7 @@ __all__ = [
     "contraction",
     "extent",
     "grids",
+    "is_ordinary",
     "rounding_bits",
 ]
 
@@ -112,8 +113,14 @@ def rounding_bits():
     return jit.compiled(rounding_bits_loop)
 
 
+def is_ordinary(how):
+    """Whether `Choices` ask for running sums in order and nothing else: of products, rounded ones, or blocks of exact ones."""
+    apart = how.tree, how.levels, how.chains > 1, how.compensation, how.sums_blocks, how.positive_zeros
+    return how.kind in (FUSED, ROUNDED, EXACT) and not any((*apart, how.payloads, how.counting, how.cumulative))
+
+
 @jit.once
-def contraction():
+def contraction(every):
     """loop(first, last, a, b, c, entry, leads_a, leads_b, scales_a, scales_b, codes_a, codes_b, codes, flags, counts,
     extremes, stores, closes, stored, choices, draws, begun, ints, floats, tiny, magics, key, stream).
 
@@ -127,6 +134,9 @@ def contraction():
     rows of numbers are those of a and b.
     Flags come with those of signalling operands. Codes go to uint32; `how.cumulative` gives codes and flags a row for each k,
     and flags come with those of signalling operands up to it.
+
+    What is not `every` one is the same loop without what only few accumulators ask for, which takes most of the time to compile:
+    it serves what `is_ordinary`.
     """
 
     def contraction_loop(
@@ -188,7 +198,7 @@ def contraction():
                 last = may_end and n % LOOK == LOOK - 1 and is_settled(running[0], a, b, i, n, start, how.paired)
                 z = running[place % chains]
                 top = top if whole_tree else 0
-                if how.payloads:
+                if every and how.payloads:
                     load_codes(operand_codes[0], codes_a, i, n, start, how.paired)
                     load_codes(operand_codes[1], codes_b, i, n, start, True)
                     copy_row(work[OPERAND], z)
@@ -197,17 +207,17 @@ def contraction():
                     load_row(work[B], b, i, n, start, True)
                 if how.products_rounded and block == 1:
                     rounded_product(a, b, i, n, start, state, call)
-                    if how.payloads:
+                    if every and how.payloads:
                         paired_payload_row(
                             operand_codes[2], work[TERM], work[A], work[B], operand_codes[0], operand_codes[1],
                             source_at(draws.size, call), source_at(draws.size + 1, call), target_at(PRODUCT, call),
                         )  # fmt: skip
-                if whole_tree:
+                if every and whole_tree:
                     held = RUNNING if place else PRODUCT
                     top = grown(top, place, stack, state, call)
-                elif how.tree:
+                elif every and how.tree:
                     tree_block(z, stack, bins, a, b, i, start, n * block, (n + 1) * block, state, call)
-                elif how.sums_blocks:
+                elif every and how.sums_blocks:
                     sums, parts = work[SUMMED], 0
                     fill_row(sums, 0.0)
                     if kind == EXACT:
@@ -217,14 +227,14 @@ def contraction():
                         aligned_block(sums, a, b, leads_a, leads_b, i, start, n * block, (n + 1) * block, state, call)
                     stage(PRODUCT, sums, parts, state, call)
                     added(RUNNING, z, sums, state, call)
-                elif kind == ROUNDED and how.compensation:
+                elif every and kind == ROUNDED and how.compensation:
                     compensated(z, errors, state, call)
                 elif kind == ROUNDED:
                     added(RUNNING, z, work[TERM], state, call)
-                elif kind == FIXED:
+                elif every and kind == FIXED:
                     fixed_step(z, place == 0, a, b, i, n, start, state, call)
                 else:
-                    if how.counting:
+                    if every and how.counting:
                         copy_row(work[BEFORE], z)
                     parts = 0
                     if kind == FUSED:
@@ -237,21 +247,21 @@ def contraction():
                     elif kind == EXACT:
                         exact_block(z, a, b, i, start, n * block, (n + 1) * block, bins, state, call)
                         parts = magics.size
-                    else:
+                    elif every:
                         if how.products_rounded:
                             copy_row(work[A], work[TERM])
                             fill_row(work[B], 1.0)
                         aligned_block(z, a, b, leads_a, leads_b, i, start, n * block, (n + 1) * block, state, call)
-                    if how.counting:
+                    if every and how.counting:
                         copy_row(work[BEFORE_ROUNDING], z)
                     stage(RUNNING, z, parts, state, call)
-                    if how.positive_zeros:
+                    if every and how.positive_zeros:
                         without_signs(z, state.codes)
-                    if how.counting:
+                    if every and how.counting:
                         cut = work[CUT] if kind == ALIGNED else work[NOTHING]
                         before, exact = work[BEFORE], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, cut)
-                if how.payloads:
+                if every and how.payloads:
                     payload, came, goes = state.payloads[0], source_at(held, call), target_at(RUNNING, call)
                     if kind == ROUNDED:
                         paired_payload_row(
@@ -268,15 +278,15 @@ def contraction():
                 if stores[n]:
                     copy_row(work[BEFORE_ROUNDING], z)
                     moved(STORE, z, state.payloads[0], RUNNING, state, call)
-                    if how.counting:
+                    if every and how.counting:
                         before, exact = work[MEMORY], work[BEFORE_ROUNDING]
                         count_row(state.counts, state.extremes, before, exact, z, state.raised, work[NOTHING])
                         copy_row(work[MEMORY], z)
                     held = STORE
                 place += 1
-                if ends and (closes[n] or (n == stores.size - 1 and not how.cumulative)):
+                if every and ends and (closes[n] or (n == stores.size - 1 and not how.cumulative)):
                     settled(z, errors, state, call)
-                if closes[n]:
+                if every and closes[n]:
                     joined(top, running, stack, False, held, state, call)
                     close(closes[n], running, totals, held, scales_a, scales_b, i, segment, start, state, call)
                     for number in range(running.shape[0]):
@@ -288,7 +298,7 @@ def contraction():
                     segment += 1
                 if last:
                     break
-                if how.cumulative:
+                if every and how.cumulative:
                     so_far, branches, sums_shown, shown = running.copy(), stack.copy(), totals.copy(), copied(state)
                     if ends and not closes[n]:
                         settled(so_far[0], errors, shown, call)
@@ -303,15 +313,18 @@ def contraction():
                         flags_out[n, start + j] |= shown.flags[j]
             if how.cumulative:
                 continue
-            if levels:
+            if every and levels:
                 copy_row(running[0], totals[levels - 1])
                 held = LEVEL + 2 * (levels - 1) if stores.size else how.entered
                 top = 0 if stores.size else -1
-            finish(top, running, stack, addend, held, state, call)
+            if every:
+                finish(top, running, stack, addend, held, state, call)
+            elif how.has_result:
+                moved(RESULT, running[0], state.payloads[0], held, state, call)
             for j in range(width):
                 codes_out[i, start + j] = state.codes[j]
                 flags_out[i, start + j] = state.flags[j]
-                if how.counting:
+                if every and how.counting:
                     for which in range(3):
                         counts_out[which, i, start + j] = state.counts[which, j]
                     for which in range(2):

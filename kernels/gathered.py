@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from . import jit
@@ -18,20 +17,15 @@ from .vectors import named
 
 TURNS = 16  # of k, and of outputs, of a block that is transposed in registers
 READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
+TOUCHED = 16 * READ  # of which the CPU is told beforehand
 
 
-def fetch(builder, pointer):
-    """Asks for what is to be read soon: lines far apart, which the CPU does not foresee, for its second cache: many share a place in the first."""
-    octets, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-    kind = ir.FunctionType(ir.VoidType(), [octets, flag, flag, flag])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    reads, stays, data = (ir.Constant(flag, x) for x in (0, 2, 1))
-    builder.call(function, [builder.bitcast(pointer, octets), reads, stays, data])
+def transposing(rows, turns):
+    """function(source, start, stride, target, at, width): so many numbers each from `rows` places of a flat array, `stride` apart, to as
+    many stretches of another, `width` apart.
 
-
-def transposing(turns):
-    """function(source, start, stride, target, at, width): so many numbers each from TURNS places of a flat array, `stride` apart, to as
-    many stretches of another, `width` apart: riffled four times. `turns` is TURNS or twice that.
+    Rows are riffled with each other in pieces of 16 bytes, which every CPU does at once; a piece then holds whole stretches, or
+    their parts of as many rows as it has numbers.
     """
 
     @intrinsic
@@ -55,30 +49,45 @@ def transposing(turns):
                 return builder.shuffle_vector(first, second, ir.Constant(places, lanes))
 
             source, target, where, vectors = data(0), data(3), integer(1), []
-            for _ in range(TURNS):
+            for _ in range(rows):
                 vectors.append(builder.load(place(source, where, turns), align=1))
-                fetch(builder, builder.gep(source, [builder.add(where, ir.Constant(where.type, turns))]))
                 where = builder.add(where, integer(2))
-            low = [lane // 2 + lane % 2 * turns for lane in range(turns)]
-            high = [turns // 2 + lane for lane in low]
-            for _ in range(TURNS.bit_length() - 1):
-                vectors = [
-                    chosen(vectors[n // 2], vectors[n // 2 + TURNS // 2], high if n % 2 else low) for n in range(TURNS)
-                ]
-            where = integer(4)
-            for moved in vectors:
-                for first in range(0, turns, TURNS):
-                    part = moved if turns == TURNS else chosen(moved, moved, list(range(first, first + TURNS)))
-                    builder.store(part, place(target, where, TURNS), align=1)
+            piece = 8 * 16 // signature.args[0].dtype.bitwidth
+            together = min(piece, rows)
+            corners = range(0, turns, piece)
+            low = [first + n // 2 + n % 2 * turns for first in corners for n in range(piece)]
+            high = [piece // 2 + n for n in low]
+            for first in range(0, rows, together):
+                some = vectors[first : first + together]
+                # each riffle moves the highest bit of a number's place to the lowest: that of its row, bit by bit
+                for _ in range(together.bit_length() - 1):
+                    some = [
+                        chosen(some[n // 2], some[(n + together) // 2], high if n % 2 else low) for n in range(together)
+                    ]
+                where, turns_of_each = builder.add(integer(4), ir.Constant(ir.IntType(64), first)), piece // together
+                for turn in range(turns):
+                    moved = some[turn % piece // turns_of_each]
+                    lane = turn // piece * piece + turn % turns_of_each * together
+                    part = chosen(moved, moved, list(range(lane, lane + together)))
+                    builder.store(part, place(target, where, together), align=1)
                     where = builder.add(where, integer(5))
             return context.get_dummy_value()
 
         return signature, codegen
 
-    return named(transpose, ("transpose", turns))
+    return named(transpose, ("transpose", rows, turns))
 
 
-transpose, transpose_line = transposing(TURNS), transposing(READ)
+transpose, transpose_line = transposing(TURNS, TURNS), transposing(TURNS, READ)
+
+
+@row
+def every_bit(codes):
+    """All of them in one: whoever reads what lies in one line first has the CPU see to what comes."""
+    seen = np.uint8(0)
+    for place in range(codes.size):
+        seen |= codes[place]
+    return seen
 
 
 @row
@@ -99,7 +108,7 @@ def read_turns(codes, block, first, k_step, n_step, index, start, turns, width, 
                 transpose_line(codes, corner + turn, n_step, block, turn * cells + lane, cells)
             for turn in range(lines, full, TURNS):
                 transpose(codes, corner + turn, n_step, block, turn * cells + lane, cells)
-    for turn in range(turns):
+    for turn in range(full if whole == width else 0, turns):
         k = max(index[start + turn], 0) if index.size else start + turn
         corner = first + k * k_step
         done = whole if turn < full else 0
@@ -233,50 +242,71 @@ def gather(reading, carrier):
     as they are. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the power of two of
     each number, at least `tiny`; that of 0 is 0. Told are the least and the greatest magnitude but 0, and whether all are finite.
     """
-    number, settled = READERS[reading], panel_number(reading, carrier)
-    unsigned, width_of_fraction = (np.uint32, 23) if carrier is np.float32 else (np.uint64, 52)
+    stays = carrier is np.uint16
+    single = np.float32 if stays else carrier
+    number, settled = READERS[reading], panel_number(reading, single)
+    unsigned, width_of_fraction = (np.uint32, 23) if single is np.float32 else (np.uint64, 52)
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(width_of_fraction) << unsigned(width_of_fraction)
-    by_code, (span, told) = reading in INFINITIES, spanning(reading, carrier)
+    by_code, (span, told) = reading in INFINITIES, spanning(reading, single)
 
     def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
         planes, length = panels.shape[0], stop - start
         values = flat(panels[0])
         powers = flat(panels[planes - 1])
-        bits = viewed(values, unsigned)
         together = READ if cells >= TURNS else TURNS * TURNS
         block = np.zeros(together * cells, codes.dtype)
+        octets, size = viewed(codes, np.uint8), codes.itemsize
+        touched, seen = np.empty(1, np.uint8), np.uint8(0)
+        along = index.size == 0 and k_step == 1 and n_step > 1 and length >= READ
         low, high = without_sign, unsigned(0)
         low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
         for panel in range((count + cells - 1) // cells):
             width = min(cells, count - panel * cells)
-            if width < cells:
+            if width < cells and not stays:
                 fill_row(block, 0)
             corner = first + panel * cells * n_step
             for done in range(0, length, together):
                 turns = min(together, length - done)
-                read_turns(codes, block, corner, k_step, n_step, index, start + done, turns, width, cells)
+                if along and done % TOUCHED == 0:
+                    stretch, lines = min(TOUCHED, length - done), width
+                    if stretch == n_step:
+                        stretch, lines = stretch * width, 1
+                    for line in range(lines):
+                        at = corner + line * n_step + start + done
+                        if by_code:
+                            low_code, high_code = span_of_codes(codes[at : at + stretch], low_code, high_code)
+                        else:
+                            seen |= every_bit(octets[at * size : (at + stretch) * size])
+                    touched[0] = seen
                 at = (panel * length + done) * cells
                 target = values[at : at + turns * cells]
-                for place in range(target.size):
-                    target[place] = settled(number(table, block[place]))
+                if stays:
+                    block = target
+                    if width < cells:
+                        fill_row(block, 0)
+                read_turns(codes, block, corner, k_step, n_step, index, start + done, turns, width, cells)
+                if not stays:
+                    for place in range(target.size):
+                        target[place] = settled(number(table, block[place]))
                 if index.size:
                     for turn in range(turns):
                         if index[start + done + turn] < 0:
-                            fill_row(target[turn * cells : (turn + 1) * cells], 0.0)
-                own = bits[at : at + turns * cells]
-                if by_code:
+                            fill_row(target[turn * cells : (turn + 1) * cells], 0)
+                if by_code and not along:
                     low_code, high_code = span_of_codes(block[: turns * cells], low_code, high_code)
-                else:
-                    low, high = span(own, low, high)
-                if planes > 1:
-                    leading = powers[at : at + turns * cells]
-                    fields = viewed(leading, unsigned)
-                    for place in range(own.size):
-                        fields[place] = own[place] & exponent
-                    for place in range(own.size):
-                        power = leading[place] if leading[place] > tiny else tiny
-                        leading[place] = power if target[place] != 0.0 else 0.0
+                if not (by_code and planes == 1):
+                    own = viewed(target, unsigned)
+                    if not by_code:
+                        low, high = span(own, low, high)
+                    if planes > 1:
+                        leading = powers[at : at + turns * cells]
+                        fields = viewed(leading, unsigned)
+                        for place in range(own.size):
+                            fields[place] = own[place] & exponent
+                        for place in range(own.size):
+                            power = leading[place] if leading[place] > tiny else tiny
+                            leading[place] = power if target[place] != 0.0 else 0.0
         return told(table, low, high, low_code, high_code)
 
     return jit.compiled(gather_loop)

@@ -221,7 +221,7 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
 
     step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
     in `shared` have one vector for all rows, that of the first. The intrinsic is called as
-    function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier. a has
+    function(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns): flat arrays of the carrier, or operands as codes. a has
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;
     noise has ROWS vectors for each turn; `state` has ROWS vectors for each slot there may be, those in `slots` are
     read and written; `numbers` are the parameters, of these names. Another `kind` of tile may lay its operands out
@@ -232,7 +232,8 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
     @intrinsic
     def run(context, a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns):
         signature = types.void(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns)
-        assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
+        assert noise.dtype == state.dtype == numbers.dtype == item
+        assert {a.dtype, b.dtype} <= {item, types.uint16}
 
         def codegen(context, builder, signature, arguments):
             operands = Operands(

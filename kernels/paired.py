@@ -7,6 +7,8 @@ takes a vector of a, and one of b, or where all outputs share b, one number. The
 Operands are read by `gathered.gather`, some of k and some of the outputs at a time.
 """
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 
@@ -51,9 +53,12 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
 class Paired(Tile):
     """Both operands are vectors, of each row."""
 
+    reading = ""
+
     def _vector(self, pointers, row, product, plane):
         where = self._at(self.rows * self.lanes * self.block, product * self.rows * self.lanes, row, self.lanes)
-        return load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
+        vector = load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
+        return vector if vector.is_float else vector.singles(self.reading)
 
     def a(self, row, product=0, plane=0):
         """The numbers of a row for a product of the block."""
@@ -97,6 +102,15 @@ class Lone(Shared):
 
 
 LAYOUTS = {"paired": Paired, "shared": Shared, "lone": Lone}
+
+
+@cache
+def laid(layout, reading):
+    """The layout whose panels hold codes, "half" or "bfloat16", which are read at each turn: half as many bytes. Or numbers, with ""."""
+    kind = LAYOUTS[layout]
+    return type(f"{kind.__name__}_{reading}", (kind,), {"reading": reading}) if reading else kind
+
+
 LONE_LANES = 4
 """Of the smallest vector that CPUs have."""
 
@@ -166,13 +180,13 @@ def flags_of(value, inexact, underflow, overflow, nan_flags):
 
 
 @jit.once
-def chain(kind, carrier, block, planes, layout, records, *options):
+def chain(kind, carrier, block, planes, layout, reading, records, *options):
     """loop(state, a, b, kept, numbers): further products for every panel's outputs.
 
     `kind` is an operation of STEPS, or "add", which takes a alone, with a Manner as its option; or "aligned" or "exact",
     with those of the step. In the layout "paired", a
-    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. state is (panels, SLOTS *
-    cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
+    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. `reading`: as `laid` says. state is
+    (panels, SLOTS * cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
     there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).
     """
     rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[carrier])
@@ -182,7 +196,7 @@ def chain(kind, carrier, block, planes, layout, records, *options):
         tile(
             ("paired", kind, options, watches, records), wrap(make(*known, watches)), carrier,
             (VALUE, *((INEXACT,) if watches else ()), *noted), Numbers._fields, block, planes,
-            kind=LAYOUTS[layout], rows=rows, lanes=lanes,
+            kind=laid(layout, reading), rows=rows, lanes=lanes,
         )
         for watches in (True, False)
     )  # fmt: skip

@@ -261,6 +261,13 @@ class Vector:
         """float32 to float64."""
         return self._new(self.builder.fpext(self.value, self._typed(ir.DoubleType())))
 
+    def singles(self, reading):
+        """Codes of 16 bits, "half" (needs F16C) or "bfloat16", as float32."""
+        if reading == "half":
+            half = self.builder.bitcast(self.value, self._typed(ir.HalfType()))
+            return self._new(self.builder.fpext(half, self._typed(ir.FloatType())))
+        return (self._new(self.builder.zext(self.value, self._typed(ir.IntType(32)))) << 16).floats()
+
     def through_half(self):
         """float32 to half and back by the CPU, nearest even; needs F16C."""
         half = self.builder.fptrunc(self.value, self._typed(ir.HalfType()))
@@ -299,7 +306,7 @@ def load(builder, pointer, where, element, lanes):
     """A vector from memory of any alignment."""
     vector = ir.VectorType(element, lanes)
     loaded = builder.load(builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer()))
-    loaded.align = 4
+    loaded.align = 2 if element == ir.IntType(16) else 4
     return Vector(builder, loaded)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes, flattened
@@ -34,7 +35,7 @@ from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, R
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
-PIECE = 1 << 18  # products done at a time
+PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
 _READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
@@ -71,16 +72,32 @@ class Operand:
     table: Codes
     steps: tuple[int, int]
     tiny: float
+    origin: int = 0
+    """The output whose codes come first."""
 
     def gather(self, index: Codes, start: int, stop: int, outputs: Span, cells: int, panels: Codes) -> Extent:
-        """Numbers for some outputs and some of k, to panels; what they span."""
-        first = outputs.start * self.steps[1]
+        """Numbers for some outputs and some of k, or codes as they are, to panels; what they span."""
+        first = (outputs.start - self.origin) * self.steps[1]
         loop = gathered().gather(self.reading, panels.dtype.type)
         least, greatest, finite = loop(
             self.flat, self.table, first, *self.steps, index, start, stop, outputs.stop - outputs.start, cells,
             self.tiny, panels,
         )  # fmt: skip
         return tiling.extent_of(least, greatest, finite, self.format)
+
+    def cleared(self, outputs: Span, length: int) -> tuple[Codes, Operand]:
+        """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
+        first, size = (outputs.start - self.origin) * self.steps[1], self.flat.itemsize
+        shape, strides = (outputs.stop - outputs.start, length), (self.steps[1] * size, self.steps[0] * size)
+        codes = as_strided(self.flat[first:], shape, strides).copy()
+        infinity = gathered().INFINITIES.get(self.reading)
+        if infinity is not None:
+            finite = codes & 0x7FFF < infinity
+        else:
+            finite = np.isfinite(codes) if self.reading == "number" else np.isfinite(self.table)[codes]
+        special: Codes = ~finite.all(axis=1)
+        codes[special] = 0
+        return special, replace(self, flat=codes.reshape(-1), steps=(1, length), origin=outputs.start)
 
 
 @lru_cache(maxsize=64)
@@ -188,6 +205,11 @@ class _Work:
         floor = tiles()
         return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
 
+    @property
+    def piece(self) -> int:
+        """Products done at a time, while there are enough for all threads."""
+        return PIECE << bool(self.reading)
+
     def loop(self, cumulative: bool) -> Any:
         """The compiled loop of this way."""
         way = self.way
@@ -198,7 +220,16 @@ class _Work:
         if self.tally is not None:
             of_nan = (way.site.rule.overflow is Overflow.NAN,) if kind == "exact" else ()
             return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options, *of_nan)
-        return paired().chain(kind, way.carrier, way.group, way.planes, layout, cumulative, *options)
+        return paired().chain(kind, way.carrier, way.group, way.planes, layout, self.reading, cumulative, *options)
+
+    @property
+    def reading(self) -> str:
+        """How loops read panels that hold codes, or "" if these hold numbers."""
+        serves = (
+            isinstance(self.way, OneByOne) and self.way.carrier is np.float32 and self.tally is None and not self.lone
+        )
+        same = self.shared is not None or self.first.reading == self.second.reading
+        return self.first.reading if serves and same and self.first.reading in gathered().INFINITIES else ""
 
 
 def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
@@ -226,8 +257,8 @@ def run(
     random: Random,
     cumulative: bool,
     tally: Tally | None = None,
-) -> tuple[Codes, Codes, list[Span]] | None:
-    """(codes in the partials format, flags, outputs not served), or None if none is; `start` has the values of c.
+) -> tuple[Codes, Codes, Codes] | None:
+    """(codes in the partials format, flags, numbers of outputs not served), or None if none is; `start` has the values of c.
 
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
@@ -277,20 +308,19 @@ def run(
     shape = (length, count) if cumulative else (count,)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
-    for span in left:  # whatever is there
-        values[..., span.start : span.stop] = 0.0
-        flags[..., span.start : span.stop] = 0
+    values[..., left], flags[..., left] = 0.0, 0  # whatever is there
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
     return tiling.codes_of(values, planned.partials, way.site), flags, left
 
 
-def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> list[Span]:
-    """All outputs, piece by piece; those not served."""
+def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Codes:
+    """All outputs, piece by piece; the numbers of those not served."""
     cells, length, count = work.cells, work.planned.length, values.shape[-1]
     piece = _summed if values.ndim == 1 else _recorded
-    size = cells * (max(1, PIECE // (cells * length)) if values.ndim == 1 else 1)
-    left: list[Span] = []
+    products = max(PIECE, min(work.piece, count * length // threads.get_num_threads()))
+    size = cells * (max(1, products // (cells * length)) if values.ndim == 1 else 1)
+    left: list[Codes] = []
     rooms: list[_Room] = []  # that no thread is busy with
 
     def some(first: int, stop: int) -> int:
@@ -302,12 +332,31 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> li
             outputs = Span(number * size, min((number + 1) * size, count))
             c = None if start is None else start[outputs.start : outputs.stop]
             if not piece(_State(work, outputs, c, room, values.ndim > 1), values, flags):
-                left.append(outputs)
+                special, finite, c = _without(work, outputs, c)
+                if special.all() or not piece(_State(finite, outputs, c, room, values.ndim > 1), values, flags):
+                    special[:] = True
+                left.append(outputs.start + np.flatnonzero(special))
         rooms.append(room)
         return 0
 
     threads.share_units(-(-count // size), some, size * length)
-    return sorted(left)
+    return np.sort(np.concatenate([_IN_ORDER, *left]))
+
+
+def _without(work: _Work, outputs: Span, c: Codes | None) -> tuple[Codes, _Work, Codes | None]:
+    """Some outputs without those that something not finite goes into: which these are, and operands and sums with 0 in its place."""
+    length = work.planned.products
+    special, first = work.first.cleared(outputs, length)
+    if work.shared is None:
+        other, second = work.second.cleared(outputs, length)
+        special |= other
+        work = replace(work, second=second)
+    elif not (work.shared_extent is None or work.shared_extent.finite):
+        special[:] = True
+    if c is not None:
+        special |= ~np.isfinite(c)
+        c = np.where(special, 0.0, c)
+    return special, replace(work, first=first), c
 
 
 class _Room:
@@ -317,11 +366,13 @@ class _Room:
         self._carrier = carrier
         self._arrays: dict[str, Codes] = {}
 
-    def array(self, name: str, shape: tuple[int, ...], make: Callable[..., Codes] = np.zeros) -> Codes:
+    def array(
+        self, name: str, shape: tuple[int, ...], make: Callable[..., Codes] = np.zeros, kind: type | None = None
+    ) -> Codes:
         """The array of this name, with whatever it holds; zeros at first, or what else it is made of."""
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = make(size, self._carrier)
+            self._arrays[name] = make(size, kind or self._carrier)
         return self._arrays[name][:size].reshape(shape)
 
 
@@ -350,10 +401,11 @@ class _State:
         work, way = self.work, self.work.way
         read = 1 if work.lone else work.cells
         shape = way.planes, self.panels, stop - start, read
-        a = self.room.array("a", shape, np.empty)
+        kind = np.uint16 if work.reading else None
+        a = self.room.array("a", shape, np.empty, kind)
         spans = [work.first.gather(work.index, start, stop, self.outputs, read, a)]
         if work.shared is None:
-            b = self.room.array("b", shape, np.empty)
+            b = self.room.array("b", shape, np.empty, kind)
             spans.append(work.second.gather(work.index, start, stop, self.outputs, read, b))
         else:
             b = work.shared if work.ones else np.ascontiguousarray(work.shared[:, :, start:stop])
@@ -412,7 +464,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     work, outputs = state.work, state.outputs
     way, length = work.way, work.planned.length
     group = tiles().STEPS_OF_A_BLOCK if isinstance(way, Drawn) else way.group
-    step = max(PIECE // (state.panels * work.cells) // group, 1) * group
+    step = max(work.piece // (state.panels * work.cells) // group, 1) * group
     for k in range(0, length, step):
         if not state.advance(k, min(k + step, length), state.flat):
             return False

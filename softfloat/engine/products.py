@@ -85,20 +85,19 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if line is None or left is None:
         _grid(problem, planned, call, results, cumulative, counting)
         return
-    for start, stop in left:
-        part = Problem(
-            line.a[:, start:stop], line.b[:, start:stop], None if line.c is None else line.c[None, start:stop],
-            True, line.first + start * line.stride, 0, line.stride,
-        )  # fmt: skip
-        where = [
-            x.reshape(*x.shape[:-2], -1, line.a.shape[1])[..., start:stop] for x in results[: 4 if counting else 2]
-        ]
-        found = results._replace(
-            **dict(zip(Results._fields, [np.empty(x.shape, x.dtype) for x in where], strict=False))
-        )
+    whole = [x.reshape(*x.shape[:-2], -1, line.a.shape[1]) for x in results[: 4 if counting else 2]]
+    # random numbers are those of outputs that follow one another
+    for some in np.split(left, np.flatnonzero(np.diff(left) > 1) + 1) if planned.draws else [left]:
+        if not some.size:
+            continue
+        c = None if line.c is None else line.c[None, some]
+        index = line.first + int(some[0]) * line.stride
+        part = Problem(line.a[:, some], line.b[:, some], c, True, index, 0, line.stride)
+        room = [np.empty((*x.shape[:-1], some.size), x.dtype) for x in whole]
+        found = results._replace(**dict(zip(Results._fields, room, strict=False)))
         _grid(part, planned, call, found, cumulative, counting)
-        for target, source in zip(where, found, strict=False):
-            target[...] = source
+        for target, source in zip(whole, room, strict=True):
+            target[..., some] = source
 
 
 def _line(problem: Problem) -> lines.Line | None:
@@ -122,10 +121,10 @@ def _by_line(
     results: Results,
     cumulative: bool,
     counting: bool,
-) -> list[lines.Span] | None:
-    """Outputs in a line by the faster loops: which are left for the plain one, None for all."""
-    key, shape = key_of(call), results.codes.shape
-    left: set[lines.Span] = set()
+) -> Codes | None:
+    """Outputs in a line by the faster loops: the numbers of those left for the plain one, None for all."""
+    key, shape, count = key_of(call), results.codes.shape, line.a.shape[1]
+    left = np.zeros(count, np.bool_)
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
     if tally is not None and not lines.serves(ways.choose(planned), planned, cumulative, True):
         return None
@@ -137,13 +136,7 @@ def _by_line(
         done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, tally)
         if done is None:
             return None
-        count = line.a.shape[1]
-        for span in done[2]:  # of several parts side by side, or of one
-            first = span.start // count
-            if (span.stop - 1) // count > first:
-                left.add(lines.Span(0, count))
-            else:
-                left.add(lines.Span(span.start - first * count, span.stop - first * count))
+        left[done[2] % count] = True  # of several parts side by side, or of one
         return done[:2]
 
     def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None) -> Done | None:
@@ -154,7 +147,6 @@ def _by_line(
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
         return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
-        count = line.a.shape[1]
 
         def bits(site: int, step: int, width: int) -> Codes:
             place = line.first, 0, line.stride
@@ -176,7 +168,7 @@ def _by_line(
     if done is None:
         return None
     _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
-    return sorted(left)
+    return np.flatnonzero(left)
 
 
 def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
@@ -478,7 +470,7 @@ def _plain(
         how = how._replace(payloads=1)
         codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
-    loop = floor.contraction()
+    loop = floor.contraction(not floor.is_ordinary(how))
     codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
 
     def work(start: int, stop: int) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import same
+from softfloat.kernels import dots
 from softfloat.kernels.spec import NAN_POLICIES
 
 from softfloat import Environment, Format, bits, engine, get_num_threads, set_num_threads
@@ -572,22 +574,30 @@ def test_sums_of_numbers_that_the_running_format_has_not(
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("case", [x for x in CASES if x[1] == "float16"][::3], ids=label)
+@pytest.mark.parametrize("case", CASES, ids=label)
 def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Infinities and NaNs at every kind of place; only pieces that they are in are done again."""
+    """Infinities and NaNs at every kind of place, in a, b and c; only outputs that they go into are done again."""
     accumulator, fmt, options, rng = resolved(case)
+    infinity = fmt.spec.infinity if fmt.infinities else fmt.nan_code
     a, b = (drawn(rng, fmt, (300, 33), 1.0) for _ in range(2))
-    for place, code in (((0, 0), 0x7C00), ((299, 32), 0xFC00), ((128, 5), 0x7E01), ((17, 31), 0x7C01)):
+    c = drawn(rng, accumulator.partials, (300,), 1.0)
+    for place, code in (((0, 0), infinity), ((299, 32), infinity | fmt.sign_bit), ((128, 5), fmt.nan_code)):
         x, y = a.copy(), b.copy()
         x[place] = code
         both_ways(monkeypatch, x, y, fmt, accumulator, function=bits.vecdot, **options)
         y[place] = 0
-        both_ways(monkeypatch, x, y, fmt, accumulator, function=bits.vecdot, **options)
-        both_ways(monkeypatch, x, fmt, accumulator, 1, function=bits.sum, **options)
+        both_ways(monkeypatch, x, y, fmt, accumulator, c, function=bits.vecdot, **options)
         both_ways(monkeypatch, x, b[0], fmt, accumulator, **options)
-    c = drawn(rng, accumulator.partials, (300,), 1.0)
-    c[200] = accumulator.partials.nan_code
+        both_ways(monkeypatch, a, x[place[0]], fmt, accumulator, **options)
+    a[[3, 4, 5, 130, 131, 299], [0, 7, 32, 5, 5, 9]] = infinity
+    b[[4, 77, 131], [8, 1, 5]] = fmt.nan_code
+    c[[5, 200, 201]] = accumulator.partials.nan_code
     both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
+    if bits.decode(bits.encode(1.0, fmt)[0], fmt) == 1.0:
+        for axis in (0, 1):
+            both_ways(monkeypatch, a, fmt, accumulator, axis, function=bits.sum, **options)
+            if accumulator in (fma(accumulator.partials), mul_add(accumulator.partials)):
+                both_ways(monkeypatch, a, fmt, accumulator, axis, function=bits.cumsum, **options)
 
 
 FUSED: list[Case] = [
@@ -629,6 +639,36 @@ def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypat
             both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
 
 
+def ordinary_or_not(monkeypatch: pytest.MonkeyPatch, *operands: Any, **options: Any) -> bool:
+    """Whether the plain loop without what only some accumulators ask for was used; if so, that it does what the whole one does."""
+    asked, contraction = [], dots.contraction
+    with monkeypatch.context() as patch:
+        patch.setattr(elementwise, "FAST", False)
+        patch.setattr(dots, "contraction", lambda every: (asked.append(every), contraction(every))[1])
+        found = bits.vecdot(*operands, **options)
+        patch.setattr(dots, "contraction", lambda _: contraction(True))
+        same((found, bits.vecdot(*operands, **options)))
+    return not any(asked)
+
+
+ORDINARY = [x for x in CASES if x[0].chains == 1 and not x[0].reduction and x[0].aligned is None and not x[0].tree]
+
+
+@pytest.mark.parametrize("case", ORDINARY, ids=label)
+def test_the_plain_loop_of_ordinary_sums_is_that_of_all(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    ordinary = []
+    for length in (0, 1, 31, 100):
+        a, b = (drawn(rng, fmt, (70, length), 1.0) for _ in range(2))
+        c = drawn(rng, accumulator.partials, (70,), 1.0)
+        if length > 4:
+            a[3, 4], a[5, length - 1], b[5, 2] = fmt.nan_code, fmt.max_code, fmt.max_code
+            b[64, 1], c[69] = fmt.spec.infinity if fmt.infinities else fmt.nan_code, accumulator.partials.nan_code
+        for start in (None, c):
+            ordinary.append(ordinary_or_not(monkeypatch, a, b, fmt, accumulator, start, **options))
+    assert any(ordinary)
+
+
 def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "PIECE", 1)
     redone: list[int] = []
@@ -639,7 +679,7 @@ def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.M
     a = encoded(np.ones((400, 10)))
     a[150, 3] = 0x7C00
     codes, flags = bits.vecdot(a, a, "float16", fma("float16"))
-    assert redone == [400 if engine.loops().jit.DISABLED else 128]
+    assert redone == [400 if engine.loops().jit.DISABLED else 1]
     assert codes.tolist() == [0x4900] * 150 + [0x7C00] + [0x4900] * 249
     assert not flags.any()
 

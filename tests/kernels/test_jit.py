@@ -284,7 +284,7 @@ made = [
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
     loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),
     fast.elementwise("half", "fma", True), fast.convert_drawn("narrow", True), fast.odd_singles(),
-    dots.contraction(), dots.extent(), tiles.spans(),
+    dots.contraction(True), dots.contraction(False), dots.extent(), tiles.spans(),
     tiles.deterministic("fma", np.float32, 1, 1, half),
     tiles.deterministic("mul_add", np.float32, 1, 1, half),
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
@@ -294,8 +294,9 @@ made = [
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
     tiles.stochastic("fma", "half", False, True), tiles.stochastic("fma", "half", True, True),
     tiles.stochastic("mul_add", "narrow", True, True),
-    paired.chain("fma", np.float32, 1, 1, "paired", False, half), paired.chain("add", np.float32, 1, 1, "lone", True, half),
+    paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
     paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), gathered.gather("half", np.float32),
+    gathered.gather("half", np.uint16),
     counted_lines.chain("fma", np.float32, 1, 1, "paired", half), counted_lines.chain("aligned", np.float64, 16, 2, "lone", "cut"),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
@@ -334,4 +335,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 40
+    assert len(set(printed[0])) == len(printed[0]) == 42
