@@ -81,6 +81,7 @@ class Call(NamedTuple):
     magics: np.ndarray
     key: np.uint64
     stream: np.uint64
+    drawing: bool | None  # None: no stage draws, in no call of this loop
 
 
 class State(NamedTuple):

@@ -1,6 +1,8 @@
 """The steps of a dot product that go over blocks, trees, chains and segments: many roundings of a row of outputs."""
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from .accumulate import (
     FLOOR,
@@ -71,19 +73,36 @@ from .rounding import target_of
 
 
 @row
+def _draw(site, values, parts, state, call):
+    stand_alone()
+    integers, floats, random = call.ints[site], call.floats[site], state.work[RANDOM]
+    draw_row(random, state.start, state.stride, site, state.steps[site], call.key, call.stream, call.draws[site])
+    last, work, codes = PARTS + parts, state.work, state.codes
+    if target_of(integers, floats).projected:
+        round_drawn_projected_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+    else:
+        round_drawn_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+
+
+def drawn(site, values, parts, state, call):
+    """A rounding of a row by random numbers. Loops of calls that never draw have no code for it."""
+    _draw(site, values, parts, state, call)
+
+
+@overload(drawn)
+def _drawn_where_asked(site, values, parts, state, call):
+    if isinstance(call.types[call.fields.index("drawing")], types.NoneType):
+        return lambda site, values, parts, state, call: None
+    return lambda site, values, parts, state, call: _draw(site, values, parts, state, call)
+
+
+@row
 def stage(site, values, parts, state, call):
     """One rounding of a row, with its flags. The exact values are the sums of so many parts; 0: `values` are exact."""
     stand_alone()
-    steps, width = state.steps[site], call.draws[site]
     integers, floats = call.ints[site], call.floats[site]
-    if width:
-        random = state.work[RANDOM]
-        draw_row(random, state.start, state.stride, site, steps, call.key, call.stream, width)
-        last, work, codes = PARTS + parts, state.work, state.codes
-        if target_of(integers, floats).projected:
-            round_drawn_projected_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
-        else:
-            round_drawn_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+    if call.draws[site]:
+        drawn(site, values, parts, state, call)
     elif target_of(integers, floats).projected:
         round_projected_row(values, state.codes, state.raised, integers, floats)
     else:

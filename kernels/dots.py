@@ -86,7 +86,7 @@ __all__ = [
     "contraction",
     "extent",
     "grids",
-    "is_ordinary",
+    "needed",
     "rounding_bits",
 ]
 
@@ -113,14 +113,15 @@ def rounding_bits():
     return jit.compiled(rounding_bits_loop)
 
 
-def is_ordinary(how):
-    """Whether `Choices` ask for running sums in order and nothing else: of products, rounded ones, or blocks of exact ones."""
+def needed(how, draws):
+    """(every, drawing): which of the loops of `contraction` serves these `Choices`, and takes least to compile."""
     apart = how.tree, how.levels, how.chains > 1, how.compensation, how.sums_blocks, how.positive_zeros
-    return how.kind in (FUSED, ROUNDED, EXACT) and not any((*apart, how.payloads, how.counting, how.cumulative))
+    in_order = how.kind in (FUSED, ROUNDED, EXACT) and not any((*apart, how.payloads, how.counting, how.cumulative))
+    return (False, True if draws else None) if in_order else (True, True)
 
 
 @jit.once
-def contraction(every):
+def contraction(every, drawing):
     """loop(first, last, a, b, c, entry, leads_a, leads_b, scales_a, scales_b, codes_a, codes_b, codes, flags, counts,
     extremes, stores, closes, stored, choices, draws, begun, ints, floats, tiny, magics, key, stream).
 
@@ -135,8 +136,8 @@ def contraction(every):
     Flags come with those of signalling operands. Codes go to uint32; `how.cumulative` gives codes and flags a row for each k,
     and flags come with those of signalling operands up to it.
 
-    What is not `every` one is the same loop without what only few accumulators ask for, which takes most of the time to compile:
-    it serves what `is_ordinary`.
+    What is not `every` one is the same loop without what only few accumulators ask for, which takes most of the time to compile: it
+    serves running sums in order, of products, rounded ones, or blocks of exact ones. Where `drawing` is None, no stage draws.
     """
 
     def contraction_loop(
@@ -144,7 +145,7 @@ def contraction(every):
         codes_out, flags_out, counts_out, extremes_out, stores, closes, stored, choices, draws, begun, ints, floats, tiny, magics, key, stream,
     ):  # fmt: skip
         how = Choices(*fixed_tuple(choices, CHOICES))
-        call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream)
+        call = Call(how, draws, ints, floats, stored, tiny, magics, key, stream, drawing)
         columns = b.shape[1]
         per_row = (columns + LANES - 1) // LANES
         block, chains, levels, kind = how.block, how.chains, how.levels, how.kind

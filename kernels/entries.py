@@ -623,5 +623,5 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     return packed(codes[0, 0], flags[0, 0])
 
 
-contraction = _inlined(dots.contraction(True))
+contraction = _inlined(dots.contraction(True, True))
 NAN_CARRIED = np.array([policy.propagate for policy in NAN_POLICIES.values()])

@@ -470,7 +470,7 @@ def _plain(
         how = how._replace(payloads=1)
         codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
-    loop = floor.contraction(not floor.is_ordinary(how))
+    loop = floor.contraction(*floor.needed(how, planned.draws))
     codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
 
     def work(start: int, stop: int) -> int:

@@ -284,7 +284,7 @@ made = [
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
     loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),
     fast.elementwise("half", "fma", True), fast.convert_drawn("narrow", True), fast.odd_singles(),
-    dots.contraction(True), dots.contraction(False), dots.extent(), tiles.spans(),
+    dots.contraction(True, True), dots.contraction(False, True), dots.contraction(False, None), dots.extent(), tiles.spans(),
     tiles.deterministic("fma", np.float32, 1, 1, half),
     tiles.deterministic("mul_add", np.float32, 1, 1, half),
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
@@ -335,4 +335,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 42
+    assert len(set(printed[0])) == len(printed[0]) == 43
