@@ -19,6 +19,7 @@ from softfloat.engine.parameters import (
     Numbers,
     block_numbers,
     blocks,
+    drawn_conversions,
     fast,
     fast_numbers,
     fits_narrow_carrier,
@@ -252,18 +253,29 @@ TO_SINGLE = 1 << 14
 
 def _goes_through_single(job: Job) -> bool:
     """Whether float64 numbers are on their way to a format of which float32 has all numbers, and two bits more."""
-    if job.operation != "convert" or job.source != FLOAT64 or job.drawn is not None or job.codes.size < fast().SINGLES:
+    if job.operation != "convert" or job.source != FLOAT64 or job.codes.size < fast().SINGLES:
         return False
     fmt = job.fmt
-    top = (fmt.largest >> fmt.mantissa_bits) - fmt.bias
-    return job.rule.restated and fmt.mantissa_bits + 2 <= FLOAT32.mantissa_bits and top <= CARRIER32.bias
+    top, dropped = (fmt.largest >> fmt.mantissa_bits) - fmt.bias, FLOAT32.mantissa_bits - fmt.mantissa_bits
+    if not job.rule.restated or dropped < 2 or top > CARRIER32.bias:
+        return False
+    # so few random bits make a step two units of float32 or more, or one in a sliver of tiny numbers: rounding to odd crosses none
+    return job.drawn is None or job.drawn.width <= dropped - 2 or bool(_drawn_family(job))
+
+
+def _drawn_family(job: Job) -> str:
+    """The faster way that converts float32, or float64 rounded to it and to odd, with 16 random bits; empty if none does."""
+    return fast_family("convert", FLOAT32, job.fmt, job.rule) if _draws_here(job) else ""
 
 
 def _single_work(job: Job) -> Work:
     """Float64 numbers by way of float32, rounded to odd; the plain loop does those around what is NaN there or no normal number."""
     singles = np.empty(job.codes.size, np.uint32)
     narrowed = replace(job, source=FLOAT32, operands=[singles])
-    quick, rest, loop, block = _way(narrowed)(narrowed), _plain_work(job), fast().odd_singles(), fast().SINGLES
+    family = _drawn_family(job)
+    quick = _fast_drawn_work(family, narrowed, job) if family else _way(narrowed)(narrowed)
+    rest = _plain_work(job) if job.drawn is None else _drawn_work(job)
+    loop, block = fast().odd_singles(), fast().SINGLES
     values, bits = job.operands[0].view(np.float64), singles.view(np.int32)
 
     def some(start: int, stop: int) -> tuple[int, int]:
@@ -538,25 +550,28 @@ def prepared_handed(
     return handed
 
 
-def _fast_drawn_work(family: str, job: Job) -> Work:
-    """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block."""
+def _fast_drawn_work(family: str, job: Job, whole: Job | None = None) -> Work:
+    """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block.
+
+    `whole`: the job of the float64 numbers whose float32, rounded to odd, `job` has.
+    """
     assert job.drawn is not None
-    loop = fast().convert_drawn(family, job.each)
-    block = fast().DRAWN_BLOCK
-    known = *fast_numbers(job.fmt, job.rule), *numbers(job.source, job.fmt, job.rule, CARRIER64)
+    origin, odd = whole or job, whole is not None
+    loop, block = drawn_conversions().convert_drawn(family, job.each, odd), drawn_conversions().DRAWN_BLOCK
+    known = *fast_numbers(job.fmt, job.rule), *numbers(origin.source, job.fmt, job.rule, CARRIER64)
     a, _, _ = job.operands_for(CARRIER32)
+    before = origin.operands_for(CARRIER64)[0] if odd else a
     codes, raises, drawn = job.codes, job.raises, job.drawn
-    rest = _drawn_work(job)
+    rest = _drawn_work(origin)
 
     def work(start: int, stop: int) -> int:
-        whole = start + (stop - start) // block * block
-        span = slice(start, whole)
+        last = start + (stop - start) // block * block
+        span = slice(start, last)
         seen = 0
-        if whole > start:
-            seen = int(
-                loop(a[span], codes[span], raises[span], *known, drawn.key, drawn.stream, drawn.at(start), drawn.width)
-            )
-        return seen | int(rest(whole, stop)) if stop > whole else seen
+        if last > start:
+            address = drawn.key, drawn.stream, drawn.at(start), drawn.width
+            seen = int(loop(a[span], before[span], codes[span], raises[span], *known, *address))
+        return seen | int(rest(last, stop)) if stop > last else seen
 
     return work
 

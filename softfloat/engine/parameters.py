@@ -30,6 +30,14 @@ def loops() -> ModuleType:
 
 
 @cache
+def drawn_conversions() -> ModuleType:
+    """Those that convert stochastically."""
+    from softfloat.kernels import drawn_conversions as module
+
+    return module
+
+
+@cache
 def fast() -> ModuleType:
     """The faster loops."""
     from softfloat.kernels import fast as module

@@ -67,6 +67,41 @@ def test_same_bits_and_flags(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> No
             assert seen == np.bitwise_or.reduce(bits.encode(x, fmt, rounding=mode, **options)[1])
 
 
+def beside_drawn_thresholds(fmt: Format, count: int, width: int, address: dict[str, int]) -> np.ndarray:
+    """Numbers whose dropped part is next to what their random bits round up from: by as little as float64 or float32 has, or some bits of these."""
+    random = np.random.default_rng([width, count])
+    drawn = bits.random_bits(count, sr_bits=width, **address) * 2.0**-width
+    codes = random.integers(0, (fmt.max_code >> 1) + 1, count) + random.integers(0, fmt.max_code >> 1, count)
+    low = bits.decode(codes.astype(fmt.dtype), fmt)
+    low = np.where(np.isfinite(low) & (low >= 2.0**-120), low, fmt.tiny)
+    ulp = np.maximum(2.0 ** np.floor(np.log2(low)) * fmt.eps, fmt.smallest_subnormal)
+    part = random.choice([1, 0.5, 2], count) * (1 - drawn)  # in the sliver of tiny numbers a half of it counts
+    x = low + ulp * np.clip(part, 0, 1)
+    units = random.choice([0, 0, 1, -1, 2, -2, 7, -7, 1 << 29, -(1 << 29), 3 << 28, -(3 << 28)], count)
+    x = (x.view(np.int64) + units + random.choice([0, 1 << 28], count)).view(np.float64)
+    return np.where(np.abs(x) < 2.0**127, x, 1.0) * random.choice([-1.0, 1.0], count)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_drawn_to_the_same_bits_and_flags(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With random bits so few that float32 rounded to odd says everything, with more, and with those handed in."""
+    count, dropped = 33 * fast().SINGLES + 77, 23 - fmt.mantissa_bits
+    for options in ({}, {"tininess": "before", "overflow": "saturate"}):
+        for seed, width in enumerate(
+            sorted({1, 5, max(dropped - 2, 1), max(dropped - 1, 1), dropped, 15, 16, 17, 23, 52})
+        ):
+            address = {"seed": seed, "stream": 3}
+            how: dict[str, Any] = options | {"rounding": "stochastic", "sr_bits": width}
+            for x in (numbers(fmt, count, seed), beside_drawn_thresholds(fmt, count, width, address)):
+                same(both(monkeypatch, lambda x=x, o=how | address: bits.encode(x, fmt, **o)))
+                monkeypatch.setattr(elementwise, "FAST", True)
+                _, seen = bits.encode(x, fmt, flags="any", **how, **address)
+                assert seen == np.bitwise_or.reduce(bits.encode(x, fmt, **how, **address)[1])
+            x[[3, 1024, 2048, -1]] = np.nan, 1e300, 1e-310, -(2.0**-140)
+            handed = bits.random_bits(count, sr_bits=width, seed=9)
+            same(both(monkeypatch, lambda x=x, o=how | {"random_bits": handed}: bits.encode(x, fmt, **o)))
+
+
 @SERVED
 def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is not regular leaves no more to the plain loop than its surroundings."""

@@ -274,7 +274,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import blocks, counted_draws, counted_lines, dots, fast, gathered, loops, paired, stacked, tiles
+from softfloat.kernels import blocks, counted_draws, counted_lines, dots, drawn_conversions, fast, gathered, loops, paired, stacked, tiles
 from softfloat.kernels.steps import Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -283,7 +283,8 @@ made = [
     loops.elementwise_drawn("round_to_integral", True, True, True),
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
     loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),
-    fast.elementwise("half", "fma", True), fast.convert_drawn("narrow", True), fast.odd_singles(),
+    fast.elementwise("half", "fma", True), fast.odd_singles(),
+    drawn_conversions.convert_drawn("narrow", True), drawn_conversions.convert_drawn("narrow", True, True),
     dots.contraction(True, True), dots.contraction(False, True), dots.contraction(False, None), dots.extent(), tiles.spans(),
     tiles.deterministic("fma", np.float32, 1, 1, half),
     tiles.deterministic("mul_add", np.float32, 1, 1, half),
@@ -335,4 +336,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 43
+    assert len(set(printed[0])) == len(printed[0]) == 44
