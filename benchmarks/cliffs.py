@@ -63,8 +63,13 @@ CHAINS, CHAINS_NAME = HALF.replace(chains=4), "four chains of fma half"
 CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
 
 
-def vecdot(accumulator: Accumulator, rows: int = 4096, length: int = SIZE, **options: Any) -> Work:
+def vecdot(
+    accumulator: Accumulator, rows: int = 4096, length: int = SIZE, special: float | None = None, **options: Any
+) -> Work:
+    """Dot products of rows; `special`: a number put into one of them."""
     x, y = codes("float16", rows, length), codes("float16", rows, length, seed=1)
+    if special is not None:
+        x[5, 7] = bits.encode(special, "float16")[0]
     return Work(lambda: bits.vecdot(x, y, "float16", accumulator, **options), rows * length)
 
 
@@ -89,9 +94,9 @@ def binary(function: Callable[..., Any], fmt: Any, **options: Any) -> Work:
     return elementwise_work(function, [codes(fmt, ELEMENTS, seed=seed) for seed in range(2)], fmt, **options)
 
 
-def doubles() -> Work:
+def doubles(**options: Any) -> Work:
     """float64 -> half."""
-    return elementwise_work(bits.encode, [np.random.default_rng(0).standard_normal(ELEMENTS)], "float16")
+    return elementwise_work(bits.encode, [np.random.default_rng(0).standard_normal(ELEMENTS)], "float16", **options)
 
 
 def handed() -> Work:
@@ -240,6 +245,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("reductions in two levels", partial(product, REDUCTIONS), "G/s", "sgemm", 0.02),
         Row("vecdot, fma half", partial(vecdot, HALF), "G/s", "sgemm", 0.02),
         Row("vecdot, mul_add half", partial(vecdot, mul_add("float16")), "G/s", "sgemm", 0.02),
+        Row("vecdot, fma half, one infinity", partial(vecdot, HALF, special=np.inf), "G/s", "vecdot, fma half", 0.5),
         Row("vecdot, fma half, counted", partial(vecdot, HALF, count=True), "G/s", "vecdot, fma half", 0.25),
         Row(
             "vecdot, mul_add half, counted",
@@ -314,6 +320,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("float32 → half, toward zero", partial(converted, "float16", rounding="toward_zero"), "G/s", "memcpy", 0.2),
         Row("float32 → half, to odd", partial(converted, "float16", rounding="to_odd"), "G/s", "memcpy", 0.2),
         Row("float64 → half", doubles, "G/s", "memcpy", 0.08),
+        Row("float64 → half, stochastic", partial(doubles, **STOCHASTIC), "G/s", "memcpy", 0.04),
         Row("e4m3 add", partial(binary, bits.add, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
         Row("e4m3 mul", partial(binary, bits.mul, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
         Row("e4m3 mul, stochastic", partial(binary, bits.mul, "float8_e4m3fn", **STOCHASTIC), "G/s", "memcpy", 0.05),
@@ -382,6 +389,7 @@ FIRST_CALLS = (
         "bits.matmul(x, x, 'float16', accumulators.fma('float16'), rounding='stochastic', seed=1)",
         3,
     ),
+    first_row("first x @ y, one of them infinite", ONES, "x[0, 0] = numpy.inf; x @ x", 10),
     first_row("first x + 1", ONES, "x + 1", 3),
     first_row("softfloat reproduce", "", "from softfloat.commands import main; main(['reproduce'])", 40),
 )

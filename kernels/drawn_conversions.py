@@ -33,12 +33,12 @@ SOME_PLACES = np.float32(2.0**-22)
 
 
 @kernel
-def beside_a_carry(carried, reach, mask):
-    """Whether a sum of dropped bits and random ones lies within one unit of a carry, or just below it by what further random bits reach.
+def beside_a_carry(code, carried, mask, sticky):
+    """Whether a sum of dropped bits and random ones is within one unit of a carry, and the code stands for up to one unit less or more.
 
-    A number rounded to odd may stand for less or more by up to one unit.
+    So do odd codes where `sticky` is 1. Sums that further random bits may lift to a carry are told apart: those of odd codes are odd.
     """
-    return cut(cut(carried + reach, NONE) & mask, NONE) <= reach
+    return (cut((carried + np.int32(1)) & mask, NONE) <= np.int32(1)) & (cut(code & sticky, NONE) != NONE)
 
 
 @kernel
@@ -49,7 +49,7 @@ def bfloat16_drawn(code_a, half_word, limits, sticky):
     code, flags = bfloat16_result(code_a, magnitude, carried, limits)
     code, flags = with_specials(code, flags, code_a, magnitude, limits)
     sliver = (magnitude >= limits.tiny_bits) & (magnitude < limits.lowest_bits)
-    hangs = sliver | (beside_a_carry(carried, np.int32(1), np.int32(0xFFFF)) & (cut(code_a & sticky, NONE) != NONE))
+    hangs = sliver | beside_a_carry(code_a, carried, np.int32(0xFFFF), sticky)
     return code, flags, INEXACT if hangs else NONE
 
 
@@ -95,9 +95,7 @@ def normal_drawn(code_a, half_word, limits, sticky):
     code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
     flags = OVERFLOWED if over else flags
     hangs = cut(carried & limits.dropped_mask, NONE) > limits.hanging
-    if sticky != NONE:
-        reach = shift_left(np.int32(1), limits.random_left)
-        hangs |= beside_a_carry(carried, reach, limits.dropped_mask) & (cut(code_a & sticky, NONE) != NONE)
+    hangs |= beside_a_carry(code_a, carried, limits.dropped_mask, sticky)
     return code, flags, INEXACT if hangs else NONE
 
 

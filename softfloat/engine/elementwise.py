@@ -259,8 +259,8 @@ def _goes_through_single(job: Job) -> bool:
     top, dropped = (fmt.largest >> fmt.mantissa_bits) - fmt.bias, FLOAT32.mantissa_bits - fmt.mantissa_bits
     if not job.rule.restated or dropped < 2 or top > CARRIER32.bias:
         return False
-    # so few random bits make a step two units of float32 or more, or one in a sliver of tiny numbers: rounding to odd crosses none
-    return job.drawn is None or job.drawn.width <= dropped - 2 or bool(_drawn_family(job))
+    # so few random bits make a step two units of float32 or more: rounding to odd crosses none
+    return job.drawn is None or job.drawn.width < dropped or bool(_drawn_family(job))
 
 
 def _drawn_family(job: Job) -> str:

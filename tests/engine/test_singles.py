@@ -67,16 +67,20 @@ def test_same_bits_and_flags(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> No
             assert seen == np.bitwise_or.reduce(bits.encode(x, fmt, rounding=mode, **options)[1])
 
 
-def beside_drawn_thresholds(fmt: Format, count: int, width: int, address: dict[str, int]) -> np.ndarray:
-    """Numbers whose dropped part is next to what their random bits round up from: by as little as float64 or float32 has, or some bits of these."""
+def beside_drawn_thresholds(fmt: Format, count: int, width: int, address: dict[str, int], tiny: bool) -> np.ndarray:
+    """Numbers whose dropped part is next to what their random bits round up from: by as little as float64 or float32 has, or some bits of these.
+
+    `tiny`: some of them just below the smallest normal number, where the ulp of an exponent without bounds is half as large; else none.
+    """
     random = np.random.default_rng([width, count])
     drawn = bits.random_bits(count, sr_bits=width, **address) * 2.0**-width
     codes = random.integers(0, (fmt.max_code >> 1) + 1, count) + random.integers(0, fmt.max_code >> 1, count)
+    normal = 1 << fmt.mantissa_bits
+    codes = np.where(random.random(count) < 0.1, normal - 1, codes) if tiny else np.maximum(codes, normal)
     low = bits.decode(codes.astype(fmt.dtype), fmt)
     low = np.where(np.isfinite(low) & (low >= 2.0**-120), low, fmt.tiny)
     ulp = np.maximum(2.0 ** np.floor(np.log2(low)) * fmt.eps, fmt.smallest_subnormal)
-    part = random.choice([1, 0.5, 2], count) * (1 - drawn)  # in the sliver of tiny numbers a half of it counts
-    x = low + ulp * np.clip(part, 0, 1)
+    x = low + ulp * (1 - drawn * random.choice([1, 0.5], count))
     units = random.choice([0, 0, 1, -1, 2, -2, 7, -7, 1 << 29, -(1 << 29), 3 << 28, -(3 << 28)], count)
     x = (x.view(np.int64) + units + random.choice([0, 1 << 28], count)).view(np.float64)
     return np.where(np.abs(x) < 2.0**127, x, 1.0) * random.choice([-1.0, 1.0], count)
@@ -92,11 +96,13 @@ def test_drawn_to_the_same_bits_and_flags(fmt: Format, monkeypatch: pytest.Monke
         ):
             address = {"seed": seed, "stream": 3}
             how: dict[str, Any] = options | {"rounding": "stochastic", "sr_bits": width}
-            for x in (numbers(fmt, count, seed), beside_drawn_thresholds(fmt, count, width, address)):
+            beside = [beside_drawn_thresholds(fmt, count, width, address, tiny) for tiny in (True, False)]
+            for x in (numbers(fmt, count, seed), *beside):
                 same(both(monkeypatch, lambda x=x, o=how | address: bits.encode(x, fmt, **o)))
                 monkeypatch.setattr(elementwise, "FAST", True)
                 _, seen = bits.encode(x, fmt, flags="any", **how, **address)
                 assert seen == np.bitwise_or.reduce(bits.encode(x, fmt, **how, **address)[1])
+            x = beside[0]
             x[[3, 1024, 2048, -1]] = np.nan, 1e300, 1e-310, -(2.0**-140)
             handed = bits.random_bits(count, sr_bits=width, seed=9)
             same(both(monkeypatch, lambda x=x, o=how | {"random_bits": handed}: bits.encode(x, fmt, **o)))
