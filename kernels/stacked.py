@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from . import jit
 from .fast import half_code
-from .gathered import INFINITIES, READERS, TURNS, panel_number, span_of_codes, spanning
+from .gathered import INFINITIES, READERS, TURNS, panel_number, span_of_codes, spanning, transposing
 from .jit import fill_row, flat, float_bits, kernel, row, viewed
 from .vectors import LANES, ROWS, named
 
@@ -47,34 +47,8 @@ def moving(lanes):
     return named(move, ("move", lanes))
 
 
-@intrinsic
-def riffle(context, source, start, stride, target, at):
-    """ROWS stretches of TURNS numbers, `stride` apart, to TURNS stretches of ROWS, one after the other."""
-    assert source.dtype == target.dtype
-    signature = types.void(source, start, stride, target, at)
-
-    def codegen(context, builder, signature, arguments):
-        source, target = (_data(context, builder, signature, arguments, n) for n in (0, 3))
-        where, stride, at = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (1, 2, 4))
-        vectors = []
-        for _ in range(ROWS):
-            vectors.append(builder.load(_vector_at(builder, source, where, TURNS), align=1))
-            where = builder.add(where, stride)
-        places, half = ir.VectorType(ir.IntType(32), TURNS), TURNS // 2
-        low = ir.Constant(places, [lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
-        high = ir.Constant(places, [half + lane // 2 + lane % 2 * TURNS for lane in range(TURNS)])
-        # each riffle moves the highest bit of a number's place to the lowest: that of its row, bit by bit
-        for _ in range(ROWS.bit_length() - 1):
-            vectors = [
-                builder.shuffle_vector(vectors[n // 2], vectors[n // 2 + ROWS // 2], high if n % 2 else low)
-                for n in range(ROWS)
-            ]
-        for moved in vectors:
-            builder.store(moved, _vector_at(builder, target, at, TURNS), align=1)
-            at = builder.add(at, ir.Constant(at.type, TURNS))
-        return context.get_dummy_value()
-
-    return signature, codegen
+riffle = transposing(ROWS, TURNS)
+"""ROWS stretches of TURNS numbers to TURNS stretches of ROWS."""
 
 
 @row
@@ -84,7 +58,7 @@ def stand(codes, corner, length, block, width):
     if width == ROWS:
         done = length // TURNS * TURNS
         for turn in range(0, done, TURNS):
-            riffle(codes, corner + turn, length, block, turn * ROWS)
+            riffle(codes, corner + turn, length, block, turn * ROWS, ROWS)
     for turn in range(done, length):
         for output in range(width):
             block[turn * ROWS + output] = codes[corner + output * length + turn]
