@@ -17,7 +17,7 @@ from .vectors import named
 
 TURNS = 16  # of k, and of outputs, of a block that is transposed in registers
 READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
-TOUCHED = 16 * READ  # of which the CPU is told beforehand
+TOUCHED = 16 * READ  # turns whose memory is gone through in order before: the CPU foresees no lines that lie apart
 
 
 def transposing(rows, turns):
@@ -82,11 +82,11 @@ transpose, transpose_line = transposing(TURNS, TURNS), transposing(TURNS, READ)
 
 
 @row
-def every_bit(codes):
-    """All of them in one: whoever reads what lies in one line first has the CPU see to what comes."""
+def every_bit(octets):
+    """Those that are set in any of some octets, so that these are in the CPU's caches."""
     seen = np.uint8(0)
-    for place in range(codes.size):
-        seen |= codes[place]
+    for place in range(octets.size):
+        seen |= octets[place]
     return seen
 
 
@@ -239,7 +239,8 @@ def gather(reading, carrier):
 
     Products start ... stop - 1 of `count` outputs to panels (planes, panels, turns, cells), cells beyond `count` as code 0. The
     code of output n and product k lies at first + k * k_step + n * n_step. `index`: which product comes where, -1 is +0; empty:
-    as they are. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the power of two of
+    as they are. `reading` is a key of READERS; a table holds what codes stand for. Where the carrier is uint16, codes of one of
+    INFINITIES stay what they are. A second plane takes the power of two of
     each number, at least `tiny`; that of 0 is 0. Told are the least and the greatest magnitude but 0, and whether all are finite.
     """
     stays = carrier is np.uint16

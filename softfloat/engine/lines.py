@@ -72,6 +72,8 @@ class Operand:
     table: Codes
     steps: tuple[int, int]
     tiny: float
+    length: int
+    """Codes of an output."""
     origin: int = 0
     """The output whose codes come first."""
 
@@ -85,10 +87,10 @@ class Operand:
         )  # fmt: skip
         return tiling.extent_of(least, greatest, finite, self.format)
 
-    def cleared(self, outputs: Span, length: int) -> tuple[Codes, Operand]:
+    def cleared(self, outputs: Span) -> tuple[Codes, Operand]:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
         first, size = (outputs.start - self.origin) * self.steps[1], self.flat.itemsize
-        shape, strides = (outputs.stop - outputs.start, length), (self.steps[1] * size, self.steps[0] * size)
+        shape, strides = (outputs.stop - outputs.start, self.length), (self.steps[1] * size, self.steps[0] * size)
         codes = as_strided(self.flat[first:], shape, strides).copy()
         infinity = gathered().INFINITIES.get(self.reading)
         if infinity is not None:
@@ -97,7 +99,7 @@ class Operand:
             finite = np.isfinite(codes) if self.reading == "number" else np.isfinite(self.table)[codes]
         special: Codes = ~finite.all(axis=1)
         codes[special] = 0
-        return special, replace(self, flat=codes.reshape(-1), steps=(1, length), origin=outputs.start)
+        return special, replace(self, flat=codes.reshape(-1), steps=(1, self.length), origin=outputs.start)
 
 
 @lru_cache(maxsize=64)
@@ -156,7 +158,7 @@ def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
     k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
     reach = (codes.shape[0] - 1) * k_step + (codes.shape[1] - 1) * step + 1
     tiny = (planned.accumulator.unpacked or fmt).tiny
-    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny)
+    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, codes.shape[0])
 
 
 def holds(fmt: Format, other: Format) -> bool:
@@ -333,7 +335,8 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Co
             c = None if start is None else start[outputs.start : outputs.stop]
             if not piece(_State(work, outputs, c, room, values.ndim > 1), values, flags):
                 special, finite, c = _without(work, outputs, c)
-                if special.all() or not piece(_State(finite, outputs, c, room, values.ndim > 1), values, flags):
+                mixed = special.any() and not special.all()
+                if not (mixed and piece(_State(finite, outputs, c, room, values.ndim > 1), values, flags)):
                     special[:] = True
                 left.append(outputs.start + np.flatnonzero(special))
         rooms.append(room)
@@ -345,10 +348,9 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Co
 
 def _without(work: _Work, outputs: Span, c: Codes | None) -> tuple[Codes, _Work, Codes | None]:
     """Some outputs without those that something not finite goes into: which these are, and operands and sums with 0 in its place."""
-    length = work.planned.products
-    special, first = work.first.cleared(outputs, length)
+    special, first = work.first.cleared(outputs)
     if work.shared is None:
-        other, second = work.second.cleared(outputs, length)
+        other, second = work.second.cleared(outputs)
         special |= other
         work = replace(work, second=second)
     elif not (work.shared_extent is None or work.shared_extent.finite):

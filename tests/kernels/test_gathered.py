@@ -1,0 +1,83 @@
+"""Operands read wherever they lie, against NumPy's indexing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from softfloat.kernels import gathered
+
+from softfloat.engine.parameters import available
+
+TABLE = np.random.default_rng(0).standard_normal(256).astype(np.float32)
+TABLE[0] = 0.0
+NOTHING = np.empty(0, np.float32)
+KINDS: list[tuple[str, Any, Any]] = [
+    ("half", np.float32, np.uint16),
+    ("half", np.uint16, np.uint16),
+    ("half", np.float64, np.uint16),
+    ("bfloat16", np.float32, np.uint16),
+    ("bfloat16", np.uint16, np.uint16),
+    ("number", np.float32, np.float32),
+    ("table", np.float32, np.uint8),
+    ("table", np.float64, np.uint8),
+]
+
+
+def numbers(codes: np.ndarray, reading: str) -> np.ndarray:
+    """What codes stand for."""
+    if reading == "half":
+        return codes.view(np.float16).astype(np.float64)
+    if reading == "bfloat16":
+        return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return (TABLE[codes] if reading == "table" else codes).astype(np.float64)
+
+
+@pytest.mark.parametrize(("reading", "kind", "code"), KINDS, ids=str)
+@pytest.mark.parametrize("cells", [1, 48, 128])
+def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: int) -> None:
+    """Rows or columns of memory, next to each other or apart, in order or by an index with gaps; outputs that fill no panel."""
+    if reading == "half" and not available()[1]:
+        pytest.skip("the CPU converts no halves")
+    loop, random = gathered.gather(reading, kind), np.random.default_rng([cells, KINDS.index((reading, kind, code))])
+    for _ in range(60):
+        count, length = int(random.integers(1, 300)) if cells > 1 else 1, int(random.integers(1, 700))
+        apart = int(random.integers(0, 3))
+        k_step, n_step = (1, length + apart) if random.integers(2) else (count + apart, 1)
+        first, start = int(random.integers(0, 9)), int(random.integers(0, length))
+        stop = int(random.integers(start, length)) + 1
+        size = first + (length - 1) * k_step + (count - 1) * n_step + 1
+        top = {"table": 256, "bfloat16": 0x7F80}.get(reading, 0x7C00)
+        codes = (random.integers(0, top, size) * (random.random(size) < 0.9)).astype(code)
+        if random.integers(2) and reading != "table":
+            codes[random.integers(0, size)] = np.inf if reading == "number" else top
+        index = np.empty(0, np.int64) if random.integers(2) else random.integers(-1, length, length)
+        turns = np.arange(length)[start:stop] if not index.size else index[start:stop]
+        places = first + np.arange(count) * n_step + np.maximum(turns, 0)[:, None] * k_step
+        wanted, gaps = codes[places], (turns < 0)[:, None]
+        panels = np.full((1, -(-count // cells), stop - start, cells), 7, kind)
+        span = loop(
+            codes,
+            TABLE if reading == "table" else NOTHING,
+            first,
+            k_step,
+            n_step,
+            index,
+            start,
+            stop,
+            count,
+            cells,
+            0.0,
+            panels,
+        )
+        found = panels[0].transpose(1, 0, 2).reshape(stop - start, -1)
+        kept = wanted if kind is np.uint16 else numbers(wanted, reading)
+        np.testing.assert_array_equal(found[:, :count], np.where(gaps, 0, kept))
+        assert not found[:, count:].any()
+        magnitudes = np.abs(numbers(wanted, reading))
+        if not index.size:  # gaps are read as whatever lies in the first place
+            assert span[2] == np.isfinite(magnitudes).all()
+            if reading != "table":
+                some = magnitudes[magnitudes > 0]
+                assert span[:2] == ((some.min(), some.max()) if some.size else (np.inf, 0.0))
