@@ -79,7 +79,7 @@ def filled(monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
 
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
-        patch.setattr(dots, "contraction", lambda: loop)
+        patch.setattr(dots, "contraction", lambda *_: loop)
         with pytest.raises(Seen) as seen:
             bits.matmul(np.full((2, 33), 0x3C00), np.full((33, 2), 0x3C01), "float16", parse_accumulator(text))
     return dots.Choices(*seen.value.args[0])
