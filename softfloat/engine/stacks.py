@@ -19,7 +19,7 @@ from softfloat.engine.ways import Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
-ROOM = 1 << 22
+ROOM = 5 << 19
 """Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
 SHARES = 4
 """Pieces for each thread, if there are several."""
@@ -28,25 +28,22 @@ LONG = 1 << 26
 
 
 class Operand(NamedTuple):
-    """Codes of all products' first or second operands as loops read them: (products, rows, k) if it `stands`, else (products, k, columns).
+    """Codes of all products' first or second operands, (products, rows, k) or (products, k, columns), and the loop that reads them.
 
     With two `planes`, `tiny` and `of_zeros` are what the second has for subnormals and zeros.
     """
 
     format: Format
-    reading: str
+    loop: Callable[..., tuple[float, float, bool]]
     codes: Codes
     table: Codes
-    stands: bool
     tiny: float
     of_zeros: float
     planes: int
 
     def lay_out(self, part: slice, panels: Codes) -> tuple[float, float, bool]:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        loop = stacked().laid_out(self.reading, panels.dtype.type, panels.shape[1], self.stands)
-        found: tuple[float, float, bool] = loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
-        return found
+        return self.loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
 
 
 def operands_of(
@@ -62,7 +59,9 @@ def operands_of(
         if read is None:
             return None
         tiny = (planned.accumulator.unpacked or fmt).tiny
-        found.append(Operand(fmt, *read, stands, tiny, of_zeros, planes))
+        reading, numbers, table = read
+        loop = stacked().laid_out(reading, carrier, planes, stands)
+        found.append(Operand(fmt, loop, numbers, table, tiny, of_zeros, planes))
     return found[0], found[1]
 
 
