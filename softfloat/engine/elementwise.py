@@ -16,10 +16,10 @@ from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
-    Numbers,
     block_numbers,
     blocks,
     drawn_conversions,
+    drawn_singles,
     fast,
     fast_numbers,
     fits_narrow_carrier,
@@ -358,6 +358,8 @@ def _fast_work(family: str, job: Job) -> Work:
 def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[Job], Work]:
     """`way`, or a faster one for blocks of ordinary operands that leaves all others to `way`."""
     operation, converts = job.operation, job.operation == "convert"
+    if _draws_singles(job):
+        return lambda job: _blocks_work(job, drawn_singles().elementwise_drawn(operation, job.each), (), way(job))
     serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
     if not serves or job.codes.size < blocks().BLOCK:
         return way
@@ -370,6 +372,14 @@ def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[
     if nearest and family == "half":
         return _half_nearest_work
     return lambda job: _blocks_work(job, _blocks_loop(job), known, way(job))
+
+
+def _draws_singles(job: Job) -> bool:
+    """Whether operands and results are float32, rounded stochastically, as a loop of their own has them."""
+    if job.drawn is None or job.codes.size < blocks().BLOCK or not job.source == job.fmt == FLOAT32:
+        return False
+    plain = job.rule.restated and not (job.rule.daz or job.rule.ftz)
+    return plain and job.operation in drawn_singles().EXACT
 
 
 def _blocks_loop(job: Job) -> Callable[..., int]:
@@ -402,7 +412,7 @@ def _half_nearest_work(job: Job) -> Work:
     return work
 
 
-def _blocks_work(job: Job, loop: Callable[..., int], known: Numbers, rest: Work) -> Work:
+def _blocks_work(job: Job, loop: Callable[..., int], known: tuple[Any, ...], rest: Work) -> Work:
     """Blocks of ordinary operands by `loop`, all others by `rest`: more of them at once where many follow each other."""
     a, b, _ = job.operands_for(CARRIER32)
     codes, raises, drawn = job.codes, job.raises, job.drawn

@@ -30,6 +30,14 @@ def loops() -> ModuleType:
 
 
 @cache
+def drawn_singles() -> ModuleType:
+    """Sums and products of float32 that draw, likewise."""
+    from softfloat.kernels import drawn_singles as module
+
+    return module
+
+
+@cache
 def drawn_conversions() -> ModuleType:
     """Those that convert stochastically."""
     from softfloat.kernels import drawn_conversions as module
@@ -147,6 +155,14 @@ def check_reach(settings: Settings, fmt: Format, width: int) -> None:
 def tiles() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import tiles as module
+
+    return module
+
+
+@cache
+def few() -> ModuleType:
+    """Its loops for few outputs, likewise."""
+    from softfloat.kernels import few as module
 
     return module
 
