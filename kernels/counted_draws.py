@@ -5,10 +5,11 @@ from llvmlite import ir
 
 from . import jit
 from .carrier import source_of
-from .counting_steps import drawn_counting_step
+from .counting_steps import drawn_counting_step, quick_drawn_counting_step
 from .jit import copy_first, flat, in_rows, kernel, scratch, viewed
-from .lanes import Tile, tile
+from .lanes import Tile, guarded_tile, tile
 from .noise import drawing
+from .quick_steps import AROUND, draw_went_wrong, drawn_watches
 from .redrawn import SITES, product_again, sum_again
 from .rounding import target_of
 from .steps import (
@@ -29,6 +30,8 @@ from .steps import (
 )
 from .tiles import (
     COUNTED_ROWS,
+    REST,
+    VAIN,
     begin_counting,
     frame,
     take_counts,
@@ -58,7 +61,7 @@ class Part(Tile):
 
     def noise(self, row, plane=0):
         """A vector for this turn and row; `plane` counts further blocks of turns."""
-        where = self._at(self.lanes * ROWS, (plane * STEPS_OF_A_BLOCK * ROWS + row) * self.lanes)
+        where = self._at(self.lanes * ROWS, plane * STEPS_OF_A_BLOCK * ROWS * self.lanes, row, self.lanes)
         return load(self.builder, self._noise, where, ir.FloatType(), self.lanes)
 
 
@@ -67,7 +70,7 @@ MULTIPLIED = {"fma": whole, "mul_add": rounded}
 
 
 @jit.once
-def counted(operation, saturate):
+def counted(operation, family, saturate):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
     index, row_stride, column_stride, width, key, stream, begun, apart).
 
@@ -76,14 +79,18 @@ def counted(operation, saturate):
     carrier, lanes = np.float32, LANES[np.float32]
     multiplied = MULTIPLIED[operation]
     planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
-    slots = (VALUE, UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN, OVERFLOWED, COUNTS, LEAST, GREATEST)
-    name = "counted drawn", operation, saturate
-    step_ = drawn_counting_step(operation, saturate)
-    every = tile(name, step_, carrier, slots, Numbers._fields, kind=Part, rows=COUNTED_ROWS)
+    carried, noted = (VALUE, COUNTS, LEAST, GREATEST), (UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN, OVERFLOWED)
+    name = "counted drawn", operation, family, saturate
+    careful = drawn_counting_step(operation, saturate)
+    every = tile(name, careful, carrier, carried + noted, Numbers._fields, kind=Part, rows=COUNTED_ROWS)
+    quick = guarded_tile(
+        name, quick_drawn_counting_step(operation, family), draw_went_wrong(family, False, lambda _: AROUND), careful,
+        carrier, noted, drawn_watches(family, False), Numbers._fields, COUNTED_ROWS,
+        carried=carried, rows=COUNTED_ROWS, kind=Part,
+    )  # fmt: skip
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
     cells, all_cells = COUNTED_ROWS * lanes, ROWS * lanes
-    state_size, noise_size = COUNTED_SLOTS * cells, (planes + 1) * STEPS_OF_A_BLOCK * all_cells
-    held_size = PARTS * state_size
+    held_size, noise_size = PARTS * COUNTED_SLOTS * cells, (planes + 1) * STEPS_OF_A_BLOCK * all_cells
 
     def counted_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
@@ -96,7 +103,8 @@ def counted(operation, saturate):
         flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
         held = scratch(held_size, carrier)
         state, happened = in_rows(held, PARTS), in_rows(viewed(held, np.int32), PARTS)
-        saved = scratch(state_size, carrier)
+        kept = scratch(held_size, carrier)
+        before = in_rows(kept, PARTS)
         noise = scratch(noise_size, carrier)
         noises = in_rows(viewed(noise, np.uint32), planes + 1)
         pairs = viewed(noise, np.uint64)
@@ -107,7 +115,9 @@ def counted(operation, saturate):
             for part in range(PARTS):
                 begin(state[part], flat_c, (i * ROWS + part * COUNTED_ROWS) * wide + j * lanes, wide)
                 begin_counting(state[part], cells)
+            everything = True  # may have changed since it was saved, not only what each turn changes
             waiting = 0  # turns whose counts are in their words alone
+            rest = 0  # the turn before which none is tried quickly
             for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
                 done = max(reached, 0)
                 count, skipped = min(reached + STEPS_OF_A_BLOCK, turns) - done, done - reached
@@ -116,17 +126,22 @@ def counted(operation, saturate):
                 if waiting + count > COUNTED_TURNS:
                     for part in range(PARTS):
                         take_counts(happened[part], cells, False)
-                    waiting = 0
+                    waiting, everything = 0, True
                 waiting += count
                 b_at = (j * turns + done) * lanes
+                tried, again, left = done >= rest, 0, 0
                 for part in range(PARTS):
-                    mine, what = state[part], happened[part]
+                    mine, what, saved = state[part], happened[part], before[part]
                     a_at = (i * turns + done) * ROWS + part * COUNTED_ROWS
-                    copy_first(saved, mine, COUNTED_SLOTS * cells)
+                    copy_first(saved, mine, COUNTED_SLOTS * cells if everything else cells)
+                    if not everything:
+                        copy_first(saved[LEAST * cells :], mine[LEAST * cells :], (COUNTED_SLOTS - LEAST) * cells)
                     beside = noise[skipped * all_cells + part * cells :]
-                    every(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, count)
+                    if tried:
+                        again += quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, count)
+                    else:
+                        every(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, count)
                     open_ones = what[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
-                    left = 0
                     for cell in range(cells):
                         left |= open_ones[cell]
                     if left >= 0:
@@ -165,6 +180,8 @@ def counted(operation, saturate):
                         what[INEXACT * cells + cell] |= seen & 1
                         what[UNDERFLOW * cells + cell] |= seen & 2
                         what[OVERFLOW * cells + cell] |= seen & 4
+                everything = not tried or again > 0 or left < 0
+                rest = done + REST if again * VAIN > count * PARTS else rest
             for part in range(PARTS):
                 take_counts(happened[part], cells, False)
                 first_row = i * ROWS + part * COUNTED_ROWS

@@ -3,28 +3,18 @@
 import numpy as np
 
 from . import jit
-from .counting_steps import (
-    counting_exact_step,
-    counting_step,
-    counting_turn,
-    counting_watches,
-    quick_counting_step,
-)
+from .counting_steps import counting_exact_step, counting_tiles, counting_turn
 from .jit import flat, viewed
-from .lanes import guarded_tile, tile
+from .lanes import tile
 from .paired import LAYOUTS, LONE_LANES
-from .quick_steps import went_wrong
 from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
-    COUNTING_SLOTS,
     COUNTS,
     GREATEST,
-    INEXACT,
     LEAST,
     OVERFLOW,
     OVERFLOWED,
-    SLOTS,
     UNDERFLOW,
     VALUE,
     Numbers,
@@ -55,15 +45,8 @@ def _shape(carrier, layout):
 def _one_by_one(operation, carrier, layout, manner):
     """Products one after the other: by quick steps, as `tiles.counted` takes them."""
     rows, lanes, a_cells, b_cells = _shape(carrier, layout)
-    step, name = counting_step(operation, manner), ("paired counted", operation, manner)
-    slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
-    shape = {"kind": LAYOUTS[layout], "rows": rows, "lanes": lanes}
-    every = tile(name, step, carrier, slots, Numbers._fields, **shape)
-    carried = VALUE, COUNTS, LEAST, GREATEST
-    quick = guarded_tile(
-        name, quick_counting_step(operation, manner), went_wrong(manner), step, carrier,
-        (INEXACT, *manner.slots, OVERFLOWED), counting_watches(manner), Numbers._fields, rows, 1.0, carried, **shape,
-    )  # fmt: skip
+    name = "paired counted", operation, manner
+    quick, every = counting_tiles(name, operation, manner, rows, kind=LAYOUTS[layout], lanes=lanes)
     cells = rows * lanes
 
     def counted_chain_loop(state, a, b, kept, numbers):

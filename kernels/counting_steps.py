@@ -2,9 +2,21 @@
 
 import numpy as np
 
-from .quick_steps import quickly, round_half_bits, watch_half, watch_subnormal
+from .jit import referable, row, stand_alone, viewed
+from .lanes import guarded_tile, tile
+from .quick_steps import (
+    AROUND,
+    EXACT,
+    quickly,
+    quickly_drawn,
+    round_half_bits,
+    watch_half,
+    watch_subnormal,
+    went_wrong,
+)
 from .steps import (
     COUNT_BITS,
+    COUNTING_SLOTS,
     COUNTS,
     GREATEST,
     HALF_LARGEST,
@@ -17,10 +29,13 @@ from .steps import (
     OVERFLOWED,
     ROUNDED,
     RUNNING,
+    SLOTS,
     SWAMPED,
     TIE,
     UNDERFLOW,
     VALUE,
+    Manner,
+    Numbers,
     bounded,
     drawn,
     drawn_half,
@@ -34,6 +49,7 @@ from .steps import (
     whole_block,
     without_subnormals,
 )
+from .vectors import LANES
 
 
 def count(state, happened):
@@ -126,6 +142,104 @@ def drawn_counting_step(operation, saturate):
         happened[ROUNDED], happened[OVERFLOWED] = alive & (over | lost.nonzero()), over
         happened[SWAMPED] = alive & changed & after.equals(before)
         count(state, happened)
+        state[VALUE] = after
+        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
+        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
+        return state
+
+    return step
+
+
+def single_counting_step(operation, manner):
+    """The same of sums in float32, which the CPU rounds, but for overflows: these are seen by what is left (`counting_tiles`)."""
+    exact = manner.family == "float32_of_narrow"
+
+    def fused(tile, a, b, c):
+        """(a * b + c, lanes where that is inexact); no product overflows."""
+        if tile.directed:
+            low, high = (a.fused_toward(direction, b, c) for direction in ("down", "up"))
+            return a.fused(b, c), low.apart_from(high)
+        if exact:
+            return summed(tile, a * b, c)
+        after = a.fused(b, c)
+        s, error = sum_and_error(a.double() * b.double(), c.double())
+        return after, error.nonzero() | after.double().apart_from(s)
+
+    def summed(tile, x, y):
+        """The same of x + y."""
+        if tile.directed:
+            return x + y, x.plus_toward("down", y).apart_from(x.plus_toward("up", y))
+        s, error = sum_and_error(x, y)
+        return s, error.differs(0.0) & (y.magnitude() < np.inf)
+
+    def step(tile, row, state):
+        before, a, b = state[VALUE], tile.a(row), tile.b()
+        happened = {}
+        if operation == "fma" or exact:
+            after, lost = fused(tile, a, b, before)
+        else:
+            product = a * b
+            happened[INEXACT] = a.fused(b, product * -1.0).nonzero()
+            after, lost = summed(tile, product, before)
+        count(state, happened | {ROUNDED: lost, SWAMPED: lost & after.equals(before)})
+        state[VALUE] = after
+        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
+        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
+        return state
+
+    return step
+
+
+def counting_tiles(name, operation, manner, rows, **shape):
+    """(quick, careful), loops of tiles of so many rows; the first counts in one word of COUNTS, and tells how many turns it did with care.
+
+    Of sums in float32, whose one step needs no watching, both are the first.
+    """
+    carrier = np.float32
+    if not manner.family.startswith("float32"):
+        step = counting_step(operation, manner)
+        slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
+        careful = tile(name, step, carrier, slots, Numbers._fields, rows=rows, **shape)
+        quick = guarded_tile(
+            name, quick_counting_step(operation, manner), went_wrong(manner), step, carrier,
+            (INEXACT, *manner.slots, OVERFLOWED), counting_watches(manner), Numbers._fields, rows, 1.0,
+            (VALUE, COUNTS, LEAST, GREATEST), rows, **shape,
+        )  # fmt: skip
+        return quick, careful
+    slots = VALUE, COUNTS, LEAST, GREATEST
+    every = tile(name, single_counting_step(operation, manner), carrier, slots, Numbers._fields, rows=rows, **shape)
+    cells = rows * (shape.get("lanes") or LANES[carrier])
+
+    @row
+    def counted_singles(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns):
+        stand_alone()
+        every(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns)
+        happened = viewed(state, np.int32)
+        for cell in range(cells):
+            # a sum that was finite overflows once: an infinity stays one, or becomes NaN
+            happened[OVERFLOWED * cells + cell] = 0 if abs(state[cell]) < np.inf else 1
+        return 0
+
+    counted_singles = referable(counted_singles, *name, rows, *shape.values())
+    return counted_singles, counted_singles
+
+
+def quick_drawn_counting_step(operation, family):
+    """The same, of numbers that `quick_steps.quickly_drawn` rounds: sums to odd first, which says whether they are numbers of the format."""
+    manner = Manner(family)
+
+    def step(tile, row, state):
+        before, a, b = state[VALUE], tile.a(row), tile.b()
+        if operation == "fma":
+            x = exact_fma(tile, a, b, before, manner)
+        else:
+            product = a * b
+            term = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, False, EXACT)
+            count(state, {INEXACT: term.apart_from(product)})
+            x = exact_sum(tile, term, before, manner)
+        after = quickly_drawn(tile, x, tile.noise(row).bits(), state, family, False, AROUND)
+        inexact = after.apart_from(x)
+        count(state, {ROUNDED: inexact, SWAMPED: inexact & after.equals(before)})
         state[VALUE] = after
         state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
         state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])

@@ -23,7 +23,7 @@ from .fast import (
     narrow_finite,
     narrow_scaled,
     with_specials,
-)  # fmt: skip
+)
 from .jit import cut, kernel, shift_left, shift_right, viewed
 from .prng import TILE, fill_half_words, uniform
 from .rounding import round_drawn, target_of

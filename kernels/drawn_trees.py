@@ -19,7 +19,7 @@ from .carrier import source_of
 from .jit import copy_row, fill_row, flat, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
-from .quick_steps import draw_went_wrong, drawn_watches, quickly_drawn
+from .quick_steps import EXACT, draw_went_wrong, drawn_from, drawn_watches, quickly_drawn
 from .redrawn import product_again, sum_again
 from .rounding import target_of
 from .steps import (
@@ -123,7 +123,7 @@ def quick_subtree_step(leaves, family, ones):
             if ones:
                 return tile.a(row, place)
             noise = tile.noise(row, place).bits()
-            return quickly_drawn(tile, tile.a(row, place) * tile.b(place), noise, state, family, False, True)
+            return quickly_drawn(tile, tile.a(row, place) * tile.b(place), noise, state, family, False, EXACT)
 
         def joined(x, y, number):
             return quick_sum(tile, x, y, tile.noise(row, GROUP + number).bits(), state, family)
@@ -137,7 +137,7 @@ def quick_subtree_step(leaves, family, ones):
 def quick_sum(tile, x, y, noise, state, family):
     """A sum by the CPU, toward zero if it can, and random bits."""
     s = x.plus_toward("zero", y) if tile.directed else x + y
-    return quickly_drawn(tile, s, noise, state, family, False, False)
+    return quickly_drawn(tile, s, noise, state, family, False, drawn_from(tile))
 
 
 def quick_join_step(family):

@@ -97,14 +97,15 @@ class Tile:
 class _Cells:
     """The vectors of a tile's state, by slot and row, in memory and on their way through a loop.
 
-    Slots in `shared` have one vector for all rows, that of the first.
+    Slots in `shared` have one vector for all rows, that of the first. `only` is the one row of so many that is taken, if not all are.
     """
 
-    def __init__(self, builder, carrier, kept, slots, shared, rows=ROWS, lanes=0):
+    def __init__(self, builder, carrier, kept, slots, shared, rows=ROWS, lanes=0, only=None):
         self.builder, self.kept, self.slots, self.shared = builder, kept, slots, shared
         self.element, self.rows, self.lanes = FLOATS[carrier], rows, lanes or LANES[carrier]
         self.kind = ir.VectorType(self.element, self.lanes)
-        self.all = [(slot, row) for slot in slots for row in range(rows if slot not in shared else 1)]
+        self.taken = range(rows) if only is None else [only]
+        self.all = [(slot, row) for slot in slots for row in ([0] if slot in shared else self.taken)]
 
     def _place(self, cell):
         slot, row = cell
@@ -145,7 +146,7 @@ class _Cells:
             step(turn, states)
             return {(slot, row): states[row][slot].floats().value for slot, row in self.all}
         after = {}
-        for row in range(self.rows):
+        for row in self.taken:
             turn.row = row
             now = during | {cell: after[cell] for cell in after if cell[0] in self.shared}
             places = {slot: (slot, 0 if slot in self.shared else row) for slot in self.slots}
@@ -216,7 +217,9 @@ def _loop(builder, cells, operands, step, before, first, stop, name):
     return after
 
 
-def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), kind=Tile, rows=ROWS, lanes=0):
+def tile(
+    name, step, carrier, slots, parameters, block=1, planes=1, shared=(), kind=Tile, rows=ROWS, lanes=0, by_row=False
+):  # fmt: skip
     """The loop of one tile, for compiled code. `name` tells the step from all others.
 
     step(tile, row, state) -> state: one turn for one row; a state is a dict from the numbers in `slots` to Vectors. Slots
@@ -225,7 +228,7 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
     ROWS numbers for each product, b one vector, from these places on, and in the further planes at these distances;
     noise has ROWS vectors for each turn; `state` has ROWS vectors for each slot there may be, those in `slots` are
     read and written; `numbers` are the parameters, of these names. Another `kind` of tile may lay its operands out
-    otherwise, and have fewer rows and lanes.
+    otherwise, and have fewer rows and lanes. `by_row`: all turns of a row before the next one's, in a fraction of the code.
     """
     item = types.float32 if carrier is np.float32 else types.float64
 
@@ -239,15 +242,24 @@ def tile(name, step, carrier, slots, parameters, block=1, planes=1, shared=(), k
             operands = Operands(
                 context, builder, signature, arguments, carrier, parameters, block, planes, kind, rows, lanes
             )
-            cells = _Cells(builder, carrier, operands.data(7), slots, shared, rows, lanes)
             count, none = operands.index(9), ir.Constant(INDEX, 0)
-            with builder.if_then(builder.icmp_signed(">", count, none)):
+
+            def turns_of(only):
+                cells = _Cells(builder, carrier, operands.data(7), slots, shared, rows, lanes, only)
                 cells.store(_loop(builder, cells, operands, step, cells.load(), none, count, "turn"))
+
+            with builder.if_then(builder.icmp_signed(">", count, none)):
+                if by_row:
+                    limits = none, ir.Constant(INDEX, rows), ir.Constant(INDEX, 1)
+                    with cgutils.for_range_slice(builder, *limits) as (row, _):
+                        turns_of(row)
+                else:
+                    turns_of(None)
             return context.get_dummy_value()
 
         return signature, codegen
 
-    return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes))
+    return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes, by_row))
 
 
 def guarded_tile(

@@ -18,6 +18,7 @@ PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67
 LOW_WORD = 0xFFFFFFFF
 ROWS_AT_ONCE = 2  # in registers
 GROUPS = 2  # of these are written out, in a loop: all of them take twice as long to compile, one runs slower
+BRIEFLY = 1, 1  # the same where compiling counts
 
 
 def _philox(outputs, where, stream, keys):
@@ -34,7 +35,7 @@ def _philox(outputs, where, stream, keys):
     return words
 
 
-def filling(carrier):
+def filling(carrier, at_once=ROWS_AT_ONCE, groups=GROUPS):
     """function(noise, at, site, block, index, row_stride, column_stride, width, key, stream): a tile's next eight roundings' random bits.
 
     The top 16, or `width` if these are fewer, as integers as wide as the carrier. noise is a flat array of uint64, from `at`
@@ -80,12 +81,10 @@ def filling(carrier):
             kept_bits = splat(kept if apart == 1 else builder.mul(kept, constant(0x0000000100000001)))
             count = ir.Constant(ir.VectorType(_INDEX, pairs), list(range(0, apart * pairs, apart)))
             columns = Vector(builder, count) * splat(column_step)
-            with cgutils.for_range(builder, constant(ROWS // (ROWS_AT_ONCE * GROUPS))) as loop:
-                for group in range(GROUPS):
-                    start = builder.add(
-                        builder.mul(loop.index, constant(ROWS_AT_ONCE * GROUPS)), constant(group * ROWS_AT_ONCE)
-                    )
-                    rows = [builder.add(start, constant(row_)) for row_ in range(ROWS_AT_ONCE)]
+            with cgutils.for_range(builder, constant(ROWS // (at_once * groups))) as loop:
+                for group in range(groups):
+                    start = builder.add(builder.mul(loop.index, constant(at_once * groups)), constant(group * at_once))
+                    rows = [builder.add(start, constant(row_)) for row_ in range(at_once)]
                     outputs = []
                     for row_ in rows:
                         even = columns + splat(builder.add(first, builder.mul(row_step, row_)))
@@ -106,18 +105,18 @@ def filling(carrier):
 
         return signature, codegen
 
-    return named(fill_noise, ("noise", carrier.__name__))
+    return named(fill_noise, ("noise", carrier.__name__, at_once, groups))
 
 
 @cache
-def drawing(*sites):
+def drawing(*sites, briefly=False):
     """kernel(noise, number, apart, count, first, row_stride, column_stride, width, key, stream): random bits of a tile's next turns.
 
     noise is flat, of uint64: as many blocks of STEPS_OF_A_BLOCK turns as there are sites, whose roundings they are for, and
     room for one more. The turns have the numbers number + n * apart. Where apart is 1 they are of one block of numbers and
-    lie where they lie in it; else one after the other.
+    lie where they lie in it; else one after the other. `briefly`: it compiles in half the time, and runs slower.
     """
-    fill_noise = filling(np.float32)
+    fill_noise = filling(np.float32, *(BRIEFLY if briefly else ()))
     planes, first_site, last_site = len(sites), sites[0], sites[-1]
 
     @kernel
@@ -137,4 +136,4 @@ def drawing(*sites):
                     copy_first(noise[plane * plane_size + turn * cells :], source, cells)
                     turn += 1
 
-    return referable(draw_turns, *sites)
+    return referable(draw_turns, *sites, briefly)

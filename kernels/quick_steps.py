@@ -163,16 +163,25 @@ def quick_mul_add_step(manner):
     return step
 
 
+EXACT, ABOVE, AROUND = "exact", "above", "around"
+"""Where the exact value of a number of float32 may lie: there, at it or above it in magnitude, or less than a last bit away."""
+
+
+def drawn_from(tile):
+    """Where it may lie of sums that the CPU rounds: toward zero if it can, to nearest otherwise."""
+    return ABOVE if tile.directed else AROUND
+
+
 def quickly_drawn(tile, s, noise, state, family, roomy, exact):
     """A number of float32 rounded stochastically: random bits are added to those that rounding takes away, and these are cut.
 
-    There are 16 random bits so far, fewer of a half, and what s leaves out of a sum lies above it, or on both sides where it is to
-    nearest. This settles the result where the bits do not add up to all but one unit of the random numbers, or two; so they
-    are watched for, unless s is `exact` and has no bits below the random ones; and numbers are, as `quickly` does.
+    There are 16 random bits so far, fewer of a half, and the exact value lies where `exact` says. This settles the result where
+    the bits do not add up to all but one unit of the random numbers, or two; so they are watched for, unless s is EXACT and
+    has no bits below the random ones; and numbers are, as `quickly` does.
     """
     if family == "half":
         moved = s.bits() + noise.logical_right(3)
-        watch_half(moved | 2 if exact else moved ^ HALF_BITS if tile.directed else moved + 1, state)
+        watch_half(moved | 2 if exact == EXACT else moved ^ HALF_BITS if exact == ABOVE else moved + 1, state)
         return (moved & ~HALF_BITS).floats()
     moved = s.bits() + (noise << tile.integer("noise_up")).logical_right(tile.integer("noise_down"))
     y = (moved & ~tile.integer("below")).floats()
@@ -190,7 +199,7 @@ def quick_drawn_fma_step(family, roomy):
     def step(tile, row, state):
         a, b, c = tile.a(row), tile.b(), state[VALUE]
         s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
-        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, False)
+        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, drawn_from(tile))
         return state
 
     return step
@@ -201,10 +210,10 @@ def quick_drawn_mul_add_step(family, roomy):
 
     def step(tile, row, state):
         product = tile.a(row) * tile.b()
-        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, True)
+        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT)
         c = state[VALUE]
         s = product.plus_toward("zero", c) if tile.directed else product + c
-        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, False)
+        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, drawn_from(tile))
         return state
 
     return step
@@ -220,15 +229,18 @@ def drawn_watches(family, roomy):
     return (TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy)
 
 
-def draw_went_wrong(family, roomy):
-    """Whether a quick step was at a boundary of the rounding, met an overflow, or a number about as small as the smallest normal one."""
+def draw_went_wrong(family, roomy, drawn=drawn_from):
+    """Whether a quick step was at a boundary of the rounding, met an overflow, or a number about as small as the smallest normal one.
+
+    `drawn` tells of a tile where exact sums may lie.
+    """
 
     def wrong_half(tile, state):
-        return out_of_words(state, FEWEST if tile.directed else FEWEST + 1)
+        return out_of_words(state, FEWEST if drawn(tile) == ABOVE else FEWEST + 1)
 
     def wrong(tile, state):
         normal, unit = tile.integer("normal"), tile.integer("noise_unit")
-        found = state[TIE].bits().below(unit) if tile.directed else ~unit.below(state[TIE].bits())
+        found = state[TIE].bits().below(unit) if drawn(tile) == ABOVE else ~unit.below(state[TIE].bits())
         found = found | state[NEAR_ZERO].bits().below(normal + normal)
         if not roomy:
             found = found | state[OVERFLOW].bits().is_zero()

@@ -10,7 +10,7 @@ import numpy as np
 from . import jit
 from .accumulate import STORE, draw_row
 from .carrier import source_of
-from .counting_steps import counting_exact_step, counting_step, counting_watches, quick_counting_step
+from .counting_steps import counting_exact_step, counting_tiles
 from .fast import has_feature
 from .jit import bits_float, copy_first, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
 from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
@@ -32,7 +32,6 @@ from .rounding import target_of
 from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
-    COUNTING_SLOTS,
     COUNTS,
     DRAWN_STEPS,
     EXPONENT64,
@@ -286,14 +285,7 @@ def counted(operation, manner):
     counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles.
     """
     carrier, lanes = np.float32, LANES[np.float32]
-    step, name = counting_step(operation, manner), ("counted", operation, manner)
-    slots = (VALUE, INEXACT, *manner.slots, *range(SLOTS, COUNTING_SLOTS))
-    every = tile(name, step, carrier, slots, Numbers._fields, rows=COUNTED_ROWS)
-    carried = VALUE, COUNTS, LEAST, GREATEST
-    quick = guarded_tile(
-        name, quick_counting_step(operation, manner), went_wrong(manner), step, carrier, (INEXACT, *manner.slots, OVERFLOWED),
-        counting_watches(manner), Numbers._fields, COUNTED_ROWS, 1.0, carried, COUNTED_ROWS,
-    )  # fmt: skip
+    quick, every = counting_tiles(("counted", operation, manner), operation, manner, COUNTED_ROWS)
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
     cells = COUNTED_ROWS * lanes
     state_size = COUNTED_SLOTS * cells
@@ -566,14 +558,13 @@ def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, ro
 
 
 @jit.once
-def stochastic(operation, family, saturate, roomy, settles=True):
+def stochastic(operation, family, saturate, roomy):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
-    index, row_stride, column_stride, width, key, stream, begun, apart) -> tiles done.
+    index, row_stride, column_stride, width, key, stream, begun, apart).
 
     As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The quick step, or the one by which
     its turns are done again, tells that some output was left open, the watchful one which. What 16 random bits leave open is
-    done again with all of them, an output at a time, by the plain functions on the wide carrier; or, if the loop is not one that
-    `settles`, which compiles in half the time, that tile and those after it are left. So many roundings were `begun`
+    done again with all of them, an output at a time, by the plain functions on the wide carrier. So many roundings were `begun`
     before, and took the random numbers before these, which lie `apart`.
     """
     lanes = LANES[np.float32]
@@ -646,37 +637,33 @@ def stochastic(operation, family, saturate, roomy, settles=True):
                         row_, lane = cell // lanes, cell % lanes
                         if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
                             continue
-                        if settles:
-                            output = np.uint64(corner + row_ * row_stride + lane * column_stride)
-                            z = np.float64(saved[cell])
-                            seen = 0
-                            for turn in range(count):
-                                x, y = (
-                                    np.float64(flat_a[a_at + turn * ROWS + row_]),
-                                    np.float64(flat_b[b_at + turn * lanes + lane]),
-                                )
-                                z, raised = again(
-                                    x,
-                                    y,
-                                    z,
-                                    noises[:, (done - reached + turn) * cells + cell],
-                                    output,
-                                    number + turn * apart,
-                                    source,
-                                    target,
-                                    width,
-                                    key,
-                                    stream,
-                                )
-                                seen |= raised
-                            state[cell] = z
-                            happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
-                            happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
-                        else:
-                            return unit - first
+                        output = np.uint64(corner + row_ * row_stride + lane * column_stride)
+                        z = np.float64(saved[cell])
+                        seen = 0
+                        for turn in range(count):
+                            x, y = (
+                                np.float64(flat_a[a_at + turn * ROWS + row_]),
+                                np.float64(flat_b[b_at + turn * lanes + lane]),
+                            )
+                            z, raised = again(
+                                x,
+                                y,
+                                z,
+                                noises[:, (done - reached + turn) * cells + cell],
+                                output,
+                                number + turn * apart,
+                                source,
+                                target,
+                                width,
+                                key,
+                                stream,
+                            )
+                            seen |= raised
+                        state[cell] = z
+                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
+                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
                 a_at += count * ROWS
                 b_at += count * lanes
             end(state, flat_values, flat_flags, place, wide, nan_flags)
-        return last - first
 
     return jit.compiled(stochastic_loop)

@@ -12,7 +12,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_draws, dots, steps, tiles
+from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_draws, dots, few, steps, tiles
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
@@ -25,6 +25,8 @@ NORMAL = -126  # exponent of float32's smallest normal number: no bit of an oper
 SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be normal as well
 FEW_ROUNDINGS = 1 << 13
 """Roundings of whole tiles, hardly one of which hangs on more random bits than 16."""
+FEW_PRODUCTS = 1 << 15
+"""Of a call whose blocks are summed with care alone, which takes less than what comes before and after the loop."""
 LONGEST = 64  # products of a turn, which are written out in code
 
 
@@ -125,8 +127,8 @@ class OneByOne(Way):
 
     @property
     def counts(self) -> bool:
-        """Whether there are loops that count. Sums in float32 have none, nor have overflows that become NaN, which are infinities till the end."""
-        return not (self.manner.family.startswith("float32") or self.site.rule.overflow is Overflow.NAN)
+        """Whether there are loops that count. Overflows that become NaN have none, as they are infinities till the end."""
+        return self.site.rule.overflow is not Overflow.NAN
 
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well."""
@@ -143,6 +145,16 @@ class Drawn(Way):
 
     draws_anywhere: ClassVar[bool] = True
 
+    @property
+    def family(self) -> str:
+        """The family of formats that the steps know this one by."""
+        return "half" if self.site.format.spec == FLOAT16 else "narrow"
+
+    @property
+    def saturates(self) -> bool:
+        """Whether sums become the largest number where they overflow."""
+        return self.site.rule.overflow is Overflow.SATURATE
+
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         fmt = self.site.format
@@ -150,23 +162,19 @@ class Drawn(Way):
         reach = planned.length * (largest[0] * largest[1] + 2 * fmt.smallest_subnormal) + largest[2]
         roundings = planned.length * len(tiles().SITES[self.operation])
         roomy = reach * _growth(roundings, fmt) < fmt.max
-        family = "half" if fmt.spec == FLOAT16 else "narrow"
-        saturates = self.site.rule.overflow is Overflow.SATURATE
-        loop = self._settling(partial(tiles().stochastic, self.operation, family, saturates, roomy), roundings, panels)
+        settling = partial(tiles().stochastic, self.operation, self.family, self.saturates, roomy)
+        brief = roundings * panels.c.size <= FEW_ROUNDINGS
+        loop = self._leaving(few().few_drawn(self.operation, self.saturates, roomy), settling) if brief else settling()
         return loop, (*self.site.numbers, *self._address(planned, place, random))
 
     @staticmethod
-    def _settling(make: Callable[..., Any], roundings: int, panels: Panels) -> Any:
-        """The loop; of few roundings one that settles none, and the other where one hangs on more than 16 random bits."""
-        outputs = math.prod(panels.c.shape)
-        if roundings * outputs > FEW_ROUNDINGS:
-            return make()
-        light = make(False)
+    def _leaving(few_loop: Callable[..., int], settling: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        """The loop of few roundings, followed by the one that settles where one of them hangs on more than 16 random bits."""
 
         def loop(first: int, last: int, *arguments: Any) -> None:
-            done = first + light(first, last, *arguments)
+            done = first + few_loop(first, last, *arguments)
             if done < last:
-                make()(done, last, *arguments)
+                settling()(done, last, *arguments)
 
         return loop
 
@@ -174,7 +182,7 @@ class Drawn(Way):
         """The loop that counts as well, but for overflows that become NaN."""
         if self.site.rule.overflow is Overflow.NAN:
             return None
-        loop = counted_draws().counted(self.operation, self.site.rule.overflow is Overflow.SATURATE)
+        loop = counted_draws().counted(self.operation, self.family, self.saturates)
         return loop, (*tally, *self.site.numbers, *self._address(planned, place, random))
 
     def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
@@ -213,12 +221,15 @@ class ExactBlocks(Way):
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         floor = tiles()
+        kind = self.block, self.group // self.block, self.stored, self.saturates
+        address = *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0)
+        if panels.c.size * planned.length <= FEW_PRODUCTS:
+            return few().few_blocks(*kind), address
         chunk = floor.chunk_of(self.group)
         spans: list[Any] = [panels.low_c]
         for operand in (panels.a[0], panels.b[0]):
             spans += _spans(operand, chunk, alone)
-        loop = floor.exact_blocks(self.block, self.group // self.block, self.stored, self.saturates)
-        return loop, (*place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0), *spans)
+        return floor.exact_blocks(*kind), (*address, *spans)
 
     @property
     def counts(self) -> bool:

@@ -158,7 +158,10 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
     with monkeypatch.context() as patch:
         for name in ("product", "total"):
             patch.setattr(small, name, lambda *_: None)
-        found.append(function(*arguments, **options))
+        for most in (0, 1 << 40):  # of what takes the loops that compile quickly
+            for name in ("FEW_PRODUCTS", "FEW_ROUNDINGS"):
+                patch.setattr(ways, name, most)
+            found.append(function(*arguments, **options))
         patch.setattr(elementwise, "FAST", False)
         plain = function(*arguments, **options)
     for quick in found:
@@ -898,7 +901,11 @@ def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], mon
         counted_both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
 
 
-@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), amp("half")], ids=repr)
+@pytest.mark.parametrize(
+    "how",
+    [fma("float16"), mul_add("float16"), fma("bfloat16"), amp("half"), fma("float32"), mul_add("float32")],
+    ids=repr,
+)
 @pytest.mark.parametrize("options", [{}, STOCHASTIC], ids=["nearest", "stochastic"])
 def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """More additions than the words of quick loops count; nearly all inexact, or swamped; ties and tiny sums among them."""
@@ -916,25 +923,49 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16")], ids=repr)
 def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that settles nothing, and from the first tile that hangs on more random bits the one that does, in any tile."""
-    calls: list[bool] = []
-    kept = ways.tiles().stochastic
-
-    def watched(*arguments: Any) -> Any:
-        calls.append(len(arguments) == 4)
-        return kept(*arguments)
-
-    monkeypatch.setattr(ways.tiles(), "stochastic", watched)
     fmt, rng = how.partials, np.random.default_rng(9)
+    calls: list[str] = []
+
+    def watched(name: str, kept: Any) -> Any:
+        return lambda *arguments: calls.append(name) or kept(*arguments)
+
+    for floor, name in ((ways.few(), "few_drawn"), (ways.tiles(), "stochastic")):
+        monkeypatch.setattr(floor, name, watched(name, getattr(floor, name)))
     for seed in range(4):
         a, b, c = (drawn(rng, fmt, shape, 1.0) for shape in ((8, 32), (32, 16), (8, 16)))
         both_ways(monkeypatch, a, b, fmt, how, c, rounding="stochastic", seed=seed)
-    assert False in calls
+    assert "few_drawn" in calls
     monkeypatch.setattr(ways, "FEW_ROUNDINGS", 1 << 40)
-    calls.clear()
     for length in (70, 300):
         a, b = drawn(rng, fmt, (45, length), 1.0), drawn(rng, fmt, (length, 50), 1.0)
+        calls.clear()
+        bits.matmul(a, b, fmt, how, rounding="stochastic", seed=length)
+        assert calls[0] == "few_drawn"
+        assert set(calls[1:]) == {"stochastic"}
         both_ways(monkeypatch, a, b, fmt, how, rounding="stochastic", seed=length)
-    assert {True, False} == set(calls)
+
+
+@pytest.mark.parametrize("how", [fma("float32"), mul_add("float32")], ids=repr)
+@pytest.mark.parametrize("name", ["bfloat16", "float32"])
+@pytest.mark.parametrize("function", [bits.matmul, bits.vecdot])
+def test_counted_sums_that_overflow_float32(
+    how: Accumulator, name: str, function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of either sign, half of the rows; after an overflow nothing is inexact any more."""
+    fmt, rng = Format.from_name(name), np.random.default_rng(4)
+    a, b = (rng.uniform(1, 1.9, (24, 60)) * 2.0**62 for _ in range(2))
+    a *= rng.choice([-1.0, 1.0], (24, 1))
+    a[:, ::7] = 0.0
+    a[5:, 30:] = a[:19, 30:] * -1.0
+    a[12:] *= 2.0**-20
+    a, b = (bits.encode(x, fmt)[0] for x in (a, b))
+    c = bits.encode(rng.uniform(-1, 1, 24) * 2.0**127.9, "float32")[0]
+    if function is bits.matmul:
+        b, c = b.T.copy(), np.broadcast_to(c, (24, 24))
+    counts = counted_both_ways(monkeypatch, a, b, fmt, how, c, function=function)
+    assert set(np.unique(counts.overflowed)) == {0, 1}
+    assert np.isinf(counts.largest).any()
+    assert np.isinf(counts.smallest).any()
 
 
 @SERVED
@@ -999,7 +1030,9 @@ def test_special_operands_anywhere_in_a_counted_line(how: Accumulator, monkeypat
                 operand[output, k] = before
 
 
-@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), amp("half"), tensor_core("H100")], ids=repr)
+@pytest.mark.parametrize(
+    "how", [fma("float16"), mul_add("bfloat16"), mul_add("float32"), amp("half"), tensor_core("H100")], ids=repr
+)
 def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """More additions than words count; nearly all inexact, or swamped; operands wherever they lie."""
     name = "bfloat16" if how.partials.name == "bfloat16" else "float16"
@@ -1018,7 +1051,7 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
 
 @SERVED
 @pytest.mark.parametrize(
-    "how", [fma("float16"), mul_add(E5M6), amp("half"), amp("float"), tensor_core("H100")], ids=repr
+    "how", [fma("float16"), mul_add(E5M6), fma("float32"), amp("half"), amp("float"), tensor_core("H100")], ids=repr
 )
 def test_counted_lines_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_plain", None)

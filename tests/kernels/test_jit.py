@@ -274,7 +274,8 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import blocks, counted_draws, counted_lines, dots, drawn_conversions, fast, gathered, loops, paired, stacked, tiles
+from softfloat.kernels import blocks, counted_draws, counted_lines, dots, drawn_conversions, drawn_singles, fast, few
+from softfloat.kernels import gathered, loops, paired, stacked, tiles
 from softfloat.kernels.steps import Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -291,16 +292,18 @@ made = [
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
     tiles.deterministic("fma", np.float32, 1, 1, single),
     tiles.deterministic("aligned", np.float64, 16, 2, "cut"),
-    tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", True),
+    tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", "half", True),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
     tiles.stochastic("fma", "half", False, True), tiles.stochastic("fma", "half", True, True),
     tiles.stochastic("mul_add", "narrow", True, True),
+    few.few_blocks(4, 4, "drawn", True), few.few_drawn("fma", False, True), few.few_drawn("mul_add", True, False),
     paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
     paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), gathered.gather("half", np.float32),
     gathered.gather("half", np.uint16),
     counted_lines.chain("fma", np.float32, 1, 1, "paired", half), counted_lines.chain("aligned", np.float64, 16, 2, "lone", "cut"),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
+    drawn_singles.elementwise_drawn("add", True), counted_lines.chain("mul_add", np.float32, 1, 1, "paired", single),
 ]
 codegen = cpu_target.target_context.codegen()
 for loop in made:
@@ -336,4 +339,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 44
+    assert len(set(printed[0])) == len(printed[0]) == 49
