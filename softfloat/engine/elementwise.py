@@ -375,11 +375,10 @@ def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[
 
 
 def _draws_singles(job: Job) -> bool:
-    """Whether operands and results are float32, rounded stochastically, as a loop of their own has them."""
+    """Whether operands and results are float32, rounded stochastically, as a loop of their own has them: none of them subnormal."""
     if job.drawn is None or job.codes.size < blocks().BLOCK or not job.source == job.fmt == FLOAT32:
         return False
-    plain = job.rule.restated and not (job.rule.daz or job.rule.ftz)
-    return plain and job.operation in drawn_singles().EXACT
+    return job.rule.restated and job.operation in drawn_singles().EXACT
 
 
 def _blocks_loop(job: Job) -> Callable[..., int]:

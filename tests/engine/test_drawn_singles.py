@@ -47,28 +47,29 @@ def beside_thresholds(operation: str, width: int, seed: int) -> Operands:
     return codes(large) ^ np.uint32(random.integers(2) << 31), small ^ flip
 
 
-def special(random: np.random.Generator) -> Operands:
-    """Zeros of either sign, sums that cancel, the ends of the range, and what is no number, among others."""
-    largest, tiny = 3.4028234663852886e38, 2.0**-126
-    ends = [
-        0.0,
-        -0.0,
-        largest,
-        -largest,
-        largest / 2,
-        tiny,
-        -tiny,
-        tiny * (1 + 2.0**-23),
-        tiny / 2,
-        2.0**-149,
-        np.inf,
-        -np.inf,
-    ]
-    some = random.choice([*ends, np.nan, 2.0**103, 2.0**-64, 1.0, -1.0], (2, COUNT))
-    x, y = (np.where(random.random(COUNT) < 0.01, special, numbers(random, 3)) for special in some)
-    y[100:300], y[1500:1600] = -x[100:300], x[1500:1600]
-    y[3000:3100], x[3000:3100], y[4000:4050], x[4000:4100] = 0.0, -0.0, -0.0, 0.0
-    return codes(x), codes(y)
+def with_special(random: np.random.Generator, ends: tuple[float, ...], how_many: int = 5) -> Operands:
+    """Numbers about 1, and these among them, in either operand or in both at one place, and in all of one block."""
+    pair = [numbers(random, 3) for _ in range(2)]
+    for x in pair:
+        x[random.integers(0, COUNT, how_many)] = random.choice(ends, how_many)
+    at = random.integers(0, COUNT, how_many)
+    for x in pair:
+        x[at] = random.choice(ends, how_many) * random.choice([1, -1], how_many)
+        x[2048:3072] = random.choice(ends, 1024)
+    return codes(pair[0]), codes(pair[1])
+
+
+LARGEST, TINY = 3.4028234663852886e38, 2.0**-126
+SPECIAL = {
+    "zeros": (0.0, -0.0),
+    "numbers that cancel": (1.0, -1.0, 0.0),
+    "the largest": (LARGEST, LARGEST / 2, 2.0**103),
+    "the least normal ones": (TINY, TINY * (1 + 2.0**-23), TINY * 1.5, 2.0**-64),
+    "subnormal ones": (TINY / 2, 2.0**-149, TINY),
+    "infinities": (np.inf, -np.inf, 1.0),
+    "NaN": (np.nan, 1.0),
+}
+"""Apart, as any of them sends a block to the loop that serves everything."""
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -77,8 +78,10 @@ def test_same_bits_and_flags(operation: str, monkeypatch: pytest.MonkeyPatch) ->
     for seed, width in enumerate(WIDTHS):
         random = np.random.default_rng(seed)
         pairs = [tuple(codes(numbers(random, spread)) for _ in range(2)) for spread in (0, 3, 20, 62)]
-        pairs += [beside_thresholds(operation, width, seed), special(random)]
+        pairs += [beside_thresholds(operation, width, seed), *(with_special(random, x) for x in SPECIAL.values())]
+        pairs.append((codes(np.ones(COUNT)), codes(2.0 ** -random.uniform(48, 76, COUNT))))
         handed = bits.random_bits(COUNT, sr_bits=width, seed=9)
+        handed[random.random(COUNT) < 0.3] = (1 << width) - 1  # of which a bit beyond float64's makes a unit
         for x, y in pairs:
             for how in ({"seed": seed, "stream": 3}, {"random_bits": handed}):
                 options: dict[str, Any] = {"rounding": "stochastic", "sr_bits": width, **how}
@@ -95,7 +98,8 @@ def test_same_bits_and_flags(operation: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_other_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(7)
     for function in OPERATIONS.values():
-        for x, y in (special(random), tuple(codes(numbers(random, 64) * 2.0**-60) for _ in range(2))):
+        tiny = tuple(codes(numbers(random, 64) * 2.0**-60) for _ in range(2))
+        for x, y in (tiny, *(with_special(random, ends) for ends in SPECIAL.values())):
             how: dict[str, Any] = {"rounding": "stochastic", "seed": 2, **options}
             same(both(monkeypatch, lambda f=function, x=x, y=y, o=how: f(x, y, "float32", **o)))
 

@@ -919,6 +919,27 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
     counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how, **options)
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        amp("half"),
+        fma("float16"),
+        mul_add("bfloat16"),
+        chunked(50, "float16", "float16"),
+        fma("float16").replace(chains=3),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("options", [{}, STOCHASTIC], ids=["nearest", "stochastic"])
+def test_loops_for_few_outputs_sum_what_is_long(
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More turns than random numbers are drawn for at once; segments that begin within a block of these; chains."""
+    fmt, rng = how.partials, np.random.default_rng(8)
+    a, b, c = (drawn(rng, fmt, shape, 1.0) for shape in ((20, 700), (700, 33), (20, 33)))
+    both_ways(monkeypatch, a, b, fmt, how, c, **options)
+
+
 @SERVED
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16")], ids=repr)
 def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,10 @@ def results(fmt: Format, rounding: str) -> Results:
     found = [bits.encode(x, fmt, **options) for x in (singles, small_singles, doubles, small_doubles)]
     for name, arity in {"add": 2, "mul": 2, "div": 2, "sqrt": 1, "fma": 3, "remainder": 2}.items():
         found.append(getattr(bits, name)(*operands(fmt, 2000, arity, 1), fmt, **options))
+    if fmt.name == "float32":  # normal sums, of a few that are subnormal
+        x, y = (random.standard_normal((2, 4096)) * 2.0**-110).astype(np.float32).view(np.uint32)
+        y[::1500] = 1 << 19
+        found += [function(x, y, fmt, **options) for function in (bits.add, bits.sub)]
     values = bits.decode(operands(fmt, 2000, 1, 2)[0], fmt).view(np.uint64)
     return [*found, (values, np.zeros(0))]
 
