@@ -1003,7 +1003,7 @@ def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero"])
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
 def test_counted_sums_that_only_a_product_makes_inexact(
     name: str, rounding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
