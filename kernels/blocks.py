@@ -283,19 +283,19 @@ READERS = {"half": half_number, "bfloat16": bfloat16_number, "any": number}
 
 @kernel
 def exact_sum(x, y):
-    """x + y."""
+    """x + y, on either carrier."""
     s = x + y
     shadow = s - x
     error = (x - (s - shadow)) + (y - shadow)
     bits = float_bits(s)
-    opposite = shift_right(cut(bits ^ float_bits(error), NONE), 31)
+    opposite = cut(bits ^ float_bits(error), bits) < NONE
     lost = abs(error) > ZERO
-    return cut(bits + opposite, NONE) if lost else bits, lost
+    return cut(bits - (INEXACT if opposite & lost else NONE), bits), lost
 
 
 @kernel
 def exact_product(x, y):
-    """x * y, of at most 24 bits."""
+    """x * y, of no more bits than the carrier has."""
     return float_bits(x * y), False
 
 

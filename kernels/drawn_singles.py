@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .blocks import BLOCK, FLAG_BITS
+from .blocks import BLOCK, FLAG_BITS, exact_product, exact_sum
 from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ZERO
-from .jit import bits_float, cut, float_bits, kernel
+from .jit import bits_float, cut, kernel
 from .prng import top_bits
 
 DROPPED = 29  # bits of float64 that float32 has not
@@ -31,30 +31,13 @@ SIGN32 = np.int32(-0x80000000)
 
 
 @kernel
-def sum_of(x, y):
-    """(bits of x + y cut toward zero, whether anything is lost)."""
-    s = x + y
-    shadow = s - x
-    error = (x - (s - shadow)) + (y - shadow)
-    bits = float_bits(s)
-    opposite = (bits ^ float_bits(error)) >> np.int64(63)
-    lost = error != 0.0
-    return bits + opposite if lost else bits, lost
+def exact_difference(x, y):
+    """x - y."""
+    return exact_sum(x, -y)
 
 
-@kernel
-def difference_of(x, y):
-    """The same of x - y."""
-    return sum_of(x, -y)
-
-
-@kernel
-def product_of(x, y):
-    """The same of x * y, which has 48 bits at most."""
-    return float_bits(x * y), False
-
-
-EXACT = {"add": sum_of, "sub": difference_of, "mul": product_of}
+EXACT = {"add": exact_sum, "sub": exact_difference, "mul": exact_product}
+"""Operation -> (bits cut toward zero, whether anything is lost)."""
 
 
 @kernel

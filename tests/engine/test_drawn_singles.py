@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import both, same
+from faster import both, left_to, same
 
 from softfloat import bits
 from softfloat.engine import elementwise
@@ -108,19 +108,7 @@ def test_other_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_ordinary_numbers_are_served(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the blocks in which a rounding hangs on more random bits, and some after two of these in a row."""
-    left: list[int] = []
-    plain = elementwise._drawn_work
-
-    def watched(job: elementwise.Job) -> elementwise.Work:
-        work = plain(job)
-
-        def counted(start: int, stop: int) -> int:
-            left.append(stop - start)
-            return work(start, stop)
-
-        return counted
-
-    monkeypatch.setattr(elementwise, "_drawn_work", watched)
+    left = left_to(monkeypatch, "_drawn_work")
     x, y = (codes(row) for row in np.random.default_rng(1).standard_normal((2, 1 << 18)))
     OPERATIONS[operation](x, y, "float32", rounding="stochastic", seed=1)
     assert sum(left) < x.size / 8

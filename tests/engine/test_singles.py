@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import both, same
+from faster import both, left_to, same
 
 import softfloat
 from softfloat import ROSTER, Format, bits, get_num_threads, set_num_threads
@@ -111,19 +111,7 @@ def test_drawn_to_the_same_bits_and_flags(fmt: Format, monkeypatch: pytest.Monke
 @SERVED
 def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is not regular leaves no more to the plain loop than its surroundings."""
-    left: list[int] = []
-    plain = elementwise._plain_work
-
-    def watched(job: elementwise.Job) -> elementwise.Work:
-        work = plain(job)
-
-        def counted(start: int, stop: int) -> int:
-            left.append(stop - start)
-            return work(start, stop)
-
-        return counted
-
-    monkeypatch.setattr(elementwise, "_plain_work", watched)
+    left = left_to(monkeypatch, "_plain_work")
     x = np.random.default_rng(1).standard_normal(1 << 16)
     bits.encode(x, "float16")
     assert not left

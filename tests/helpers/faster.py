@@ -53,3 +53,21 @@ def same(pair: tuple[Any, ...]) -> None:
         flags[wrong[:5]],
         plain_flags[wrong[:5]],
     )
+
+
+def left_to(monkeypatch: pytest.MonkeyPatch, way: str) -> list[int]:
+    """How many elements each call of a way of `engine.elementwise` gets from now on."""
+    left: list[int] = []
+    kept = getattr(elementwise, way)
+
+    def watched(job: elementwise.Job) -> elementwise.Work:
+        work = kept(job)
+
+        def counted(start: int, stop: int) -> int:
+            left.append(stop - start)
+            return int(work(start, stop))
+
+        return counted
+
+    monkeypatch.setattr(elementwise, way, watched)
+    return left
