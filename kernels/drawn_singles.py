@@ -1,7 +1,7 @@
 """Sums and products of float32, rounded stochastically to float32: by float64, whose lower bits meet random ones.
 
 As `blocks.elementwise_drawn` does for narrower formats, a loop stops at the first block that is not ordinary: in which an operand
-is subnormal, infinite or NaN, a result is zero in no way or leaves the normal range, or a rounding hangs on more than 16 random bits.
+is subnormal, infinite or NaN, a result other than zero is not normal, or a rounding hangs on more than 16 random bits.
 
     exact result = fl64(x op y), cut toward zero, and whether anything is lost
     rounded = its bits + random bits below the last one kept, which carry
@@ -19,9 +19,10 @@ from .prng import top_bits
 
 DROPPED = 29  # bits of float64 that float32 has not
 DROPPED_MASK = np.int64((1 << DROPPED) - 1)
+RANDOM_SHIFT = DROPPED - 16  # where 16 random bits meet them
 HANGING = np.int64(
-    (1 << DROPPED) - (1 << (DROPPED - 16))
-)  # dropped bits above it could still carry, were there more random bits
+    (1 << DROPPED) - (1 << RANDOM_SHIFT)
+)  # what is above it could still carry, were there more random bits
 MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 SMALLEST_NORMAL64, ABOVE_LARGEST64 = np.int64((1023 - 126) << 52), np.int64((1023 + 128) << 52)
 REBIAS = np.int64((1023 - 127) << 23)
@@ -71,7 +72,7 @@ def elementwise_drawn(operation, each):
                 x, y = np.float64(bits_float(xs[i], ZERO)), np.float64(bits_float(ys[i], ZERO))
                 bits, lost = exact(x, y)
                 magnitude = bits & MAGNITUDE64
-                carried = magnitude + (np.int64(half_words[i]) << np.int64(DROPPED - 16))
+                carried = magnitude + (np.int64(half_words[i]) << np.int64(RANDOM_SHIFT))
                 sticky = ONE64 if lost else NOTHING64
                 is_open = (carried & DROPPED_MASK) + sticky > HANGING
                 is_zero = magnitude == NOTHING64
