@@ -106,11 +106,8 @@ def quick_counting_step(operation, manner):
             count(state, {INEXACT: term.apart_from(product)})
             x = exact_sum(tile, term, before, manner)
         after = quick(tile, x, state)
+        counted_addition(state, None, before, after.apart_from(x), after)
         state[VALUE] = after
-        inexact = after.apart_from(x)
-        count(state, {ROUNDED: inexact, SWAMPED: inexact & after.equals(before)})
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
 
     return step
@@ -174,17 +171,14 @@ def single_counting_step(operation, manner):
 
     def step(tile, row, state):
         before, a, b = state[VALUE], tile.a(row), tile.b()
-        happened = {}
         if operation == "fma" or exact:
             after, lost = fused(tile, a, b, before)
         else:
             product = a * b
-            happened[INEXACT] = a.fused(b, product * -1.0).nonzero()
+            count(state, {INEXACT: a.fused(b, product * -1.0).nonzero()})
             after, lost = summed(tile, product, before)
-        count(state, happened | {ROUNDED: lost, SWAMPED: lost & after.equals(before)})
+        counted_addition(state, None, before, lost, after)
         state[VALUE] = after
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
 
     return step
@@ -238,11 +232,8 @@ def quick_drawn_counting_step(operation, family):
             count(state, {INEXACT: term.apart_from(product)})
             x = exact_sum(tile, term, before, manner)
         after = quickly_drawn(tile, x, tile.noise(row).bits(), state, family, False, AROUND)
-        inexact = after.apart_from(x)
-        count(state, {ROUNDED: inexact, SWAMPED: inexact & after.equals(before)})
+        counted_addition(state, None, before, after.apart_from(x), after)
         state[VALUE] = after
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
 
     return step

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import both, left_to, same
+from faster import SERVED, both, left_to, same
 
 from softfloat import bits
 from softfloat.engine import elementwise
-from softfloat.engine.parameters import fast
 
 OPERATIONS = {"add": bits.add, "sub": bits.sub, "mul": bits.mul}
 WIDTHS = (1, 5, 15, 16, 17, 23, 29, 52)
 COUNT = 6 * 1024 + 77
-SERVED = pytest.mark.skipif(fast().jit.DISABLED, reason="nothing is compiled")
 Operands = tuple[np.ndarray, np.ndarray]
 
 

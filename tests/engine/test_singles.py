@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import both, left_to, same
+from faster import SERVED, both, left_to, same
 
 import softfloat
 from softfloat import ROSTER, Format, bits, get_num_threads, set_num_threads
@@ -31,7 +31,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"daz": True, "nan": "arm"},
     {"ftz": True, "tininess": "before", "nan": "x86"},
 ]
-SERVED = pytest.mark.skipif(fast().jit.DISABLED, reason="nothing is compiled")
 
 
 def numbers(fmt: Format, count: int, seed: int) -> np.ndarray:

@@ -11,8 +11,11 @@ from operands import operands
 
 from softfloat import Format, bits
 from softfloat.engine import elementwise
+from softfloat.engine.parameters import fast
 
 SIZE = 1 << 15
+SERVED = pytest.mark.skipif(fast().jit.DISABLED, reason="nothing is compiled")
+"""Of tests that ask which loops serve."""
 
 
 def singles(fmt: Format, seed: int) -> np.ndarray:
