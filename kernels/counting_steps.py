@@ -240,8 +240,8 @@ def quick_drawn_counting_step(operation, family):
 
 
 def counting_watches(manner):
-    """The slots that these steps watch with."""
-    return (TIE, OVERFLOW) + (NEAR_ZERO,) * (manner.family == "narrow" or manner.daz)
+    """The slots that these steps watch with, and the bits they begin with."""
+    return dict.fromkeys((TIE, OVERFLOW) + (NEAR_ZERO,) * (manner.family == "narrow" or manner.daz), -1)
 
 
 def counted_addition(state, alive, before, lost, after, over=None, of_nan=False):

@@ -61,6 +61,8 @@ class Tile:
 
     def lifted_b(self, factor):
         """The numbers of the columns, times a power of two."""
+        if factor == 1.0:
+            return self.b()
         if factor not in self._loaded:
             self._loaded[factor] = self.b() * factor
         return self._loaded[factor]
@@ -269,8 +271,8 @@ def guarded_tile(
     """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
 
     After each group of rows fails(tile, state) tells, as a bit, that they do not; then the careful step does the group
-    again. The quick step sees and makes slots `carried` in registers, and `watched` ones, which begin each group with all
-    bits set; the careful one those carried and those in `noted`, which stay in memory. Meanwhile slot 0 is multiplied by `lift`.
+    again. The quick step sees and makes slots `carried` in registers, and `watched` ones, which begin each group with these
+    bits; the careful one those carried and those in `noted`, which stay in memory. Meanwhile slot 0 is multiplied by `lift`.
     `mending`, if any, has (fails_beyond, mend): unless fails_beyond(tile, state), what does not stand is put right by
     mend(tile, row, sums before, sums after) -> sums, which notes nothing, and is not counted. Where the CPU cannot, the
     first is None.
@@ -290,7 +292,10 @@ def guarded_tile(
             cells = _Cells(builder, carrier, operands.data(7), carried, (), rows, lanes)
             aside = _Cells(builder, carrier, operands.data(7), noted, (), rows, lanes)
             none, one = ir.Constant(INDEX, 0), ir.Constant(INDEX, 1)
-            ones = builder.bitcast(ir.Constant(ir.VectorType(word, lanes), [-1] * lanes), cells.kind)
+            words = ir.VectorType(word, lanes)
+            begins = {
+                slot: builder.bitcast(ir.Constant(words, [bits] * lanes), cells.kind) for slot, bits in watched.items()
+            }
 
             def times(number, value):
                 return value if number == 1.0 else (Vector(builder, value) * number).value
@@ -313,7 +318,7 @@ def guarded_tile(
                 after = {}
                 for start in range(0, rows, group):
                     group_rows = range(start, start + group)
-                    seen = {slot: Vector(builder, ones) for slot in watched}
+                    seen = {slot: Vector(builder, begins[slot]) for slot in watched}
                     made = {}
                     for row in group_rows:
                         turn.row = row
@@ -382,7 +387,19 @@ def guarded_tile(
 
     return named(
         run,
-        (name, carrier.__name__, noted, watched, group, lift, carried, rows, kind.__name__, lanes, mending is not None),
+        (
+            name,
+            carrier.__name__,
+            noted,
+            tuple(watched.items()),
+            group,
+            lift,
+            carried,
+            rows,
+            kind.__name__,
+            lanes,
+            mending is not None,
+        ),
     )
 
 

@@ -15,8 +15,6 @@ from .steps import (
     bounded,
 )
 
-LIFT = 2.0**112  # from half's largest numbers to float32's
-
 
 def cut_bits(tile, s):
     """Normal numbers rounded toward zero."""
@@ -53,17 +51,22 @@ QUICK_ROUNDERS = {
 DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}
 """What the CPU rounds toward, so that rounding again does no harm: what ties go away from, too, for nothing seems to tie from below."""
 HALF_BITS = 0x1FFF  # that rounding takes away
-OF_WORDS, LAST_BIT, ABOVE_ZERO = 0x7FFF1FFF, 0x2000, 0x00010000
+HALF_TIE, LAST_BIT = 0x1000, 0x2000
+OF_WORDS, ABOVE_ZERO = 0x7FFF1FFF, 0x00010000
 FEWEST, MOST = 0x38800001, 0x477D7FFF
 """Of halves in float32, two things in one word each: the bits that rounding takes away, and exponent and leading bits, less
 one, so that zero is no small number. What has a lesser word than FEWEST met a boundary of the rounding, or may be tiny; what
 has a greater one than MOST may overflow."""
+LIFT = 2.0**112  # from half's largest numbers to float32's
+ANY, EVEN = 3, 2  # bits of a low word beside those that rounding takes away, or beside these and the last that stays
+LEAST_WORD, LIFTED_FEWEST, LIFTED_MOST = -0x8000, 0xE102 - 0x10000, 0xFEFC
+"""The same of halves times LIFT, in integers with sign (`watch_lifted`): the least low word, and two high ones, as above."""
 
 
 def is_settled(tile, operation, manner):
     """Whether the CPU's rounding to float32 does a sum no harm: it is directed alike, or so few bits have no false ties."""
     if operation == "fma":
-        return tile.directed and manner.rounding in DIRECTIONS
+        return tile.directed and (manner.rounding in DIRECTIONS or manner.rounding == "to_odd")
     return tile.directed or manner.rounding.startswith("nearest")
 
 
@@ -72,24 +75,30 @@ def from_below(tile, operation, manner):
     return tile.directed and operation == "fma" and manner.family == "half" and manner.nearest
 
 
-def quickly(tile, s, state, manner, settled, below=False):
+def quickly(tile, s, state, manner, settled, below=False, lifted=False, alone=True):
     """A number of float32 rounded again.
 
     What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
     the format. These are watched for, unless s is `settled`: exact, or rounded so that it does no harm; of ties only those
     to an even number of lesser magnitude, where it comes `below`. Which they are holds for numbers that are not tiny, so
-    that tiny ones are watched for, too, and what has to be noted.
+    that tiny ones are watched for, too, and what has to be noted. Halves may come `lifted`, times LIFT. `alone`: no other number
+    of the step is watched for ties.
     """
     probe = s.bits()
     if manner.nearest and settled:
-        y = ROUNDERS[manner.family](tile, s)
+        y = round_half_bits(s) if lifted else ROUNDERS[manner.family](tile, s)
     elif manner.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
         probe = probe + tile.integer("tie")
         y = (probe & ~tile.integer("below")).floats()
     else:
         y = QUICK_ROUNDERS[manner.rounding](tile, s)
+    if lifted:
+        if not (settled or below):
+            probe = s.bits() if manner.rounding.startswith("nearest") else probe ^ HALF_TIE
+        watch_lifted(probe if alone or not settled else probe | 1, state, EVEN if settled or below else ANY)
+        return y
     if manner.family == "half":
-        watch_half(probe | 1 if settled else probe, state, below)
+        watch_half(probe | 1 if settled else probe, state)
         return y
     if manner.family == "bfloat16" and not settled:
         state[TIE] = state[TIE].bits().words().at_most(probe.words())
@@ -104,12 +113,33 @@ def quickly(tile, s, state, manner, settled, below=False):
     return y
 
 
-def watch_half(probe, state, even=False):
-    """A sum is watched by its words; of what met a boundary only what is now odd, if it should be `even`."""
-    taken = (probe & (OF_WORDS | LAST_BIT)) ^ LAST_BIT if even else probe & OF_WORDS
-    words = (taken - ABOVE_ZERO).words()
+def watch_half(probe, state):
+    """A sum is watched by its words: it met a boundary of the rounding where the bits that are taken away are zero."""
+    words = ((probe & OF_WORDS) - ABOVE_ZERO).words()
     state[TIE] = state[TIE].bits().words().at_most(words)
     state[OVERFLOW] = state[OVERFLOW].bits().words().at_least_signed(words)
+
+
+def watch_lifted(probe, state, past):
+    """The same of a sum times LIFT. What is left of its words by a shift is compared as integers with sign.
+
+    The low word loses ANY or EVEN bits: the least is then one bit and zeros, a tie, or where ties were rounded up, one that
+    became odd. The high word loses its sign: the smaller a number the less it is, but zero, which has another sign.
+    """
+    words = probe.words()
+    words = words << words.alternately(past, 1)
+    state[TIE] = state[TIE].bits().words().at_most_signed(words)
+    if OVERFLOW in state:
+        state[OVERFLOW] = state[OVERFLOW].bits().words().at_least(words)
+
+
+HALF_WATCHES = {TIE: -1, OVERFLOW: -1}
+"""The slots of `watch_half`, and the bits they begin with."""
+
+
+def beginning(noted):
+    """Those of `watch_lifted`, which looks for overflows where they are `noted`."""
+    return {TIE: -1, OVERFLOW: 0} if noted else {TIE: -1}
 
 
 def out_of_words(state, fewest):
@@ -119,26 +149,55 @@ def out_of_words(state, fewest):
     return wrong.anywhere()
 
 
-def watch_subnormal(tile, c, state, manner):
+def out_of_lifted(state, ties):
+    """Whether `watch_lifted` has seen one of so many least low words, or a high one beyond LIFTED_FEWEST or LIFTED_MOST."""
+    least = state[TIE].bits().words()
+    wrong = least < least.alternately(LEAST_WORD + ties, LIFTED_FEWEST)
+    if OVERFLOW in state:
+        most = state[OVERFLOW].bits().words()
+        wrong = wrong | most.alternately(-1, LIFTED_MOST).below(most)
+    return wrong.anywhere()
+
+
+def watch_subnormal(tile, c, state, manner, lifted=False):
     """A number that reads as zero is watched for like one that comes out tiny."""
     if not manner.daz:
         return
-    if manner.family == "half":
+    if lifted:
+        watch_lifted(c.bits() | 1, state, EVEN)
+    elif manner.family == "half":
         watch_half(c.bits() | 1, state)
     else:
         state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
 
 
+def lift_of(family):
+    """What quick steps multiply sums by. Half's that overflow become infinite by this, and small ones are told from zero for one instruction less."""
+    return LIFT if family == "half" else 1.0
+
+
+def directed(tile, manner, toward):
+    """A sum rounded to float32 as it will be again, by toward(direction); None if the CPU cannot, or need not."""
+    if not tile.directed:
+        return None
+    if manner.rounding == "to_odd":
+        return between(toward("down"), toward("up"))
+    return toward(DIRECTIONS[manner.rounding]) if manner.rounding in DIRECTIONS else None
+
+
 def quick_fma_step(manner):
     """A fused multiply-add of the CPU, rounded again."""
+    lift = lift_of(manner.family)
 
     def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        watch_subnormal(tile, c, state, manner)
+        a, b, c = tile.a(row), tile.lifted_b(lift), state[VALUE]
+        watch_subnormal(tile, c, state, manner, lift > 1)
         settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
-        direction = DIRECTIONS[manner.rounding] if settled else "zero" if below else ""
-        s = a.fused_toward(direction, b, c) if direction else a.fused(b, c)
-        state[VALUE] = quickly(tile, s, state, manner, settled, below)
+        if below:
+            s = a.fused_toward("zero", b, c)
+        else:
+            s = directed(tile, manner, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
+        state[VALUE] = quickly(tile, s, state, manner, settled, below, lift > 1)
         return state
 
     return step
@@ -146,18 +205,16 @@ def quick_fma_step(manner):
 
 def quick_mul_add_step(manner):
     """A product and a sum of the CPU, each rounded again. Products are exact; sums of so few bits have no false ties."""
+    lift = lift_of(manner.family)
 
     def step(tile, row, state):
-        c = state[VALUE]
-        watch_subnormal(tile, c, state, manner)
-        product = quickly(tile, tile.a(row) * tile.b(), state, manner, True)
-        watch_subnormal(tile, product, state, manner)
-        direction = DIRECTIONS.get(manner.rounding) if tile.directed else None
-        if tile.directed and manner.rounding == "to_odd":
-            s = between(product.plus_toward("down", c), product.plus_toward("up", c))
-        else:
-            s = product.plus_toward(direction, c) if direction else c + product
-        state[VALUE] = quickly(tile, s, state, manner, is_settled(tile, "mul_add", manner))
+        c, settled = state[VALUE], is_settled(tile, "mul_add", manner)
+        watch_subnormal(tile, c, state, manner, lift > 1)
+        product = tile.a(row) * tile.lifted_b(lift)
+        product = quickly(tile, product, state, manner, True, lifted=lift > 1, alone=settled)
+        watch_subnormal(tile, product, state, manner, lift > 1)
+        s = directed(tile, manner, lambda direction: product.plus_toward(direction, c)) or c + product
+        state[VALUE] = quickly(tile, s, state, manner, settled, lifted=lift > 1)
         return state
 
     return step
@@ -172,7 +229,7 @@ def drawn_from(tile):
     return ABOVE if tile.directed else AROUND
 
 
-def quickly_drawn(tile, s, noise, state, family, roomy, exact):
+def quickly_drawn(tile, s, noise, state, family, roomy, exact, lifted=False):
     """A number of float32 rounded stochastically: random bits are added to those that rounding takes away, and these are cut.
 
     There are 16 random bits so far, fewer of a half, and the exact value lies where `exact` says. This settles the result where
@@ -181,6 +238,9 @@ def quickly_drawn(tile, s, noise, state, family, roomy, exact):
     """
     if family == "half":
         moved = s.bits() + noise.logical_right(3)
+        if lifted:
+            watch_lifted(moved | 2 if exact == EXACT else moved + (1 + HALF_TIE), state, ANY)
+            return (moved & ~HALF_BITS).floats()
         watch_half(moved | 2 if exact == EXACT else moved ^ HALF_BITS if exact == ABOVE else moved + 1, state)
         return (moved & ~HALF_BITS).floats()
     moved = s.bits() + (noise << tile.integer("noise_up")).logical_right(tile.integer("noise_down"))
@@ -195,11 +255,13 @@ def quickly_drawn(tile, s, noise, state, family, roomy, exact):
 
 def quick_drawn_fma_step(family, roomy):
     """A fused multiply-add of the CPU, toward zero if it can, and random bits."""
+    lift = lift_of(family)
 
     def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
+        a, b, c = tile.a(row), tile.lifted_b(lift), state[VALUE]
         s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
-        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, drawn_from(tile))
+        noise = tile.noise(row).bits()
+        state[VALUE] = quickly_drawn(tile, s, noise, state, family, roomy, drawn_from(tile), lift > 1)
         return state
 
     return step
@@ -207,13 +269,15 @@ def quick_drawn_fma_step(family, roomy):
 
 def quick_drawn_mul_add_step(family, roomy):
     """A product and a sum, each with random bits of its own. Products are exact."""
+    lift = lift_of(family)
 
     def step(tile, row, state):
-        product = tile.a(row) * tile.b()
-        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT)
+        product = tile.a(row) * tile.lifted_b(lift)
+        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT, lift > 1)
         c = state[VALUE]
         s = product.plus_toward("zero", c) if tile.directed else product + c
-        state[VALUE] = quickly_drawn(tile, s, tile.noise(row).bits(), state, family, roomy, drawn_from(tile))
+        noise = tile.noise(row).bits()
+        state[VALUE] = quickly_drawn(tile, s, noise, state, family, roomy, drawn_from(tile), lift > 1)
         return state
 
     return step
@@ -222,20 +286,22 @@ def quick_drawn_mul_add_step(family, roomy):
 QUICK_DRAWN_STEPS = {"fma": quick_drawn_fma_step, "mul_add": quick_drawn_mul_add_step}
 
 
-def drawn_watches(family, roomy):
-    """The slots that these steps watch with."""
+def drawn_watches(family, roomy, lifted=False):
+    """The slots that these steps watch with, and the bits they begin with."""
     if family == "half":
-        return TIE, OVERFLOW
-    return (TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy)
+        return beginning(not roomy) if lifted else HALF_WATCHES
+    return dict.fromkeys((TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy), -1)
 
 
-def draw_went_wrong(family, roomy, drawn=drawn_from):
+def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False):
     """Whether a quick step was at a boundary of the rounding, met an overflow, or a number about as small as the smallest normal one.
 
     `drawn` tells of a tile where exact sums may lie.
     """
 
     def wrong_half(tile, state):
+        if lifted:
+            return out_of_lifted(state, 1 if drawn(tile) == ABOVE else 1 + (1 << ANY))
         return out_of_words(state, FEWEST if drawn(tile) == ABOVE else FEWEST + 1)
 
     def wrong(tile, state):
@@ -252,11 +318,23 @@ def draw_went_wrong(family, roomy, drawn=drawn_from):
 QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
 
 
-def went_wrong(manner):
-    """Whether a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number."""
+def watches(manner):
+    """The slots that quick steps watch with, and the bits they begin with."""
+    if manner.family == "half":
+        return beginning(manner.noted)
+    return dict.fromkeys((TIE,) + (NEAR_ZERO,) * (manner.family == "narrow") + (OVERFLOW,) * manner.noted, -1)
+
+
+def went_wrong(manner, operation=None):
+    """Whether a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number.
+
+    `operation` is that of `QUICK_STEPS`, if it is one of these.
+    """
 
     def wrong_half(tile, state):
-        return out_of_words(state, FEWEST)
+        if operation is None:
+            return out_of_words(state, FEWEST)
+        return out_of_lifted(state, 0 if is_settled(tile, operation, manner) else 1)
 
     def wrong(tile, state):
         taken = 0xFFFF if manner.family == "bfloat16" else -1
@@ -277,12 +355,13 @@ def mending(operation, manner):
         return None
 
     def beyond_ties(tile, state):
-        return out_of_words(state, FEWEST - 1) if tile.directed else None
+        return out_of_lifted(state, 0) if tile.directed else None
 
     def settle_ties(tile, row, c, y):
         """Ties went up; those of exact sums go to even. A sum is exact where both directions agree."""
-        low, high = (tile.a(row).fused_toward(direction, tile.b(), c).bits() for direction in ("down", "up"))
-        apart = (low ^ high) | ((low & HALF_BITS) ^ (HALF_BITS + 1) // 2)
+        a, b = tile.a(row), tile.lifted_b(LIFT)
+        low, high = (a.fused_toward(direction, b, c).bits() for direction in ("down", "up"))
+        apart = (low ^ high) | ((low & HALF_BITS) ^ HALF_TIE)
         return apart.is_zero().choose(y.bits() & ~LAST_BIT, y.bits())
 
     return beyond_ties, settle_ties

@@ -23,8 +23,10 @@ from .quick_steps import (
     drawn_watches,
     is_lifted,
     is_tiny,
+    lift_of,
     lifted_mul_add_step,
     mending,
+    watches,
     went_wrong,
 )
 from .redrawn import AGAIN, SITES
@@ -42,7 +44,6 @@ from .steps import (
     LARGEST_SO_FAR,
     LEAST,
     LEFT_OPEN,
-    NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
     ROUNDED,
@@ -50,7 +51,6 @@ from .steps import (
     SMALLEST,
     STEPS,
     SWAMPED,
-    TIE,
     UNDERFLOW,
     VALUE,
     Numbers,
@@ -155,21 +155,17 @@ def quick_tile(operation, manner):
         name = "lifted", operation, manner
         slots = manner.slots
         return guarded_tile(
-            name, lifted_mul_add_step, is_tiny, careful, np.float32, slots, (), Numbers._fields, QUICK_ROWS, LIFT
+            name, lifted_mul_add_step, is_tiny, careful, np.float32, slots, {}, Numbers._fields, QUICK_ROWS, LIFT
         )
     plain = manner.nearest and not (manner.daz or manner.ftz)
     brief = operation == "mul_add" or manner.family == "bfloat16"
     if manner.family.startswith("float32") or (brief and plain):
         return None
-    watched = (
-        (TIE,) + (NEAR_ZERO,) * (manner.family == "narrow") + (OVERFLOW,) * (manner.noted or manner.family == "half")
-    )
     quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
     name = "quick", operation, manner
-    fails = went_wrong(manner)
     return guarded_tile(
-        name, quick, fails, careful, np.float32, manner.slots, watched, Numbers._fields, QUICK_ROWS,
-        mending=mending(operation, manner),
+        name, quick, went_wrong(manner, operation), careful, np.float32, manner.slots, watches(manner), Numbers._fields,
+        QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner),
     )  # fmt: skip
 
 
@@ -574,8 +570,8 @@ def stochastic(operation, family, saturate, roomy):
     name = "stochastic", operation, family, saturate, roomy
     watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *slots)
     quick = guarded_tile(
-        name, QUICK_DRAWN_STEPS[operation](family, roomy), draw_went_wrong(family, roomy), make(options, False),
-        np.float32, slots, drawn_watches(family, roomy), Numbers._fields, QUICK_ROWS,
+        name, QUICK_DRAWN_STEPS[operation](family, roomy), draw_went_wrong(family, roomy, lifted=True),
+        make(options, False), np.float32, slots, drawn_watches(family, roomy, True), Numbers._fields, QUICK_ROWS, lift_of(family),
     )  # fmt: skip
     begin, end, all_inexact = frame(np.float32)
     cells = ROWS * lanes

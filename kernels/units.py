@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .quick_steps import LIFT, round_half_bits
+from .quick_steps import lift_of, round_half_bits
 from .steps import (
     AT_ONCE,
     COUNTED_SLOTS,
@@ -581,7 +581,7 @@ class Compensated(NamedTuple):
     @property
     def lift(self):
         """What sums are multiplied by on their way: of halves, so that an overflow is float32's, and whole words round them."""
-        return LIFT if self.manner.family == "half" else 1.0
+        return lift_of(self.manner.family)
 
 
 def compensated_step(unit, watchful):

@@ -125,6 +125,10 @@ class Vector:
         """A vector of this type with a number in every lane."""
         return self._new(self._like(number))
 
+    def alternately(self, even, odd):
+        """A vector of this type with one number in the first lane and every other one, and another in those between."""
+        return self._new(ir.Constant(self.value.type, [even, odd] * (self.value.type.count // 2)))
+
     def is_zero(self):
         """Lanes that are zero."""
         return self._compare("==", 0.0 if self.is_float else 0)
@@ -244,6 +248,10 @@ class Vector:
     def at_least_signed(self, other):
         """The greater, lane by lane, of integers with sign."""
         return self._call("smax", other)
+
+    def at_most_signed(self, other):
+        """The lesser, lane by lane, of integers with sign."""
+        return self._call("smin", other)
 
     def at_most(self, other):
         """The lesser, lane by lane, of integers without sign."""
