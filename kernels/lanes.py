@@ -462,12 +462,15 @@ def starting(name, step, carrier, slots, parameters, turns, block=1, planes=1):
     return named(run, ("starting", name, carrier.__name__, slots, turns, block, planes))
 
 
-def closing(carrier, flags_of, slots, rows=ROWS):
-    """function(state, values, flags, at, width, nan_flags): a tile's running sums, and flags_of(their slots, nan_flags), to flat arrays."""
+def closing(carrier, flags_of, slots, rows=ROWS, family=""):
+    """function(state, values, flags, at, width, nan_flags) -> flags seen: a tile's sums, and flags_of(their slots, nan_flags), to flat arrays.
+
+    An array of 16 bits gets the codes of sums of this family instead.
+    """
 
     @intrinsic
     def run(context, state, values, flags, at, width, nan_flags):
-        signature = types.void(state, values, flags, at, width, nan_flags)
+        signature = types.int64(state, values, flags, at, width, nan_flags)
 
         def codegen(context, builder, signature, arguments):
             kept, results, raised = (
@@ -480,19 +483,22 @@ def closing(carrier, flags_of, slots, rows=ROWS):
             number = context.cast(builder, arguments[5], signature.args[5], types.int64)
             number = outer._splat(builder.trunc(number, word) if word.width < 64 else number)
             kept_cells = cells.load()
+            as_codes, seen = signature.args[1].dtype == types.uint16, None
             for row in range(rows):
                 state = {slot: Vector(builder, kept_cells[slot, row]) for slot in slots}
                 octets = ir.VectorType(octet, cells.lanes)
                 found = builder.trunc(flags_of(state, number).value, octets)
-                for pointer, vector in ((results, state[0].value), (raised, found)):
+                seen = found if seen is None else builder.or_(seen, found)
+                sums = state[0].coded(family) if as_codes else state[0]
+                for pointer, vector in ((results, sums.value), (raised, found)):
                     target = builder.bitcast(builder.gep(pointer, [where]), vector.type.as_pointer())
                     builder.store(vector, target).align = 1
                 where = builder.add(where, step)
-            return context.get_dummy_value()
+            return builder.zext(Vector(builder, seen).anywhere(), ir.IntType(64))
 
         return signature, codegen
 
-    return named(run, ("closing", carrier.__name__, slots, rows))
+    return named(run, ("closing", carrier.__name__, slots, rows, family))
 
 
 def _nowhere_zero(builder, values):

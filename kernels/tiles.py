@@ -88,9 +88,9 @@ def flags_of(state, nan_flags):
     return value.differs(value).choose(flags | nan_flags, flags)
 
 
-def frame(carrier, slots=SLOTS, rows=ROWS, noted=(UNDERFLOW, OVERFLOW)):
-    """(open, close, all_inexact) of tiles of so many slots that note such things."""
-    end = closing(carrier, flags_of, (VALUE, INEXACT, *noted), rows)
+def frame(carrier, slots=SLOTS, rows=ROWS, noted=(UNDERFLOW, OVERFLOW), family=""):
+    """(open, close, all_inexact) of tiles of so many slots that note such things; those of a family may be closed with codes."""
+    end = closing(carrier, flags_of, (VALUE, INEXACT, *noted), rows, family)
     return opening(carrier, slots, rows), end, everywhere(carrier, INEXACT)
 
 
@@ -177,21 +177,23 @@ def rounds_in_pairs(manner):
 
 @jit.once
 def deterministic(kind, carrier, block, planes, *options):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows) over tiles first ... last - 1.
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows) -> flags seen, over tiles first ... last - 1.
 
     `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (products, planes,
     row panels, k, ROWS), b (products, planes, column panels, k, lanes); c and values are (products, ROWS * row panels,
-    lanes * column panels), c may be of one product, for all; all of the carrier's type. Tiles of a product are numbered as
-    `tile_of` says, those of the next one follow. Only outputs of the first `rows` and `columns` are wanted. lows, flat, are
-    what `least` finds in the panels of a, and after them of b, or empty; a lifted quick loop goes with them alone.
+    lanes * column panels), c may be of one product, for all; all of the carrier's type, but values may be 16 bits wide, for
+    codes of half or bfloat16 where the sums are such. Tiles of a product are numbered as `tile_of` says, those of the next
+    one follow. Only outputs of the first `rows` and `columns` are wanted; what others raise is seen as well, INEXACT always.
+    lows, flat, are what `least` finds in the panels of a, and after them of b, or empty; a lifted quick loop goes with them alone.
     """
     lanes = LANES[carrier]
-    quick, lifted = None, False
+    quick, lifted, family = None, False, ""
     if kind == "aligned":
         make, slots, options = aligned_step, (UNDERFLOW,) * (options[0] == "half"), (block, *options)
     else:
         (manner,) = options
-        make, slots = STEPS[kind, manner.family], manner.slots
+        family = manner.family
+        make, slots = STEPS[kind, family], manner.slots
         quick, lifted = quick_tile(kind, manner), is_lifted(kind, manner)
     made = {watches: make(*options, watches) for watches in (True, False)}
     if kind == "mul_add" and rounds_in_pairs(*options):
@@ -201,7 +203,7 @@ def deterministic(kind, carrier, block, planes, *options):
     )
     has_quick = quick is not None
     quick = quick or brief
-    begin, end, all_inexact = frame(carrier, OVERFLOW + 1, noted=slots)
+    begin, end, all_inexact = frame(carrier, OVERFLOW + 1, noted=slots, family=family)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
     state_size = SLOTS * cells
@@ -221,7 +223,7 @@ def deterministic(kind, carrier, block, planes, *options):
         state = unknown(scratch(state_size, carrier))
         happened = viewed(state, integer)
         product, i, j, rows_from = first_of(first, panels, across, a_panel * a.itemsize)
-        together = together_of(a_panel * a.itemsize)
+        together, seen = together_of(a_panel * a.itemsize), 0
         for _ in range(first, last):
             a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
             within = i * ROWS * wide + j * lanes
@@ -255,8 +257,9 @@ def deterministic(kind, carrier, block, planes, *options):
                 done += count
                 a_at += count * block * ROWS
                 b_at += count * block * lanes
-            end(state, flat_values, flat_flags, place, wide, nan_flags)
+            seen |= end(state, flat_values, flat_flags, place, wide, nan_flags)
             product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
+        return seen
 
     return jit.compiled(deterministic_loop)
 

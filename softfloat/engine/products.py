@@ -344,7 +344,7 @@ class Together(NamedTuple):
         place: ways.Place,
         random: ways.Random,
         into: tuple[Codes, Codes] | None,
-    ) -> tuple[Codes, Codes, list[lines.Span]] | None:
+    ) -> stacks.Done | None:
         """As `stacks.run`."""
         done = None
         if self.by_unit:

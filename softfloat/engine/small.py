@@ -64,7 +64,8 @@ class Plan(NamedTuple):
     inputs: tuple[Format, Format, Format]  # those of c come last
     read: tuple[Numbers, Numbers, Numbers]
     in_range: bool  # whether all operands are that are finite
-    to_output: Ready | None  # None: codes are those of float32
+    coded: Any  # the type of codes that loops make, or of values as float32 has them
+    to_output: Ready | None  # None: these are the output's
     output: Format
     rounds: bool  # whether the output's format differs from that of partials
 
@@ -86,7 +87,7 @@ def _plan(
         return None
     if grid.products * down * across * grid.length * tiles().ROWS * tiles().LANES[np.float32] > MOST:
         return None
-    to_output, served = _to_output(planned, whole, output)
+    to_output, served = _to_output(way, planned, whole, output)
     if not served:
         return None
     shape = grid.products, down * tiles().ROWS, across * tiles().LANES[np.float32]
@@ -110,16 +111,17 @@ def _plan(
         inputs=inputs,
         read=tuple(numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, rules, strict=True)),  # type: ignore[arg-type]
         in_range=not grid.addend and _in_range(way, first, second, grid.length),
+        coded=way.site.format.dtype if way.results else np.uint32,
         to_output=to_output,
         output=output,
         rounds=planned.converts,
     )
 
 
-def _to_output(planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
-    """(what makes codes of the output of those of float32, or None if they are, whether it can be done here)."""
+def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
+    """(what makes codes of the output of those of float32, or None if loops write the output's, whether it can be done here)."""
     if not planned.converts:
-        if output.spec == FLOAT32:
+        if output.spec == FLOAT32 or way.results:
             return None, True
         ready = elementwise.prepared("convert", output, NEAREST, elementwise.FAST, False, 0.0, FLOAT32)
         return ready, ready is not None
@@ -201,7 +203,8 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
     if start is not None:
         addends = np.zeros(shape, np.float32)
         addends[:, :rows, :columns] = start
-    sums, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
+    sums: Codes = np.empty(shape, plan.way.results or np.float32)
+    flags = np.empty(shape, np.uint8)
     row_panels = _ones(count, length, height) if a is None else laid_out(left.transpose(0, 2, 1), height)
     column_panels = laid_out(right, width)
     plan.loop(
@@ -215,7 +218,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         seen, rounded = int(np.bitwise_or.reduce(raised, axis=None)), sums[:, :rows, :columns].flatten()
     if seen & plan.beyond:
         return None
-    single = rounded.view(np.uint32)
+    single = rounded.view(plan.coded)
     if plan.to_output is None:
         return single, raised if each else seen
     single.setflags(write=False)
@@ -275,12 +278,15 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
     done = loops.run(x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
     if done is None:
         return None
-    if done[2]:
+    if done.left:
         problem, call = Problem(a, b, None, False, 0, columns, 1), Call(options, output)
         nothing = np.empty((3, 0, 0), np.int64), np.empty((2, 0, 0))
         results = Results(codes.reshape(-1, columns), flags.reshape(-1, columns), *nothing)
         products.one_by_one(problem, loops.planned, call, results, done[2], False)
-    return codes, flags if each else int(np.bitwise_or.reduce(flags, axis=None))
+    if each:
+        return codes, flags
+    known = done.seen is not None and not done.left
+    return codes, done.seen if known else int(np.bitwise_or.reduce(flags, axis=None))
 
 
 def product(

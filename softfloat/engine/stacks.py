@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,32 +106,32 @@ _memory = _Memory()
 
 
 class Arena:
-    """Where products are done, some at a time: panels of both operands, sums before and after, flags."""
+    """Where products are done, some at a time: panels of both operands, sums before and after, of type `results`, flags.
+
+    What is after has no place here if `results` is None.
+    """
 
     def __init__(
-        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool
-    ) -> None:
+        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool,
+        results: type | None,
+    ) -> None:  # fmt: skip
         floor, line = tiles(), tiles().jit.CACHE_LINE
-        lanes, item = floor.LANES[carrier], np.dtype(carrier).itemsize
+        lanes = floor.LANES[carrier]
         down, across = -(-rows // floor.ROWS), -(-columns // lanes)
         panels = (count, planes, down, length, floor.ROWS), (count, planes, across, length, lanes)
         shape = count, down * floor.ROWS, across * lanes
-        wanted = [(x, carrier, item) for x in (*panels, shape, *((shape,) if begins else ()))]
-        wanted.append((shape, np.uint8, 1))
-        sizes = [-(-math.prod(x) * width // line) * line for x, _, width in wanted]
-        self.buffer, start, made = _memory.borrow(sum(sizes)), 0, []
-        for (x, kind, width), size in zip(wanted, sizes, strict=True):
-            made.append(self.buffer[start : start + math.prod(x) * width].view(kind).reshape(x))
-            start += size
+        wanted = [(x, carrier) for x in (*panels, *((shape,) if begins else ()))]
+        wanted += [] if results is None else [(shape, results), (shape, np.uint8)]
+        spaces = [math.prod(x) * np.dtype(kind).itemsize for x, kind in wanted]
+        self.buffer, start, made = _memory.borrow(sum(-(-space // line) * line for space in spaces)), 0, []
+        for (x, kind), space in zip(wanted, spaces, strict=True):
+            made.append(self.buffer[start : start + space].view(kind).reshape(x))
+            start += -(-space // line) * line
         if begins:
-            made[3][...] = 0
-        self.arrays = (
-            made[0],
-            made[1],
-            made[3] if begins else _memory.zeros((1, *shape[1:]), carrier),
-            made[2],
-            made[-1],
-        )
+            made[2][...] = 0
+        else:
+            made.insert(2, _memory.zeros((1, *shape[1:]), carrier))
+        self.arrays = tuple(made)
 
     def give_back(self) -> None:
         """When its arrays are not used any more."""
@@ -144,11 +146,20 @@ def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) 
     return int(item * planes * length * (down + across) + (2 * item + 1) * down * across)
 
 
-Tiles = Callable[[Any, list[Codes], int], None]
-"""What calls a loop, and what that takes beyond what all take, for so many tiles of arrays a, b, c, values, flags."""
-Sums = Callable[[list[Codes], int, float, bool, Tiles], None]
+Tiles = Callable[[Any, list[Codes], int], int]
+"""What calls a loop, and what that takes beyond what all take, for so many tiles of arrays a, b, c, values, flags, and tells the flags it saw."""
+Sums = Callable[[list[Codes], int, float, bool, Tiles], int]
 """The sums of products laid out in such arrays, given the number of the first output in its call, the lowest bit of what they begin
-with, and whether no other threads are busy."""
+with, and whether no other threads are busy. They tell what flags loops have seen that make codes."""
+
+
+class Done(NamedTuple):
+    """Codes in the partials format, flags, products that go beyond what a way can do; all flags together, if that is known."""
+
+    codes: Codes
+    flags: Codes
+    left: list[Span]
+    seen: int | None
 
 
 class Numbers(NamedTuple):
@@ -167,17 +178,20 @@ def in_pieces(
     numbers: Numbers,
     sums: Sums,
     into: tuple[Codes, Codes] | None = None,
-) -> tuple[Codes, Codes, list[Span]] | None:
-    """(codes in the partials format, flags, products that go beyond what the way can do), or None if all do.
+    coded: type | None = None,
+) -> Done | None:
+    """What is done of these products, or None if all go beyond what the way can do.
 
     c has values, (products, rows, columns). The outputs, results of the last shape, are numbers `index` and following of their call.
-    Codes and flags go `into` these arrays, if there are any.
+    Codes and flags go `into` these arrays, if there are any. `coded`: loops make codes, as `Way.results` says.
     """
     first, second = operands
     (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
     shape = products, rows, columns
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
     place = way.carrier, first.planes
+    floor = tiles()
+    straight = coded is not None and rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]  # tiles are whole
     size = _bytes_of(*place, rows, length, columns)
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
@@ -185,20 +199,22 @@ def in_pieces(
     together = -(-products // max(pieces, 1))  # of one size, or nearly
     work = together * rows * length * columns
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
-    cost = length * tiles().ROWS * tiles().LANES[way.carrier]
+    cost = length * floor.ROWS * floor.LANES[way.carrier]
     left: list[Span] = []
 
-    def run_tiles(loop: Any, arrays: list[Codes], units: int) -> None:
+    def run_tiles(loop: Any, arrays: list[Codes], units: int) -> int:
         run_some, more = loop
+        seen: list[int] = []
 
         def run_unit(start: int, stop: int) -> int:
-            run_some(start, stop, *arrays, *numbers, rows, columns, *more)
+            seen.append(run_some(start, stop, *arrays, *numbers, rows, columns, *more) or 0)
             return 0
 
         if apart:
             run_unit(0, units)
         else:
             threads.share_units(units, run_unit, cost)
+        return reduce(or_, seen, 0)
 
     any_numbers = c is None and tiling.always_fits(way, length, first.format, second.format)
 
@@ -209,12 +225,14 @@ def in_pieces(
         return tiling.fits(way, length, spans, span)
 
     arenas: list[Arena] = []  # that no thread is busy with
+    seen: list[int] = []
 
     def some(start: int, stop: int) -> int:
         try:
             arena = arenas.pop()
         except IndexError:
-            arena = Arena(*place, together, rows, length, columns, c is not None)
+            kept = None if straight else coded or way.carrier
+            arena = Arena(*place, together, rows, length, columns, c is not None, kept)
         for number in range(start, stop):
             part = slice(number * together, min((number + 1) * together, products))
             arrays = [x[: part.stop - part.start] for x in arena.arrays]
@@ -223,9 +241,20 @@ def in_pieces(
                 span = tiling.extent(c[part], planned.partials)
                 arrays[2][:, :rows, :columns] = c[part]
             found = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
+            if straight:
+                arrays += [codes[part].view(coded), flags[part]]
             if served(found, span):
-                sums(arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles)
-                _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
+                raised = sums(
+                    arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles
+                )
+                seen.append(raised)
+                if coded and not straight:
+                    codes[part] = arrays[3].view(codes.dtype)[:, :rows, :columns]
+                    flags[part] = arrays[4][:, :rows, :columns]
+                if coded:
+                    tiling.put_right(way, planned, codes[part], flags[part], raised)
+                else:
+                    _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
             else:
                 codes[part], flags[part] = 0, 0  # whatever is there
                 left.append(Span(part.start, part.stop))
@@ -238,7 +267,10 @@ def in_pieces(
         some(0, pieces)
     for arena in arenas:
         arena.give_back()
-    return None if sum(span.stop - span.start for span in left) == products else (codes, flags, sorted(left))
+    if sum(span.stop - span.start for span in left) == products:
+        return None
+    known = straight and way.site.rule.overflow is not Overflow.NAN
+    return Done(codes, flags, sorted(left), reduce(or_, seen, 0) if known else None)
 
 
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
@@ -263,7 +295,7 @@ def run(
     random: Random,
     into: tuple[Codes, Codes] | None = None,
     tally: Tally | None = None,
-) -> tuple[Codes, Codes, list[Span]] | None:
+) -> Done | None:
     """As `in_pieces`, of codes in the order of the sum: a is (products, rows, k), b (products, k, columns).
 
     The first product's outputs lie at `place`, and those of the others follow. A `tally` is filled, of one product.
@@ -273,7 +305,7 @@ def run(
         return None
     rows, columns = a.shape[1], b.shape[2]
 
-    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: Tiles) -> None:
+    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: Tiles) -> int:
         a, b = arrays[:2]
         units = a.shape[2] * b.shape[2]
         if tally is not None:
@@ -282,16 +314,17 @@ def run(
             run_tiles(way.counting_loop(planned, padded, place, random), one, units)
             for target, source in zip(tally, padded, strict=True):
                 target[...] = source[:, :rows, :columns]
-            return
+            return 0
         if way.stacked:
             begin = place._replace(first=first)
             loop = way.loop(planned, Panels(arrays[0], arrays[1], arrays[2], low_c), begin, random, alone)
-            run_tiles(loop, arrays, len(a) * units)
-            return
+            return run_tiles(loop, arrays, len(a) * units)
         for product in range(len(a)):
             one = [x[min(product, len(x) - 1)] for x in arrays]  # zeros are those of one product
             begin = place._replace(first=first + product * rows * columns)
             run_tiles(way.loop(planned, Panels(one[0], one[1], one[2], low_c), begin, random, alone), one, units)
+        return 0
 
     numbers = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
-    return in_pieces(way, planned, operands, c, place.first, numbers, sums, into)
+    coded = way.results if tally is None else None
+    return in_pieces(way, planned, operands, c, place.first, numbers, sums, into, coded)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import ExactBlocks, Panels, Place, Random, Tally, Way
@@ -188,7 +190,8 @@ def run(
     rows, columns = operands.a.shape[0], operands.b.shape[1]
     shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
     laid_out = Panels(a, b, filled(operands.c, *shape, way.carrier), low_of(way, start))
-    values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
+    coded = way.results if tally is None else None
+    values, flags = np.empty(shape, coded or way.carrier), np.empty(shape, np.uint8)
     numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
     padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
     found = (
@@ -203,8 +206,10 @@ def run(
     if way.stacked and padded is None:
         arrays = [x[np.newaxis] for x in arrays]
 
+    seen: list[int] = []
+
     def work(start: int, stop: int) -> int:
-        loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more)
+        seen.append(loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more) or 0)
         return 0
 
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
@@ -212,9 +217,24 @@ def run(
     if tally is not None and padded is not None:
         for target, source in zip(tally, padded, strict=True):
             target[...] = source[:, :rows, :columns]
+    if coded:
+        codes = values.view(planned.partials.dtype)
+        put_right(way, planned, codes, flags, reduce(or_, seen, 0))
+        return codes, flags
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= of_nan
     return codes_of(values, planned.partials, way.site), flags
+
+
+def put_right(way: Way, planned: Program, codes: Codes, flags: Codes, seen: int) -> None:
+    """NaN as the rule makes it, in codes that a loop has written, and its flags; `seen` are those raised so far."""
+    of_infinity = way.site.rule.overflow is Overflow.NAN
+    if not seen & (spec.OVERFLOW if of_infinity else spec.INVALID):
+        return
+    values = decoded(codes, planned.partials, carrier=np.float32)
+    if of_infinity:
+        flags[np.isinf(values)] |= nan_flags_of(way)
+    codes[...] = codes_of(values, planned.partials, way.site)
 
 
 def written(partials: Format) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 
 from softfloat.engine import stacks, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.lines import Span
 from softfloat.engine.parameters import tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
@@ -26,7 +25,7 @@ def run_stack(
     place: Place,
     random: Random,
     into: tuple[Codes, Codes] | None = None,
-) -> tuple[Codes, Codes, list[Span]] | None:
+) -> stacks.Done | None:
     """As `stacks.run`, of products whose terms are aligned."""
     return _run(planned, a, b, c, place, a.shape[1] * b.shape[2], random, into)
 
@@ -40,7 +39,7 @@ def _run(
     apart: int,
     random: Random,
     into: tuple[Codes, Codes] | None = None,
-) -> tuple[Codes, Codes, list[Span]] | None:
+) -> stacks.Done | None:
     """The same, of products that lie like the one at `place`, each `apart` from the one before it."""
     way = unit_ways.choose(planned)
     if way is None or a.shape[1] * b.size < unit_ways.LEAST_WORK:
@@ -51,10 +50,10 @@ def _run(
     if operands is None:
         return None
 
-    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: stacks.Tiles) -> None:
+    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: stacks.Tiles) -> int:
         begin = place._replace(first=place.first + first // (a.shape[1] * columns) * apart)
         loop = units.loop_of(way, way.unit, begin, random, apart)
-        run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
+        return run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
 
     numbers = stacks.Numbers(unit_ways.numbers_of(way), tiling.nan_flags_of(way))
     return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums, into)

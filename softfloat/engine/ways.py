@@ -93,6 +93,11 @@ class Way:
     draws_anywhere: ClassVar[bool] = False
     """Whether random numbers may be those of later roundings."""
 
+    @property
+    def results(self) -> type | None:
+        """The type of results that are codes, of 16 bits or float32's; None if loops make values of the carrier."""
+        return None
+
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
         return narrow_numbers(planned.sites[dots().RUNNING])
@@ -119,6 +124,14 @@ class OneByOne(Way):
     manner: Any
 
     stacked: ClassVar[bool] = True
+
+    @property
+    def results(self) -> type | None:
+        """Codes where values are some, the CPU makes them, or bits need only be cut."""
+        family = self.manner.family
+        if family.startswith("float32"):
+            return np.float32
+        return np.uint16 if family == "bfloat16" or (family == "half" and available()[1]) else None
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
