@@ -4,6 +4,7 @@ import numpy as np
 
 from .jit import referable, row, stand_alone, viewed
 from .lanes import guarded_tile, tile
+from .one_by_one import single_fused, single_product, single_sum
 from .quick_steps import (
     AROUND,
     EXACT,
@@ -149,34 +150,15 @@ def drawn_counting_step(operation, saturate):
 
 def single_counting_step(operation, manner):
     """The same of sums in float32, which the CPU rounds, but for overflows: these are seen by what is left (`counting_tiles`)."""
-    exact = manner.family == "float32_of_narrow"
-
-    def fused(tile, a, b, c):
-        """(a * b + c, lanes where that is inexact); no product overflows."""
-        if tile.directed:
-            low, high = (a.fused_toward(direction, b, c) for direction in ("down", "up"))
-            return a.fused(b, c), low.apart_from(high)
-        if exact:
-            return summed(tile, a * b, c)
-        after = a.fused(b, c)
-        s, error = sum_and_error(a.double() * b.double(), c.double())
-        return after, error.nonzero() | after.double().apart_from(s)
-
-    def summed(tile, x, y):
-        """The same of x + y."""
-        if tile.directed:
-            return x + y, x.plus_toward("down", y).apart_from(x.plus_toward("up", y))
-        s, error = sum_and_error(x, y)
-        return s, error.differs(0.0) & (y.magnitude() < np.inf)
 
     def step(tile, row, state):
         before, a, b = state[VALUE], tile.a(row), tile.b()
-        if operation == "fma" or exact:
-            after, lost = fused(tile, a, b, before)
+        if operation == "fma" or manner.family == "float32_of_narrow":
+            after, lost = single_fused(tile, a, b, before, manner)
         else:
-            product = a * b
-            count(state, {INEXACT: a.fused(b, product * -1.0).nonzero()})
-            after, lost = summed(tile, product, before)
+            product, rounded_off = single_product(tile, a, b, manner)
+            count(state, {INEXACT: rounded_off})
+            after, lost = single_sum(tile, product, before, manner)
         counted_addition(state, None, before, lost, after)
         state[VALUE] = after
         return state

@@ -28,6 +28,7 @@ from .gathered import TURNS
 from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
 from .lanes import Tile, tile
 from .noise import drawing
+from .one_by_one import STEPS, note_inexact, single_sum
 from .redrawn import AGAIN, SITES
 from .rounding import target_of
 from .steps import (
@@ -36,7 +37,6 @@ from .steps import (
     LEFT_OPEN,
     OVERFLOW,
     SLOTS,
-    STEPS,
     UNDERFLOW,
     VALUE,
     Numbers,
@@ -131,17 +131,21 @@ def recording(step):
 
 def add_step(manner, watchful):
     """A number that the format has, added: a product with 1. Sums that are tiny are exact."""
+    single = manner.family.startswith("float32")
 
     def step(tile, row, state):
         c, term = state[VALUE], tile.a(row)
-        if not manner.nearest:
+        if single and not manner.nearest:
+            s, lost = single_sum(tile, term, c, manner)
+            if watchful:
+                note_inexact(state, lost)
+        elif not manner.nearest:
             s = exact_sum(tile, term, c, manner)
         elif watchful:
             s, error = sum_and_error(c, term)
             state[INEXACT] = state[INEXACT].bits() | error.bits()
         else:
             s = c + term
-        single = manner.family.startswith("float32")
         state[VALUE] = s if single else rounded(tile, s, state, manner, watchful, may_underflow=False)
         return state
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .vectors import Vector, through_bfloat16
+from .vectors import Vector
 
 
 class Numbers(NamedTuple):
@@ -252,109 +252,6 @@ def exact_fma(tile, a, b, c, manner):
     low, high = a.fused_toward("down", b, c), a.fused_toward("up", b, c)
     x = between(low, high)
     return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
-
-
-# -- products one by one ---------------------------------------------------------------------------------------------
-
-
-def fma_step(manner, watchful):
-    """One fused multiply-add."""
-
-    def step(tile, row, state):
-        c = without_subnormals(tile, state[VALUE], manner)
-        x = exact_fma(tile, tile.a(row), tile.b(), c, manner)
-        state[VALUE] = rounded(tile, x, state, manner, watchful)
-        return state
-
-    return step
-
-
-def mul_add_step(manner, watchful):
-    """A product rounded, a sum rounded. Only flushing makes a sum tiny and inexact.
-
-    float32 has more than twice the precision: to nearest, a sum rounded to it first rounds alike.
-    """
-
-    def step(tile, row, state):
-        product = rounded(tile, tile.a(row) * tile.b(), state, manner, watchful)
-        product = without_subnormals(tile, product, manner)
-        c = without_subnormals(tile, state[VALUE], manner)
-        if not manner.nearest:
-            s = exact_sum(tile, product, c, manner)
-        elif watchful:
-            s, error = sum_and_error(c, product)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        else:
-            s = c + product
-        state[VALUE] = rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
-        return state
-
-    return step
-
-
-def paired_mul_add_step():
-    """The brief step of bfloat16, where the CPU rounds two vectors at a time. What it does to subnormals never matters."""
-
-    def step(tile, states):
-        for row in range(0, tile.rows, 2):
-            rows = row, row + 1
-            products = through_bfloat16(*(tile.a(row) * tile.b() for row in rows))
-            sums = through_bfloat16(*(states[row][VALUE] + term for row, term in zip(rows, products, strict=True)))
-            for row, value in zip(rows, sums, strict=True):
-                states[row][VALUE] = value
-
-    step.together = True
-    return step
-
-
-def single_fma_step(manner, watchful):
-    """A float32 fused multiply-add, which the CPU has. Where the product is not exact, the error is, by way of float64."""
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        state[VALUE] = a.fused(b, c)
-        if watchful and manner.family == "float32_of_narrow":
-            _, error = sum_and_error(a * b, c)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        elif watchful:
-            s, error = sum_and_error(a.double() * b.double(), c.double())
-            lost = error.bits() | (state[VALUE].double().bits() ^ s.bits())
-            state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-        return state
-
-    return step
-
-
-def single_mul_add_step(manner, watchful):
-    """A float32 product, a float32 sum."""
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.b(), state[VALUE]
-        product = a * b
-        s, error = sum_and_error(product, c)
-        if watchful:
-            lost = (a.double() * b.double()).bits() ^ product.double().bits()
-            happened = state[INEXACT].bits() | error.bits()
-            state[INEXACT] = lost.nonzero().choose(happened | 1, happened)
-        state[VALUE] = s
-        return state
-
-    return step
-
-
-STEPS = {
-    ("fma", "half"): fma_step,
-    ("fma", "bfloat16"): fma_step,
-    ("fma", "narrow"): fma_step,
-    ("fma", "float32"): single_fma_step,
-    ("fma", "float32_of_narrow"): single_fma_step,
-    ("mul_add", "half"): mul_add_step,
-    ("mul_add", "bfloat16"): mul_add_step,
-    ("mul_add", "narrow"): mul_add_step,
-    ("mul_add", "float32"): single_mul_add_step,
-    ("mul_add", "float32_of_narrow"): single_fma_step,
-}
-"""By operation and family of the format. "float32_of_narrow": products are exact in float32, so that rounding them changes nothing."""
 
 
 # -- stochastic rounding ---------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from .fast import has_feature
 from .jit import bits_float, copy_first, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
 from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
 from .noise import drawing, filling
+from .one_by_one import STEPS, paired_mul_add_step
 from .quick_steps import (
     LIFT,
     QUICK_DRAWN_STEPS,
@@ -49,14 +50,12 @@ from .steps import (
     ROUNDED,
     SLOTS,
     SMALLEST,
-    STEPS,
     SWAMPED,
     UNDERFLOW,
     VALUE,
     Numbers,
     aligned_step,
     exact_step,
-    paired_mul_add_step,
 )
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 

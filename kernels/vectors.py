@@ -223,6 +223,10 @@ class Vector:
         """self + other, rounded "down", "up" or toward "zero"; needs AVX-512."""
         return self._toward("add", direction, other)
 
+    def times_toward(self, direction, other):
+        """self * other, rounded alike; needs AVX-512."""
+        return self._toward("mul", direction, other)
+
     def truncated(self):
         """Rounded toward zero to an integer."""
         return self._call("trunc")

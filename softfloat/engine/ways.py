@@ -464,10 +464,11 @@ def _one_by_one(planned: Program) -> Way | None:
 
 def _single(operation: str, site: Site, exact: bool) -> Way | None:
     """For sums in float32."""
-    if site.rule.rounding is not Rounding.NEAREST_EVEN:
+    rounding = site.rule.rounding
+    if rounding is Rounding.STOCHASTIC:
         return None
-    manner = steps().Manner(family="float32_of_narrow" if exact else "float32")
-    bounded = site.rule.overflow is not Overflow.INFINITY
+    manner = steps().Manner(family="float32_of_narrow" if exact else "float32", rounding=rounding.name.lower())
+    bounded = site.rule.overflow is not Overflow.INFINITY or rounding is not Rounding.NEAREST_EVEN
     return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
 
 
