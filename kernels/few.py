@@ -9,8 +9,9 @@ from . import jit
 from .jit import flat, scratch, viewed
 from .lanes import tile
 from .noise import drawing
+from .one_by_one import DRAWN_STEPS
 from .redrawn import SITES
-from .steps import DRAWN_STEPS, INEXACT, LEFT_OPEN, OVERFLOW, SLOTS, UNDERFLOW, VALUE, Numbers, exact_step
+from .steps import INEXACT, LEFT_OPEN, OVERFLOW, SLOTS, UNDERFLOW, VALUE, Numbers, exact_step
 from .tiles import DRAWN_TURNS, draw_stores, frame, tile_of
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 

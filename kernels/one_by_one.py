@@ -1,15 +1,20 @@
-"""Steps of products that meet the sum one after the other, rounded deterministically."""
+"""Steps of products that meet the sum one after the other."""
 
 import numpy as np
 
 from .steps import (
     EXPONENT,
     INEXACT,
+    LEFT_OPEN,
+    MARGIN,
     SIGN,
+    UNDECIDED,
     VALUE,
     between,
+    drawn,
     exact_fma,
     exact_sum,
+    random_number,
     rounded,
     sum_and_error,
     to_odd,
@@ -185,3 +190,94 @@ STEPS = {
     ("mul_add", "float32_of_narrow"): single_fma_step,
 }
 """By operation and family of the format. "float32_of_narrow": products are exact in float32, so that rounding them changes nothing."""
+
+
+# -- rounded stochastically ------------------------------------------------------------------------------------------
+
+
+def drawn_fma_step(options, watchful):
+    """A fused multiply-add. `options`: whether overflows saturate, and whether no sum can overflow."""
+
+    def step(tile, row, state):
+        s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
+        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
+        return state
+
+    return step
+
+
+def drawn_mul_add_step(options, watchful):
+    """A product and a sum, each with a random number of its own."""
+
+    def step(tile, row, state):
+        product = drawn(tile, tile.a(row) * tile.b(), None, random_number(tile, row, 1), state, options, watchful)
+        s, error = sum_and_error(product, state[VALUE])
+        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
+        return state
+
+    return step
+
+
+LEAST_SCALED = 23 << 23  # an exponent field; what is smaller is exact
+PER_UNIT = (2 * 127 + 23) << 23  # less an exponent field: the reciprocal of a unit in the last place
+OPEN_FROM, OPEN_TO = 2.0 - UNDECIDED - MARGIN, 2.0 + MARGIN
+"""Where 1 + U and a fraction of a unit, U having 16 bits so far, do not tell yet whether they reach 2."""
+
+
+def drawn_single(s, error, noise):
+    """(s + error rounded stochastically to float32, what decided), s being the nearest number of float32.
+
+    Of the two numbers around the exact value, the one nearer to zero becomes the other where 1 + U and the fraction of a unit between
+    reach 2; noise is 1 + U. Sums are multiples of 2^-126, so that none is tiny and inexact.
+    """
+    bits = s.bits()
+    inward = (((error.bits() ^ bits) >> 31) & error.bits()).nonzero()
+    low = inward.choose(bits - 1, bits)
+    rest = (s - low.floats()) + error
+    per_unit = (rest.all_of(0.0).bits() + PER_UNIT - (low & EXPONENT).at_least(LEAST_SCALED)).floats()
+    reached = rest.magnitude().fused(per_unit, noise)
+    return (reached >= 2.0).choose(low + 1, low).floats(), reached
+
+
+def drawn_total(operation, tile, row, c, settle):
+    """(the sum after a product, lanes where something was inexact), each rounding by settle(nearest, error, noise)."""
+    a, b, noise = tile.a(row), tile.b(), random_number(tile, row)
+    if operation == "single_fma":
+        total, rest = sum_and_error(a.double() * b.double(), c.double())
+        x = to_odd(total, rest)
+        s = x.single()
+        error = x - s.double()
+        return settle(s, error.single(), noise), error.nonzero()
+    product, lost = a * b, None
+    if operation == "single_mul_add":
+        error = a.fused(b, product * -1.0)
+        product, lost = settle(product, error, random_number(tile, row, 1)), error.nonzero()
+    s, error = sum_and_error(product, c)
+    return settle(s, error, noise), error.nonzero() if lost is None else lost | error.nonzero()
+
+
+def drawn_single_step(operation):
+    """A maker of steps of sums in float32."""
+
+    def make(options, watchful):
+        def step(tile, row, state):
+            def settle(s, error, noise):
+                z, reached = drawn_single(s, error, noise)
+                near = (reached - OPEN_TO).bits() & ~(reached - OPEN_FROM).bits()
+                state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near
+                return z
+
+            state[VALUE], lost = drawn_total(operation, tile, row, state[VALUE], settle)
+            if watchful:
+                note_inexact(state, lost)
+            return state
+
+        return step
+
+    return make
+
+
+DRAWN_SINGLES = "single_fma_of_narrow", "single_fma", "single_mul_add"
+"""Operations on float32: of numbers whose products are exact there, which rounding does not change, and of any."""
+DRAWN_STEPS = {"fma": drawn_fma_step, "mul_add": drawn_mul_add_step}
+DRAWN_STEPS |= {operation: drawn_single_step(operation) for operation in DRAWN_SINGLES}

@@ -28,11 +28,10 @@ from .gathered import TURNS
 from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
 from .lanes import Tile, tile
 from .noise import drawing
-from .one_by_one import STEPS, note_inexact, single_sum
+from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, single_sum
 from .redrawn import AGAIN, SITES
 from .rounding import target_of
 from .steps import (
-    DRAWN_STEPS,
     INEXACT,
     LEFT_OPEN,
     OVERFLOW,

@@ -3,8 +3,10 @@
 A sum is rounded by the CPU to float32 first, and then by adding and cutting bits.
 """
 
+import numpy as np
 from llvmlite import ir
 
+from .one_by_one import DRAWN_SINGLES, OPEN_FROM, OPEN_TO, drawn_single, drawn_total
 from .steps import (
     NEAR_ZERO,
     OVERFLOW,
@@ -220,6 +222,7 @@ def quick_mul_add_step(manner):
     return step
 
 
+OPEN_BITS = int(np.float32(OPEN_TO - OPEN_FROM).view(np.int32))  # of how far a sum lies in what is left open
 EXACT, ABOVE, AROUND = "exact", "above", "around"
 """Where the exact value of a number of float32 may lie: there, at it or above it in magnitude, or less than a last bit away."""
 
@@ -283,11 +286,32 @@ def quick_drawn_mul_add_step(family, roomy):
     return step
 
 
+def quick_drawn_single_step(operation):
+    """A maker of quick steps of sums in float32, which note what is left open in one word."""
+
+    def make(family, roomy):
+        def step(tile, row, state):
+            def settle(s, error, noise):
+                z, reached = drawn_single(s, error, noise)
+                state[TIE] = state[TIE].bits().at_most((reached - OPEN_FROM).bits())
+                return z
+
+            state[VALUE], _ = drawn_total(operation, tile, row, state[VALUE], settle)
+            return state
+
+        return step
+
+    return make
+
+
 QUICK_DRAWN_STEPS = {"fma": quick_drawn_fma_step, "mul_add": quick_drawn_mul_add_step}
+QUICK_DRAWN_STEPS |= {operation: quick_drawn_single_step(operation) for operation in DRAWN_SINGLES}
 
 
 def drawn_watches(family, roomy, lifted=False):
     """The slots that these steps watch with, and the bits they begin with."""
+    if family == "float32":
+        return {TIE: -1}
     if family == "half":
         return beginning(not roomy) if lifted else HALF_WATCHES
     return dict.fromkeys((TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy), -1)
@@ -312,7 +336,10 @@ def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False):
             found = found | state[OVERFLOW].bits().is_zero()
         return found.anywhere()
 
-    return wrong_half if family == "half" else wrong
+    def wrong_single(tile, state):
+        return state[TIE].bits().below(OPEN_BITS).anywhere()
+
+    return {"half": wrong_half, "float32": wrong_single}.get(family, wrong)
 
 
 QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}

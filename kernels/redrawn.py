@@ -58,5 +58,6 @@ def mul_add_again(x, y, z, noises, output, step, source, target, width, key, str
 
 
 AGAIN = {"fma": fma_again, "mul_add": mul_add_again}
-SITES = {"fma": (RUNNING,), "mul_add": (RUNNING, PRODUCT)}
+AGAIN |= {"single_fma_of_narrow": fma_again, "single_fma": fma_again, "single_mul_add": mul_add_again}
+SITES = {operation: (RUNNING, PRODUCT) if again is mul_add_again else (RUNNING,) for operation, again in AGAIN.items()}
 """Stages that draw, in the order of their noise."""

@@ -303,32 +303,6 @@ def random_number(tile, row, plane=0):
     return (tile.noise(row, plane).bits() << 7 | ONE).floats()
 
 
-def drawn_fma_step(options, watchful):
-    """A fused multiply-add. `options`: whether overflows saturate, and whether no sum can overflow."""
-
-    def step(tile, row, state):
-        s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
-        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
-        return state
-
-    return step
-
-
-def drawn_mul_add_step(options, watchful):
-    """A product and a sum, each with a random number of its own."""
-
-    def step(tile, row, state):
-        product = drawn(tile, tile.a(row) * tile.b(), None, random_number(tile, row, 1), state, options, watchful)
-        s, error = sum_and_error(product, state[VALUE])
-        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
-        return state
-
-    return step
-
-
-DRAWN_STEPS = {"fma": drawn_fma_step, "mul_add": drawn_mul_add_step}
-
-
 # -- blocks ----------------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from .fast import has_feature
 from .jit import bits_float, copy_first, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
 from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
 from .noise import drawing, filling
-from .one_by_one import STEPS, paired_mul_add_step
+from .one_by_one import DRAWN_STEPS, STEPS, paired_mul_add_step
 from .quick_steps import (
     LIFT,
     QUICK_DRAWN_STEPS,
@@ -36,7 +36,6 @@ from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
     COUNTS,
-    DRAWN_STEPS,
     EXPONENT64,
     GREATEST,
     HALF_LARGEST,

@@ -161,7 +161,7 @@ class Drawn(Way):
     @property
     def family(self) -> str:
         """The family of formats that the steps know this one by."""
-        return "half" if self.site.format.spec == FLOAT16 else "narrow"
+        return {FLOAT16: "half", FLOAT32: "float32"}.get(self.site.format.spec, "narrow")
 
     @property
     def saturates(self) -> bool:
@@ -174,7 +174,7 @@ class Drawn(Way):
         largest = [float(np.abs(x).max(initial=0.0)) for x in panels[:3]]
         reach = planned.length * (largest[0] * largest[1] + 2 * fmt.smallest_subnormal) + largest[2]
         roundings = planned.length * len(tiles().SITES[self.operation])
-        roomy = reach * _growth(roundings, fmt) < fmt.max
+        roomy = self.bounded or reach * _growth(roundings, fmt) < fmt.max
         settling = partial(tiles().stochastic, self.operation, self.family, self.saturates, roomy)
         brief = roundings * panels.c.size <= FEW_ROUNDINGS
         loop = self._leaving(few().few_drawn(self.operation, self.saturates, roomy), settling) if brief else settling()
@@ -193,7 +193,7 @@ class Drawn(Way):
 
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well, but for overflows that become NaN."""
-        if self.site.rule.overflow is Overflow.NAN:
+        if self.site.rule.overflow is Overflow.NAN or self.family == "float32":
             return None
         loop = counted_draws().counted(self.operation, self.family, self.saturates)
         return loop, (*tally, *self.site.numbers, *self._address(planned, place, random))
@@ -466,10 +466,15 @@ def _single(operation: str, site: Site, exact: bool) -> Way | None:
     """For sums in float32."""
     rounding = site.rule.rounding
     if rounding is Rounding.STOCHASTIC:
-        return None
+        return Drawn(operation=_drawn_single(operation, exact), site=site, bounded=True)
     manner = steps().Manner(family="float32_of_narrow" if exact else "float32", rounding=rounding.name.lower())
     bounded = site.rule.overflow is not Overflow.INFINITY or rounding is not Rounding.NEAREST_EVEN
     return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
+
+
+def _drawn_single(operation: str, exact: bool) -> str:
+    """What steps that draw call an operation on float32; rounding a product that is `exact` changes nothing."""
+    return "single_fma_of_narrow" if exact else f"single_{operation}"
 
 
 def _plain_single(site: Site) -> bool:
