@@ -140,7 +140,7 @@ HALF_WATCHES = {TIE: -1, OVERFLOW: -1}
 
 
 def beginning(noted):
-    """Those of `watch_lifted`, which looks for overflows where they are `noted`."""
+    """Those of `watch_lifted`, which looks for overflows where they are `noted`, or would not become infinite by themselves."""
     return {TIE: -1, OVERFLOW: 0} if noted else {TIE: -1}
 
 
@@ -348,7 +348,7 @@ QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
 def watches(manner):
     """The slots that quick steps watch with, and the bits they begin with."""
     if manner.family == "half":
-        return beginning(manner.noted)
+        return beginning(manner.noted or not manner.rounding.startswith("nearest"))
     return dict.fromkeys((TIE,) + (NEAR_ZERO,) * (manner.family == "narrow") + (OVERFLOW,) * manner.noted, -1)
 
 

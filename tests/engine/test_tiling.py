@@ -132,6 +132,16 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
             ("nearest_even", E5M6, {"ftz": True, "daz": True}),
         )
     ),
+    (fma("float32"), "float16", {"rounding": "toward_zero"}),
+    (fma("float32"), "float32", {"rounding": "toward_negative"}),
+    (fma("float32"), "float32", {"rounding": "nearest_away", "daz": True}),
+    (mul_add("float32"), "bfloat16", {"rounding": "nearest_away"}),
+    (mul_add("float32"), "float32", {"rounding": "to_odd", "ftz": True}),
+    (mul_add("float32"), "float32", {"rounding": "toward_positive", "overflow": "saturate"}),
+    (fma("float32"), "float16", STOCHASTIC),
+    (fma("float32"), "float32", STOCHASTIC | {"sr_bits": 20, "overflow": "saturate"}),
+    (mul_add("float32"), "bfloat16", STOCHASTIC | {"sr_bits": 5, "overflow": "nan"}),
+    (mul_add("float32"), "float32", STOCHASTIC | {"sr_bits": 16, "daz": True, "ftz": True}),
 ]
 
 
@@ -747,7 +757,9 @@ def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: 
 
 
 @SERVED
-@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), fma("float16").replace(chains=4)], ids=repr)
+@pytest.mark.parametrize(
+    "how", [fma("float16"), mul_add("bfloat16"), mul_add("float32"), fma("float16").replace(chains=4)], ids=repr
+)
 def test_sums_that_draw_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_plain", None)
     monkeypatch.setattr(joining, "WORTH_CALLS", 0)
@@ -775,6 +787,50 @@ def test_payloads_of_c(how: Accumulator, nan: str, monkeypatch: pytest.MonkeyPat
         x[3, 2] = code
         both_ways(monkeypatch, x, a, "float16", how, function=bits.vecdot, nan=nan)
         both_ways(monkeypatch, x[3:4], "float16", how, 1, function=bits.sum, nan=nan)
+
+
+@pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
+@pytest.mark.parametrize("rounding", [*DIRECTED, "stochastic"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), fma("float32")], ids=repr)
+def test_overflows_on_the_way(how: Accumulator, rounding: str, overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums beyond the largest number, which products of the other sign follow; next to it, where half a unit decides; and all of them again.
+
+    In one product, whose tiles are whole or not, and in many.
+    """
+    fmt, rng = how.partials, np.random.default_rng(4)
+    options: dict[str, Any] = {"rounding": rounding, "overflow": overflow} | (
+        STOCHASTIC if rounding == "stochastic" else {}
+    )
+    size = 2.0 ** (fmt.emax // 2)
+    x = rng.choice([size, size / 2, -size, 1.0, 1.5, -1.0], (3, 24, 40))
+    y = rng.choice([size, size / 2, size * (2 - fmt.eps), 2.0, 1.0], (3, 40, 48))
+    a, b = encoded(x, fmt.name), encoded(y, fmt.name)
+    end = encoded(np.full((24, 48), fmt.max), fmt.name)
+    for part, c in ((slice(1), end), (slice(1), None), (slice(2, 3), None)):
+        for rows, columns in ((24, 48), (17, 33)):
+            start = None if c is None else c[:rows, :columns]
+            both_ways(monkeypatch, a[part][0, :rows], b[part][0, :, :columns], fmt, how, start, **options)
+    both_ways(monkeypatch, a, b, fmt, how, **options)
+    both_ways(monkeypatch, a[:, :9], b[:, :, :20], fmt, how, **options)
+    just = encoded([[fmt.max, 2.0**fmt.emax * fmt.eps, -(2.0**fmt.emax) * fmt.eps / 2, fmt.max, -fmt.max]], fmt.name)
+    both_ways(
+        monkeypatch, np.repeat(just, 16, 0), encoded(rng.choice([1.0, 0.5], (5, 16)), fmt.name), fmt, how, **options
+    )
+
+
+@pytest.mark.parametrize("rounding", DIRECTED)
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_products_of_the_smallest_halves(how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^-48 and its neighbours (0x0001 and 0x8001, 0x0002, 0x0003), alone and beside 2^-14 (0x0400), after sums that are inexact."""
+    rng = np.random.default_rng(6)
+    tiny = rng.choice(np.array([0x0001, 0x8001, 0x0002, 0x0003, 0x8002, 0x0000], np.uint16), (16, 30))
+    small_ = np.where(rng.random((16, 30)) < 0.1, 0x0400, tiny)
+    first, last = encoded(np.full((16, 1), 1 + 2.0**-10)), encoded(np.full((16, 1), -1 - 2.0**-10))
+    for a in (tiny, small_):
+        both_ways(monkeypatch, a, a.T, "float16", how, rounding=rounding)
+        beside = np.concatenate((first, first, a, last, a), 1)
+        other = np.concatenate((first, last, a, first, a), 1)
+        both_ways(monkeypatch, beside, other.T, "float16", how, rounding=rounding)
 
 
 def test_formats_that_float32_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
