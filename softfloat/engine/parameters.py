@@ -105,6 +105,13 @@ def fits_narrow_carrier(fmt: FormatSpec) -> bool:
 
 
 @lru_cache(maxsize=1024)
+def ranges_in_single(fmt: FormatSpec) -> bool:
+    """Whether float32 carries sums in the format of numbers in a middle range: precision to spare, and all of its normal numbers."""
+    highest = (fmt.largest >> fmt.mantissa_bits) - fmt.bias
+    return 1 <= fmt.mantissa_bits <= 10 and spec.emin(fmt) >= -126 and highest <= 127
+
+
+@lru_cache(maxsize=1024)
 def is_unusual(fmt: FormatSpec) -> bool:
     """Whether the format lacks subnormals, negative zero, negative values or zero."""
     return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
 SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be normal as well
+WIDE_HIGHEST = 60
+"""No product reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
 FEW_ROUNDINGS = 1 << 13
 """Roundings of whole tiles, hardly one of which hangs on more random bits than 16."""
 FEW_PRODUCTS = 1 << 15
@@ -388,6 +390,13 @@ def family_of(fmt: spec.FormatSpec) -> str:
     return "narrow" if parameters.fits_narrow_carrier(fmt) and not parameters.is_unusual(fmt) else ""
 
 
+def _family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
+    """The same of formats of any exponents, for sums of numbers in a middle range; and whether this one is such."""
+    family = family_of(fmt)
+    wide = not family and parameters.ranges_in_single(fmt) and not parameters.is_unusual(fmt)
+    return "narrow" if wide else family, wide
+
+
 def choose(planned: Program) -> Way | None:
     """The way that serves a program, if its operands allow."""
     accumulator = planned.accumulator
@@ -428,7 +437,8 @@ def _one_by_one(planned: Program) -> Way | None:
     """For products that meet the sum one after the other: fused, or rounded as the sum is."""
     floor = dots()
     site = planned.sites[floor.RUNNING]
-    rule, family = site.rule, family_of(site.format.spec)
+    rule = site.rule
+    family, wide = _family_of_sums(site.format.spec)
     if not family or planned.accumulator.store or not overflow_serves(site, planned.policy):
         return None
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
@@ -452,13 +462,14 @@ def _one_by_one(planned: Program) -> Way | None:
         daz=rule.daz and not ranged,
         ftz=rule.ftz and not ranged,
     )
+    highest = 100 if family == "narrow" or not nearest else 126
     # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
     return OneByOne(
         operation=operation,
         manner=manner,
         site=site,
         lowest=NORMAL if nearest else SCALED_NORMAL,
-        highest=100 if family == "narrow" or not nearest else 126,
+        highest=WIDE_HIGHEST if wide else highest,
     )
 
 
