@@ -391,9 +391,9 @@ def family_of(fmt: spec.FormatSpec) -> str:
 
 
 def _family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
-    """The same of formats of any exponents, for sums of numbers in a middle range; and whether this one is such."""
+    """The same of formats of any exponents, for sums of numbers in a middle range, and of those whose only zero is positive; whether this one is such."""
     family = family_of(fmt)
-    wide = not family and parameters.ranges_in_single(fmt) and not parameters.is_unusual(fmt)
+    wide = not family and parameters.ranges_in_single(fmt) and fmt.signed and fmt.zero and fmt.subnormals
     return "narrow" if wide else family, wide
 
 
@@ -450,7 +450,7 @@ def _one_by_one(planned: Program) -> Way | None:
     if not exact:
         return None
     if rule.rounding is Rounding.STOCHASTIC:
-        if rule.daz or rule.ftz or not available()[0]:
+        if rule.daz or rule.ftz or not site.format.spec.signed_zero or not available()[0]:
             return None
         return Drawn(operation=operation, site=site, lowest=SCALED_NORMAL)
     nearest = rule.rounding is Rounding.NEAREST_EVEN

@@ -28,6 +28,8 @@ from softfloat.accumulators import (
 from softfloat.engine import elementwise, joining, lines, products, program, small, stacks, ways
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+E8M5 = Format("e8m5", exponent_bits=8, mantissa_bits=5)
+E6M9 = Format("e6m9_low", exponent_bits=6, mantissa_bits=9, bias=40)
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 NANOO = Environment.ipu(nanoo=True)
@@ -142,6 +144,15 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
     (fma("float32"), "float32", STOCHASTIC | {"sr_bits": 20, "overflow": "saturate"}),
     (mul_add("float32"), "bfloat16", STOCHASTIC | {"sr_bits": 5, "overflow": "nan"}),
     (mul_add("float32"), "float32", STOCHASTIC | {"sr_bits": 16, "daz": True, "ftz": True}),
+    (fma("tfloat32"), "tfloat32", {}),
+    (mul_add("tfloat32"), "float16", {"rounding": "toward_zero", "overflow": "saturate"}),
+    (mul_add(E8M5), E8M5, {"tininess": "before", "daz": True}),
+    (fma(E8M5), E8M5, STOCHASTIC | {"sr_bits": 20}),
+    (fma(E6M9), E6M9, {"rounding": "to_odd", "ftz": True}),
+    (mul_add(E6M9), "float16", {}),
+    (fma("float8_e4m3fnuz"), "float8_e4m3fnuz", {}),
+    (mul_add("float8_e5m2fnuz"), "float8_e5m2fnuz", {"rounding": "toward_negative", "overflow": "saturate"}),
+    (fma("binary8p4sf"), "binary8p4sf", {"rounding": "nearest_away"}),
 ]
 
 
