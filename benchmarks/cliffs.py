@@ -58,7 +58,7 @@ from softfloat.accumulators import (
     tensor_core,
 )
 
-HALF = fma("float16")
+HALF, SINGLE = fma("float16"), fma("float32")
 CHAINS, CHAINS_NAME = HALF.replace(chains=4), "four chains of fma half"
 CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
 
@@ -209,6 +209,27 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("fma half, DAZ", partial(product, HALF, daz=True), "G/s", "fma half", 0.5),
         Row("fma half, FTZ", partial(product, HALF, ftz=True), "G/s", "fma half", 0.5),
         Row("fma half, tininess before", partial(product, HALF, tininess="before"), "G/s", "fma half", 0.5),
+        Row("fma float32 of half, toward zero", partial(product, SINGLE, rounding="toward_zero"), "G/s", "sgemm", 0.14),
+        Row("fma float32 of half, to odd", partial(product, SINGLE, rounding="to_odd"), "G/s", "sgemm", 0.14),
+        Row("fma float32 of half, ties away", partial(product, SINGLE, rounding="nearest_away"), "G/s", "sgemm", 0.05),
+        Row(
+            "fma float32, toward zero",
+            partial(product, SINGLE, "float32", rounding="toward_zero"),
+            "G/s",
+            "sgemm",
+            0.14,
+        ),
+        Row("fma float32 of half, stochastic", partial(product, SINGLE, **STOCHASTIC), "G/s", "sgemm", 0.02),
+        Row("fma float32, stochastic", partial(product, SINGLE, "float32", **STOCHASTIC), "G/s", "sgemm", 0.01),
+        Row("fma tfloat32", partial(product, fma("tfloat32"), "tfloat32"), "G/s", "sgemm", 0.05),
+        Row(
+            "fma tfloat32, stochastic",
+            partial(product, fma("tfloat32"), "tfloat32", **STOCHASTIC),
+            "G/s",
+            "sgemm",
+            0.02,
+        ),
+        Row("fma e4m3fnuz", partial(product, fma("float8_e4m3fnuz"), "float8_e4m3fnuz"), "G/s", "sgemm", 0.05),
         Row("fma half, one infinity", partial(product, HALF, special=np.inf), "G/s", "fma half", 0.8),
         Row("fma half, one NaN", partial(product, HALF, special=np.nan), "G/s", "fma half", 0.8),
         Row("fma half, counted", partial(product, HALF, count=True), "G/s", "fma half", 0.25),
@@ -220,7 +241,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
             "fma half, stochastic",
             0.25,
         ),
-        Row("fma float32 of half, counted", partial(product, fma("float32"), count=True), "G/s", "sgemm", 0.02),
+        Row("fma float32 of half, counted", partial(product, SINGLE, count=True), "G/s", "sgemm", 0.02),
         Row("amp half, counted", partial(product, amp("half"), count=True), "G/s", "amp half", 0.25),
         Row("pairwise half", partial(product, pairwise("float16")), "G/s", "sgemm", 0.02),
         Row("exact, to float32", partial(product, exact("float32")), "G/s", "sgemm", 0.02),

@@ -625,7 +625,7 @@ def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest
 
 
 FUSED: list[Case] = [
-    *(x for x in CASES if x[0] == fma(x[0].partials.name)),
+    *(x for x in CASES if x[0] == fma(x[0].partials)),
     (fma("float16"), "float16", {"rounding": "stochastic", "seed": 3, "sr_bits": 7}),
     (fma("float16"), "float16", {"rounding": "toward_negative", "ftz": True, "daz": True}),
     (fma("float16"), "float16", {"rounding": "to_odd"}),
@@ -639,7 +639,8 @@ FUSED: list[Case] = [
 def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
     accumulator, name, options = case
-    fmt, rng = Format.from_name(str(name)), np.random.default_rng(5)
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    rng = np.random.default_rng(5)
     infinity, nan = fmt.spec.infinity if fmt.infinities else fmt.nan_code, fmt.nan_code
     a, b = drawn(rng, fmt, (48, 40), 1.0), drawn(rng, fmt, (40, 64), 1.0)
     c = drawn(rng, accumulator.partials, (48, 64), 1.0)
