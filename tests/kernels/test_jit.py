@@ -290,12 +290,12 @@ made = [
     tiles.deterministic("fma", np.float32, 1, 1, half),
     tiles.deterministic("mul_add", np.float32, 1, 1, half),
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
-    tiles.deterministic("fma", np.float32, 1, 1, single),
+    tiles.deterministic("fma", np.float32, 1, 1, single), tiles.deterministic("fma", np.float32, 1, 1, single._replace(rounding="to_odd")),
     tiles.deterministic("aligned", np.float64, 16, 2, "cut"),
     tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", "half", True),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
     tiles.stochastic("fma", "half", False, True), tiles.stochastic("fma", "half", True, True),
-    tiles.stochastic("mul_add", "narrow", True, True),
+    tiles.stochastic("mul_add", "narrow", True, True), tiles.stochastic("single_fma", "float32", False, True),
     few.few_blocks(4, 4, "drawn", True), few.few_drawn("fma", False, True), few.few_drawn("mul_add", True, False),
     paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
     paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), gathered.gather("half", np.float32),
@@ -339,4 +339,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 49
+    assert len(set(printed[0])) == len(printed[0]) == 51
