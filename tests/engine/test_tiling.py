@@ -813,7 +813,7 @@ def test_overflows_on_the_way(how: Accumulator, rounding: str, overflow: str, mo
     options: dict[str, Any] = {"rounding": rounding, "overflow": overflow} | (
         STOCHASTIC if rounding == "stochastic" else {}
     )
-    size = 2.0 ** (fmt.emax // 2)
+    size = 2.0 ** ((fmt.emax - 2) // 2)
     x = rng.choice([size, size / 2, -size, 1.0, 1.5, -1.0], (3, 24, 40))
     y = rng.choice([size, size / 2, size * (2 - fmt.eps), 2.0, 1.0], (3, 40, 48))
     a, b = encoded(x, fmt.name), encoded(y, fmt.name)
@@ -828,6 +828,83 @@ def test_overflows_on_the_way(how: Accumulator, rounding: str, overflow: str, mo
     both_ways(
         monkeypatch, np.repeat(just, 16, 0), encoded(rng.choice([1.0, 0.5], (5, 16)), fmt.name), fmt, how, **options
     )
+
+
+@pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), fma("float32")], ids=repr)
+def test_flags_of_all_outputs_of_a_batch(how: Accumulator, overflow: str) -> None:
+    """Those of each together: of whole tiles and others, exact or not, with infinities, NaN or none."""
+    fmt, rng = how.partials, np.random.default_rng(3)
+    large = 2.0 ** ((fmt.emax - 1) // 2)
+    for rows, columns in ((16, 32), (9, 20)):
+        for x in (np.ones((96, 24, 40)), rng.standard_normal((96, 24, 40)), np.full((96, 24, 40), large)):
+            x[1:] = rng.choice([1.0, -1.0], (95, 24, 40))
+            a = encoded(x[:, :rows], fmt.name)
+            b = encoded(np.repeat(np.abs(x[:, :1, :, None]), columns, 3)[:, 0], fmt.name)
+            each = bits.matmul(a, b, fmt, how, overflow=overflow)
+            seen = bits.matmul(a, b, fmt, how, overflow=overflow, flags="any")
+            np.testing.assert_array_equal(each[0], seen[0])
+            assert int(seen[1]) == np.bitwise_or.reduce(each[1], axis=None)
+
+
+@pytest.mark.parametrize("rounding", [*DIRECTED, "stochastic"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_sums_just_below_the_smallest_normal_half(
+    how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0x03FF and its neighbours, and products of a few quarters of 2^-24, after a sum that is inexact."""
+    rng = np.random.default_rng(2)
+    quarters = rng.integers(-9, 10, (16, 200)) * 2.0**-13
+    first, last = np.full((16, 1), 1 + 2.0**-10), np.full((16, 1), -1 - 2.0**-10)
+    a = np.concatenate((first, last, quarters), 1)
+    b = np.concatenate((first, first, np.full((16, 200), 2.0**-13)), 1).T
+    start = rng.integers(0x03F0, 0x0402, (16, 16)).astype(np.uint16)
+    options: dict[str, Any] = {"rounding": rounding} | (STOCHASTIC if rounding == "stochastic" else {})
+    for tininess in ("after", "before"):
+        both_ways(monkeypatch, encoded(a), encoded(b), "float16", how, start, tininess=tininess, **options)
+        middle = encoded(a[:, 2:]), encoded(b[2:])
+        both_ways(monkeypatch, *middle, "float16", how, start, tininess=tininess, **options)
+
+
+@pytest.mark.parametrize("rounding", [*DIRECTED, "stochastic"])
+def test_inexact_products_alone(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is added to +0, or to the sum that the product makes even: only the product is inexact."""
+    rng = np.random.default_rng(1)
+    options: dict[str, Any] = {"rounding": rounding} | (STOCHASTIC if rounding == "stochastic" else {})
+    a, b = (encoded(rng.standard_normal(shape), "float32") for shape in ((16, 1), (1, 32)))
+    for how in (mul_add("float32"), fma("float32")):
+        both_ways(monkeypatch, a, b, "float32", how, **options)
+        counted_both_ways(monkeypatch, a, b, "float32", how, **options)
+    assert (bits.matmul(a, b, "float32", mul_add("float32"), **options)[1] & 1).any()
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fnuz", "float8_e5m2fnuz", "binary8p4sf"])
+def test_formats_without_a_negative_zero(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that vanish from below, where every mode has its zero: of numbers that cancel, and of tiny ones."""
+    rng, fmt = np.random.default_rng(5), Format.from_name(name)
+    few = [1.0, -1.0, 0.0, 1.125, -1.125, fmt.smallest_subnormal, -fmt.smallest_subnormal, 0.5, -0.25, fmt.tiny]
+    a, b = (encoded(rng.choice(few, shape), name) for shape in ((16, 64), (64, 32)))
+    for how in (fma(name), mul_add(name)):
+        for rounding in DIRECTED:
+            both_ways(monkeypatch, a, b, name, how, rounding=rounding)
+        for width in (6, 16, 20):
+            both_ways(monkeypatch, a, b, name, how, **STOCHASTIC | {"sr_bits": width})
+
+
+@pytest.mark.parametrize("options", [{}, {"rounding": "toward_zero"}, {"overflow": "saturate"}, STOCHASTIC], ids=str)
+@pytest.mark.parametrize("fmt", [Format.from_name("tfloat32"), E8M5], ids=str)
+def test_sums_of_wide_formats_at_the_ends_of_what_is_served(
+    fmt: Format, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(7)
+    for exponent in (-126, -96, -63, -47, 29, 30, 31, 52, 53, 54, 60, 63):
+        for beside in (0, exponent, -exponent):
+            a, b = (
+                bits.encode(rng.standard_normal(shape) * 2.0**power, fmt, overflow="saturate")[0]
+                for shape, power in (((9, 33), exponent), ((33, 17), beside))
+            )
+            for how in (fma(fmt), mul_add(fmt)):
+                both_ways(monkeypatch, a, b, fmt, how, **options)
 
 
 @pytest.mark.parametrize("rounding", DIRECTED)
