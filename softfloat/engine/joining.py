@@ -179,10 +179,15 @@ def _one_after_the_other(
     """Segments or chains whose roundings draw or are counted, each as it would be alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
     flags: Codes = np.zeros(shape, np.uint8)
-    total = None
+    total = found = None
     if tally is not None:
         tally.counts[...], tally.extremes[0], tally.extremes[1] = 0, np.inf, -np.inf
-        total = segments.Tally(np.zeros((3, size), np.int64), np.stack([np.full(size, np.inf), np.full(size, -np.inf)]))
+        found = ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
+        total = segments.Tally(tally.counts.reshape(3, size), tally.extremes.reshape(2, size))
+        if not (
+            np.may_share_memory(total.counts, tally.counts) and np.may_share_memory(total.extremes, tally.extremes)
+        ):
+            return None
 
     class Unserved(Exception):
         """A part has no faster way."""
@@ -192,7 +197,6 @@ def _one_after_the_other(
             if not part.length:
                 yield np.zeros(size, part.partials.dtype)
                 continue
-            found = None if tally is None else ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
             done = run_parts(part, [cut], found)
             if done is None:
                 raise Unserved
@@ -210,11 +214,6 @@ def _one_after_the_other(
         codes, raised = join(replace(planned, output=planned.partials), sums(), start, drawing, total)
     except Unserved:
         return None
-    if tally is not None and total is not None:
-        tally.counts[...] += total.counts.reshape(tally.counts.shape)
-        least, greatest = total.extremes.reshape(tally.extremes.shape)
-        np.fmin(tally.extremes[0], least, out=tally.extremes[0])
-        np.fmax(tally.extremes[1], greatest, out=tally.extremes[1])
     return codes.reshape(shape), flags | raised.reshape(shape)
 
 

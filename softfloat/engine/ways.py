@@ -391,7 +391,7 @@ def family_of(fmt: spec.FormatSpec) -> str:
 
 
 def _family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
-    """The same of formats of any exponents, for sums of numbers in a middle range, and of those whose only zero is positive; whether this one is such."""
+    """The same, and whether it is one for sums of numbers in a middle range: of any exponents that float32 has, maybe without a negative zero."""
     family = family_of(fmt)
     wide = not family and parameters.ranges_in_single(fmt) and fmt.signed and fmt.zero and fmt.subnormals
     return "narrow" if wide else family, wide
