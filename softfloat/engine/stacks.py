@@ -191,7 +191,8 @@ def in_pieces(
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
     place = way.carrier, first.planes
     floor = tiles()
-    straight = coded is not None and rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]  # tiles are whole
+    whole_tiles = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
+    straight = coded is not None and whole_tiles and codes.flags.c_contiguous and flags.flags.c_contiguous
     size = _bytes_of(*place, rows, length, columns)
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
