@@ -94,12 +94,20 @@ def rounded_single(y, error, x, manner):
     return y.is_zero().choose(x, y) if manner.rounding == "toward_negative" else y
 
 
+DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
+"""What the CPU rounds toward in these modes."""
+
+
+def in_direction(toward, rounding):
+    """What toward(direction) gives, rounded to float32 in one of DIRECTIONS or to odd."""
+    if rounding == "to_odd":
+        return between(toward("down"), toward("up"))
+    return toward(DIRECTIONS[rounding])
+
+
 def by_direction(toward, manner):
     """(rounded by the CPU as `manner` says, lanes where that is inexact): of what toward(direction) gives."""
-    low, high = toward("down"), toward("up")
-    made = {"toward_zero": lambda: toward("zero"), "to_odd": lambda: between(low, high)}
-    made |= {"toward_positive": lambda: high, "toward_negative": lambda: low}
-    return made[manner.rounding](), low.apart_from(high)
+    return in_direction(toward, manner.rounding), toward("down").apart_from(toward("up"))
 
 
 def rounds_by_direction(tile, manner):
@@ -234,7 +242,7 @@ def drawn_single(s, error, noise):
     inward = (((error.bits() ^ bits) >> 31) & error.bits()).nonzero()
     low = inward.choose(bits - 1, bits)
     rest = (s - low.floats()) + error
-    per_unit = (rest.all_of(0.0).bits() + PER_UNIT - (low & EXPONENT).at_least(LEAST_SCALED)).floats()
+    per_unit = (-(low & EXPONENT).at_least(LEAST_SCALED) + PER_UNIT).floats()
     reached = rest.magnitude().fused(per_unit, noise)
     return (reached >= 2.0).choose(low + 1, low).floats(), reached
 

@@ -6,14 +6,13 @@ A sum is rounded by the CPU to float32 first, and then by adding and cutting bit
 import numpy as np
 from llvmlite import ir
 
-from .one_by_one import DRAWN_SINGLES, OPEN_FROM, OPEN_TO, drawn_single, drawn_total
+from .one_by_one import DIRECTIONS, DRAWN_SINGLES, OPEN_FROM, OPEN_TO, drawn_single, drawn_total, in_direction
 from .steps import (
     NEAR_ZERO,
     OVERFLOW,
     ROUNDERS,
     TIE,
     VALUE,
-    between,
     bounded,
 )
 
@@ -50,8 +49,8 @@ QUICK_ROUNDERS = {
 """In the other modes; to nearest, half a unit is added and bits are cut (`quickly`)."""
 
 
-DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down", "nearest_away": "zero"}
-"""What the CPU rounds toward, so that rounding again does no harm: what ties go away from, too, for nothing seems to tie from below."""
+HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {"nearest_away": "toward_zero"}
+"""How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
 HALF_BITS = 0x1FFF  # that rounding takes away
 HALF_TIE, LAST_BIT = 0x1000, 0x2000
 OF_WORDS, ABOVE_ZERO = 0x7FFF1FFF, 0x00010000
@@ -68,7 +67,7 @@ LEAST_WORD, LIFTED_FEWEST, LIFTED_MOST = -0x8000, 0xE102 - 0x10000, 0xFEFC
 def is_settled(tile, operation, manner):
     """Whether the CPU's rounding to float32 does a sum no harm: it is directed alike, or so few bits have no false ties."""
     if operation == "fma":
-        return tile.directed and (manner.rounding in DIRECTIONS or manner.rounding == "to_odd")
+        return tile.directed and manner.rounding in HARMLESS
     return tile.directed or manner.rounding.startswith("nearest")
 
 
@@ -180,11 +179,9 @@ def lift_of(family):
 
 def directed(tile, manner, toward):
     """A sum rounded to float32 as it will be again, by toward(direction); None if the CPU cannot, or need not."""
-    if not tile.directed:
+    if not tile.directed or manner.rounding not in HARMLESS:
         return None
-    if manner.rounding == "to_odd":
-        return between(toward("down"), toward("up"))
-    return toward(DIRECTIONS[manner.rounding]) if manner.rounding in DIRECTIONS else None
+    return in_direction(toward, HARMLESS[manner.rounding])
 
 
 def quick_fma_step(manner):

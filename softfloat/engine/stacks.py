@@ -249,13 +249,13 @@ def in_pieces(
                     arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles
                 )
                 seen.append(raised)
-                if coded and not straight:
+                if not coded:
+                    _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
+                    continue
+                if not straight:
                     codes[part] = arrays[3].view(codes.dtype)[:, :rows, :columns]
                     flags[part] = arrays[4][:, :rows, :columns]
-                if coded:
-                    tiling.put_right(way, planned, codes[part], flags[part], raised)
-                else:
-                    _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
+                tiling.put_right(way, planned, codes[part], flags[part], raised)
             else:
                 codes[part], flags[part] = 0, 0  # whatever is there
                 left.append(Span(part.start, part.stop))
