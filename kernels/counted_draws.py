@@ -6,11 +6,11 @@ from llvmlite import ir
 from . import jit
 from .carrier import source_of
 from .counting_steps import drawn_counting_step, quick_drawn_counting_step
-from .jit import copy_first, flat, in_rows, kernel, scratch, viewed
+from .jit import copy_first, flat, in_rows, scratch, viewed
 from .lanes import Tile, guarded_tile, tile
 from .noise import drawing
 from .quick_steps import AROUND, draw_went_wrong, drawn_watches
-from .redrawn import SITES, product_again, sum_again
+from .redrawn import MULTIPLIED, SITES, reading, sum_again, whole
 from .rounding import target_of
 from .steps import (
     COUNT_BITS,
@@ -44,18 +44,6 @@ PARTS = ROWS // COUNTED_ROWS
 COUNTED_TURNS = (1 << COUNT_BITS[32]) - 1
 
 
-@kernel
-def whole(x, y, noises, output, step, source, target, width, key, stream):
-    """A product as it is; it raises nothing."""
-    return x * y, 0
-
-
-@kernel
-def rounded(x, y, noises, output, step, source, target, width, key, stream):
-    """A product rounded."""
-    return product_again(x * y, noises[1], output, step, source, target, width, key, stream)
-
-
 class Part(Tile):
     """Some rows of a tile, whose random numbers lie among those of all."""
 
@@ -65,26 +53,23 @@ class Part(Tile):
         return load(self.builder, self._noise, where, ir.FloatType(), self.lanes)
 
 
-MULTIPLIED = {"fma": whole, "mul_add": rounded}
-"""What becomes of a product, with all random bits, before it meets the sum."""
-
-
 @jit.once
-def counted(operation, family, saturate):
+def counted(operation, family, options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
     index, row_stride, column_stride, width, key, stream, begun, apart).
 
-    As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does.
+    As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does; `options` are Draws.
     """
     carrier, lanes = np.float32, LANES[np.float32]
-    multiplied = MULTIPLIED[operation]
+    multiplied, read = MULTIPLIED[operation], reading(options.daz)
+    read_product = reading(options.daz and multiplied is not whole)
     planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
-    carried, noted = (VALUE, COUNTS, LEAST, GREATEST), (UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN, OVERFLOWED)
-    name = "counted drawn", operation, family, saturate
-    careful = drawn_counting_step(operation, saturate)
+    carried, noted = (VALUE, COUNTS, LEAST, GREATEST), (*options.slots, OVERFLOWED)
+    name = "counted drawn", operation, family, options
+    careful = drawn_counting_step(operation, options)
     every = tile(name, careful, carrier, carried + noted, Numbers._fields, kind=Part, rows=COUNTED_ROWS)
     quick = guarded_tile(
-        name, quick_drawn_counting_step(operation, family), draw_went_wrong(family, False, lambda _: AROUND), careful,
+        name, quick_drawn_counting_step(operation, family, options), draw_went_wrong(family, False, lambda _: AROUND), careful,
         carrier, noted, drawn_watches(family, False), Numbers._fields, COUNTED_ROWS,
         carried=carried, rows=COUNTED_ROWS, kind=Part,
     )  # fmt: skip
@@ -164,14 +149,17 @@ def counted(operation, family, saturate):
                             step = number + turn * apart
                             product, raised = multiplied(x, y, own, output, step, source, target, width, key, stream)
                             seen |= raised
-                            so_far = z
-                            z, raised = sum_again(z, product, own[0], output, step, source, target, width, key, stream)
+                            so_far, product = read(z, target), read_product(product, target)
+                            z, raised = sum_again(
+                                so_far, product, own[0], output, step, source, target, width, key, stream
+                            )
                             seen |= raised
                             what[OVERFLOWED * cells + cell] += raised >> 2 & 1
                             what[ROUNDED * cells + cell] += raised & 1
                             changed = (product != 0.0) & (abs(so_far) < np.inf)
-                            what[SWAMPED * cells + cell] += 1 if changed & (z == so_far) else 0
-                            reached_sum = np.float32(z)
+                            after = read(z, target)
+                            what[SWAMPED * cells + cell] += 1 if changed & (after == so_far) else 0
+                            reached_sum = np.float32(after)
                             if reached_sum < mine[LEAST * cells + cell]:
                                 mine[LEAST * cells + cell] = reached_sum
                             if reached_sum > mine[GREATEST * cells + cell]:

@@ -114,24 +114,26 @@ def quick_counting_step(operation, manner):
     return step
 
 
-def drawn_counting_step(operation, saturate):
+def drawn_counting_step(operation, options):
     """Multiply-adds rounded stochastically; what 16 random bits leave open is told, as `steps.drawn` does. Counts are in one word of COUNTS."""
-    options = saturate, False
+    saturate = options.saturate
 
     def step(tile, row, state):
-        before, product = state[VALUE], tile.a(row) * tile.b()
+        before, product = without_subnormals(tile, state[VALUE], options), tile.a(row) * tile.b()
         nothing, happened = before.all_of(0.0), {}
         if operation == "mul_add":
             own = state | {INEXACT: nothing}
             product = drawn(tile, product, None, random_number(tile, row, 1), own, options, True)
             happened[INEXACT] = own.pop(INEXACT).bits().nonzero()
             state |= own
+            product = without_subnormals(tile, product, options)
         s, error = sum_and_error(product, before)
         own = state | {INEXACT: nothing, OVERFLOW: nothing}
-        after = drawn(tile, s, error, random_number(tile, row), own, options, True)
+        state[VALUE] = drawn(tile, s, error, random_number(tile, row), own, options, True)
+        after = without_subnormals(tile, state[VALUE], options)
         alive = s.magnitude() < np.inf
         over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > tile.parameter("largest")
-        over = over & alive
+        over = (over | after.differs(after)) & alive  # NaN where the format has no infinities
         lost, changed = own[INEXACT].bits(), s.differs(before) | error.nonzero()
         for slot in (UNDERFLOW, LEFT_OPEN):
             state[slot] = own[slot]
@@ -140,7 +142,6 @@ def drawn_counting_step(operation, saturate):
         happened[ROUNDED], happened[OVERFLOWED] = alive & (over | lost.nonzero()), over
         happened[SWAMPED] = alive & changed & after.equals(before)
         count(state, happened)
-        state[VALUE] = after
         state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
         state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
         return state
@@ -200,12 +201,13 @@ def counting_tiles(name, operation, manner, rows, **shape):
     return counted_singles, counted_singles
 
 
-def quick_drawn_counting_step(operation, family):
+def quick_drawn_counting_step(operation, family, options):
     """The same, of numbers that `quick_steps.quickly_drawn` rounds: sums to odd first, which says whether they are numbers of the format."""
-    manner = Manner(family)
+    manner = Manner(family, daz=options.daz)
 
     def step(tile, row, state):
         before, a, b = state[VALUE], tile.a(row), tile.b()
+        watch_subnormal(tile, before, state, manner)
         if operation == "fma":
             x = exact_fma(tile, a, b, before, manner)
         else:

@@ -19,8 +19,8 @@ from .carrier import source_of
 from .jit import copy_row, fill_row, flat, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
-from .quick_steps import EXACT, draw_went_wrong, drawn_from, drawn_watches, quickly_drawn
-from .redrawn import product_again, sum_again
+from .quick_steps import EXACT, draw_went_wrong, drawn_from, drawn_manner, drawn_watches, quickly_drawn, watch_subnormal
+from .redrawn import flushed, product_again, sum_again
 from .rounding import target_of
 from .steps import (
     INEXACT,
@@ -34,6 +34,7 @@ from .steps import (
     drawn,
     random_number,
     sum_and_error,
+    without_subnormals,
 )
 from .tiles import tile_of
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
@@ -140,10 +141,13 @@ def quick_sum(tile, x, y, noise, state, family):
     return quickly_drawn(tile, s, noise, state, family, False, drawn_from(tile))
 
 
-def quick_join_step(family):
+def quick_join_step(family, options):
     """What stands in VALUE and a subtree before it, quickly."""
+    manner = drawn_manner(family, options)
 
     def step(tile, row, state):
+        for x in (tile.b(), state[VALUE]):  # which were watched if they came quickly, and may come otherwise
+            watch_subnormal(tile, x, state, manner)
         state[VALUE] = quick_sum(tile, tile.b(), state[VALUE], tile.noise(row, GROUP).bits(), state, family)
         return state
 
@@ -161,7 +165,7 @@ def subtree_step(leaves, options, ones):
             return drawn(tile, product, None, random_number(tile, row, place), state, options, True)
 
         def joined(x, y, number):
-            s, error = sum_and_error(x, y)
+            s, error = sum_and_error(*(without_subnormals(tile, z, options) for z in (x, y)))
             return drawn(tile, s, error, random_number(tile, row, GROUP + number), state, options, True)
 
         state[VALUE] = subtree(leaves, leaf, joined)
@@ -174,7 +178,7 @@ def join_step(options):
     """What stands in VALUE and a subtree before it, as far as 16 random bits go."""
 
     def step(tile, row, state):
-        s, error = sum_and_error(tile.b(), state[VALUE])
+        s, error = sum_and_error(*(without_subnormals(tile, x, options) for x in (tile.b(), state[VALUE])))
         state[VALUE] = drawn(tile, s, error, random_number(tile, row, GROUP), state, options, True)
         return state
 
@@ -267,8 +271,17 @@ def rows_of(name, kind, noted, careful, quick, fails, watched):
 
 
 @row
-def subtree_again(x, y, ones, noise, turn, branch, output, product, step, ints, floats, width, key, stream):
-    """(value, flags) of a subtree of leaves x * y, or x; `noise` is an output's, of products from a turn on; `branch` is room."""
+def read(x, daz, target):
+    """A number that a sum reads."""
+    return flushed(x, target) if daz else x
+
+
+@row
+def subtree_again(x, y, ones, daz, noise, turn, branch, output, product, step, ints, floats, width, key, stream):
+    """(value, flags) of a subtree of leaves x * y, or x, which sums read as `daz` says.
+
+    `noise` is an output's, of products from a turn on; `branch` is room.
+    """
     jit.stand_alone()
     source, target = source_of(ints, floats), target_of(ints, floats)
     top, seen, additions = 0, 0, 0
@@ -283,8 +296,9 @@ def subtree_again(x, y, ones, noise, turn, branch, output, product, step, ints, 
         while place & 1:
             top -= 1
             number = step + additions
+            first, second = read(branch[top], daz, target), read(branch[top + 1], daz, target)
             branch[top], raised = sum_again(
-                branch[top], branch[top + 1], noise[GROUP + number % RING], output, number, source, target, width, key, stream
+                first, second, noise[GROUP + number % RING], output, number, source, target, width, key, stream
             )  # fmt: skip
             seen |= raised
             additions += 1
@@ -294,11 +308,12 @@ def subtree_again(x, y, ones, noise, turn, branch, output, product, step, ints, 
 
 
 @row
-def joined_again(x, y, noise, output, step, ints, floats, width, key, stream):
+def joined_again(x, y, daz, noise, output, step, ints, floats, width, key, stream):
     """(value, flags) of a sum of two subtrees."""
     jit.stand_alone()
     source, target = source_of(ints, floats), target_of(ints, floats)
-    return sum_again(np.float64(x), np.float64(y), noise, output, step, source, target, width, key, stream)
+    x, y = read(np.float64(x), daz, target), read(np.float64(y), daz, target)
+    return sum_again(x, y, noise, output, step, source, target, width, key, stream)
 
 
 @row
@@ -345,18 +360,18 @@ def finished(state, happened, seen, values, flags, place, wide, nan_flags):
 
 
 @jit.once
-def drawn_tree(layout, family, saturate, ones):
+def drawn_tree(layout, family, options, ones):
     """loop(first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
     index, row_stride, column_stride, width, key, stream) over tiles first ... last - 1.
 
-    As `tiles.stochastic`, for products added in pairs, k of them; with `ones` for numbers of the format, without products. In the layout
-    "own" every output has operands of its own: a and b are (1, tiles, k, cells), b may be a itself. c, values and flags are of whole tiles.
+    As `tiles.stochastic`, for products added in pairs, k of them; with `ones` for numbers of the format, without products. `options`
+    are Draws that look for overflows. In the layout "own" every output has operands of its own: a and b are (1, tiles, k, cells), b
+    may be a itself. c, values and flags are of whole tiles.
     """
     lanes, kind = COLUMNS, ROW_KINDS[layout]
-    options = saturate, False  # an overflow is looked for, as few loops are to be compiled
-    noted = (INEXACT, UNDERFLOW, *(OVERFLOW,) * saturate, LEFT_OPEN)
+    noted, daz = (INEXACT, *options.slots), options.daz
     watched, fails = drawn_watches(family, False), draw_went_wrong(family, False)
-    name = "drawn tree", family, saturate, ones
+    name = "drawn tree", family, options, ones
     leaves_of_row, leaf_of_row = (
         rows_of(
             (name, count), kind, noted, subtree_step(count, options, ones), quick_subtree_step(count, family, ones),
@@ -364,7 +379,7 @@ def drawn_tree(layout, family, saturate, ones):
         )
         for count in (GROUP, 1)
     )  # fmt: skip
-    join = rows_of((name, "join"), OwnRow, noted, join_step(options), quick_join_step(family), fails, watched)
+    join = rows_of((name, "join"), OwnRow, noted, join_step(options), quick_join_step(family, options), fails, watched)
     own = layout == "own"
     a_row, b_row, a_lane, b_lane = (lanes, lanes, 1, 1) if own else (1, 0, 0, 1)
     a_leaf, b_leaf = (CELLS, CELLS) if own else (ROWS, lanes)
@@ -448,7 +463,7 @@ def drawn_tree(layout, family, saturate, ones):
                             output = np.uint64(corner + row_ * row_stride + lane * column_stride)
                             product = turn * GROUP if leaves == GROUP else whole * GROUP + left
                             found, raised = subtree_again(
-                                x[:leaves], y[:leaves], ones, words[cell::CELLS], first_turn, branch, output,
+                                x[:leaves], y[:leaves], ones, daz, words[cell::CELLS], first_turn, branch, output,
                                 product, step, ints, floats, width, key, stream,
                             )  # fmt: skip
                             state[cell] = found
@@ -475,8 +490,8 @@ def drawn_tree(layout, family, saturate, ones):
                                 continue
                             output = np.uint64(corner + row_ * row_stride + lane * column_stride)
                             found, raised = joined_again(
-                                stack[level * CELLS + cell], state[SAVED * CELLS + cell], words[(GROUP + step % RING) * CELLS + cell], output, step,
-                                ints, floats, width, key, stream,
+                                stack[level * CELLS + cell], state[SAVED * CELLS + cell], daz,
+                                words[(GROUP + step % RING) * CELLS + cell], output, step, ints, floats, width, key, stream,
                             )  # fmt: skip
                             state[cell] = found
                             seen[cell] |= raised

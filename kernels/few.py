@@ -60,7 +60,7 @@ def few_blocks(block, blocks, stored, saturate):
 
 
 @jit.once
-def few_drawn(operation, saturate, roomy):
+def few_drawn(operation, options):
     """`tiles.stochastic` for few outputs, of which it settles none.
 
     loop(..., columns, ints, floats, index, row_stride, column_stride, width, key, stream, begun, apart) -> tiles done: what
@@ -68,9 +68,8 @@ def few_drawn(operation, saturate, roomy):
     """
     lanes = LANES[np.float32]
     planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation], briefly=True)
-    slots = (VALUE, INEXACT, UNDERFLOW, *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
-    step = DRAWN_STEPS[operation]((saturate, roomy), True)
-    every = tile(("few", operation, saturate, roomy), step, np.float32, slots, Numbers._fields, by_row=True)
+    slots, step = (VALUE, INEXACT, *options.slots), DRAWN_STEPS[operation](options, True)
+    every = tile(("few", operation, options), step, np.float32, slots, Numbers._fields, by_row=True)
     begin, end, _ = frame(np.float32)
     cells = ROWS * lanes
     state_size, noise_size = SLOTS * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells

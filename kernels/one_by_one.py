@@ -204,10 +204,11 @@ STEPS = {
 
 
 def drawn_fma_step(options, watchful):
-    """A fused multiply-add. `options`: whether overflows saturate, and whether no sum can overflow."""
+    """A fused multiply-add. `options` are Draws."""
 
     def step(tile, row, state):
-        s, error = sum_and_error(tile.a(row) * tile.b(), state[VALUE])
+        c = without_subnormals(tile, state[VALUE], options)
+        s, error = sum_and_error(tile.a(row) * tile.b(), c)
         state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
         return state
 
@@ -219,7 +220,8 @@ def drawn_mul_add_step(options, watchful):
 
     def step(tile, row, state):
         product = drawn(tile, tile.a(row) * tile.b(), None, random_number(tile, row, 1), state, options, watchful)
-        s, error = sum_and_error(product, state[VALUE])
+        product, c = (without_subnormals(tile, x, options) for x in (product, state[VALUE]))
+        s, error = sum_and_error(product, c)
         state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
         return state
 

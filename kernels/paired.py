@@ -29,7 +29,7 @@ from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scr
 from .lanes import Tile, tile
 from .noise import drawing
 from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, single_sum
-from .redrawn import AGAIN, SITES
+from .redrawn import SITES, again
 from .rounding import target_of
 from .steps import (
     INEXACT,
@@ -249,21 +249,21 @@ def stored_noise():
 
 
 @jit.once
-def drawn(operation, saturate, layout, records=False):
+def drawn(operation, options, layout, records=False):
     """loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
 
-    As `chain`, for multiply-adds rounded stochastically.
+    As `chain`, for multiply-adds rounded stochastically; `options` are Draws.
     `step` is the number of the first product, `apart` how far the next one's is from it; outputs are numbers first + n * stride of
     the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them. `records`: the
     state after every product goes to kept, as `chain` says; else kept is any array.
     """
     lanes = LANES[np.float32]
-    make, again, planes = DRAWN_STEPS[operation], AGAIN[operation], len(SITES[operation])
+    make, turn_again, planes = DRAWN_STEPS[operation], again(operation, options.daz), len(SITES[operation])
     draw_turns = drawing(*SITES[operation])
-    noted = (UNDERFLOW,) + (OVERFLOW,) * saturate + (LEFT_OPEN,)
+    noted = options.slots
     watchful, brief = (
         tile(
-            ("paired drawn", operation, saturate, watches), make((saturate, False), watches), np.float32,
+            ("paired drawn", operation, options, watches), make(options, watches), np.float32,
             (VALUE, *((INEXACT,) if watches else ()), *noted), Numbers._fields,
             shared=() if watches else (LEFT_OPEN,), kind=LAYOUTS[layout],
         )
@@ -327,7 +327,7 @@ def drawn(operation, saturate, layout, records=False):
                             x = np.float64(flat_a[a_at + turn * cells + cell])
                             y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
                             own, k = noises[:, (place + turn) * cells + cell], step + (done + turn) * apart
-                            z, raised = again(x, y, z, own, output, k, source, target, width, key, stream)
+                            z, raised = turn_again(x, y, z, own, output, k, source, target, width, key, stream)
                             seen |= raised
                         mine[cell] = z
                         happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)

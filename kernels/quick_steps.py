@@ -13,6 +13,7 @@ from .steps import (
     ROUNDERS,
     TIE,
     VALUE,
+    Manner,
     bounded,
 )
 
@@ -160,12 +161,12 @@ def out_of_lifted(state, ties):
     return wrong.anywhere()
 
 
-def watch_subnormal(tile, c, state, manner, lifted=False):
+def watch_subnormal(tile, c, state, manner, lifted=False, past=EVEN):
     """A number that reads as zero is watched for like one that comes out tiny."""
     if not manner.daz:
         return
     if lifted:
-        watch_lifted(c.bits() | 1, state, EVEN)
+        watch_lifted(c.bits() | 1, state, past)
     elif manner.family == "half":
         watch_half(c.bits() | 1, state)
     else:
@@ -253,28 +254,35 @@ def quickly_drawn(tile, s, noise, state, family, roomy, exact, lifted=False):
     return y
 
 
-def quick_drawn_fma_step(family, roomy):
-    """A fused multiply-add of the CPU, toward zero if it can, and random bits."""
-    lift = lift_of(family)
+def drawn_manner(family, options):
+    """Of stages that draw, what `watch_subnormal` asks."""
+    return Manner(family, "stochastic", daz=options.daz)
+
+
+def quick_drawn_fma_step(family, options):
+    """A fused multiply-add of the CPU, toward zero if it can, and random bits. `options` are Draws."""
+    lift, manner = lift_of(family), drawn_manner(family, options)
 
     def step(tile, row, state):
         a, b, c = tile.a(row), tile.lifted_b(lift), state[VALUE]
+        watch_subnormal(tile, c, state, manner, lift > 1, ANY)
         s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
         noise = tile.noise(row).bits()
-        state[VALUE] = quickly_drawn(tile, s, noise, state, family, roomy, drawn_from(tile), lift > 1)
+        state[VALUE] = quickly_drawn(tile, s, noise, state, family, options.roomy, drawn_from(tile), lift > 1)
         return state
 
     return step
 
 
-def quick_drawn_mul_add_step(family, roomy):
+def quick_drawn_mul_add_step(family, options):
     """A product and a sum, each with random bits of its own. Products are exact."""
-    lift = lift_of(family)
+    lift, manner, roomy = lift_of(family), drawn_manner(family, options), options.roomy
 
     def step(tile, row, state):
         product = tile.a(row) * tile.lifted_b(lift)
         product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT, lift > 1)
         c = state[VALUE]
+        watch_subnormal(tile, c, state, manner, lift > 1, ANY)
         s = product.plus_toward("zero", c) if tile.directed else product + c
         noise = tile.noise(row).bits()
         state[VALUE] = quickly_drawn(tile, s, noise, state, family, roomy, drawn_from(tile), lift > 1)
@@ -286,7 +294,7 @@ def quick_drawn_mul_add_step(family, roomy):
 def quick_drawn_single_step(operation):
     """A maker of quick steps of sums in float32, which note what is left open in one word."""
 
-    def make(family, roomy):
+    def make(family, options):
         def step(tile, row, state):
             def settle(s, error, noise):
                 z, reached = drawn_single(s, error, noise)

@@ -1,16 +1,18 @@
 """Roundings that 16 random bits have left open, done again with all of them: by the plain functions on the wide carrier.
 
-No tile, line or tree that draws serves a format without subnormals or signed zeros.
+No tile, line or tree that draws serves a format without subnormals.
 """
+
+from functools import cache
 
 import numpy as np
 
 from .accumulate import PRODUCT, RUNNING
 from .arith import add
 from .carrier import decode
-from .jit import bits_float, kernel
+from .jit import bits_float, float_bits, kernel, referable
 from .prng import dot_low, unit_fraction
-from .rounding import round_drawn
+from .rounding import round_drawn_unusual
 from .sticky import settling
 
 settled_add = settling("add")
@@ -30,7 +32,7 @@ def random_of(noise, site, output, step, width, key, stream):
 def product_again(product, noise, output, step, source, target, width, key, stream):
     """(value, flags) of a product rounded with all of its random bits."""
     random = random_of(noise, PRODUCT, output, step, width, key, stream)
-    code, raised = round_drawn(product, random, target)
+    code, raised = round_drawn_unusual(product, random, target)
     return decode(code, source), raised
 
 
@@ -39,25 +41,60 @@ def sum_again(x, y, noise, output, step, source, target, width, key, stream):
     """The same of a sum."""
     random = random_of(noise, RUNNING, output, step, width, key, stream)
     s, _ = add(x, y, y, target)
-    code, raised = round_drawn(s, settled_add(x, y, y, s, 0.0, random, target), target)
+    code, raised = round_drawn_unusual(s, settled_add(x, y, y, s, 0.0, random, target), target)
     return decode(code, source), raised
 
 
 @kernel
-def fma_again(x, y, z, noises, output, step, source, target, width, key, stream):
-    """The same of a fused multiply-add: the wide carrier holds its product, which makes it a sum."""
-    return sum_again(z, x * y, noises[0], output, step, source, target, width, key, stream)
+def as_it_is(x, target):
+    """A number that a stage reads."""
+    return x
 
 
 @kernel
-def mul_add_again(x, y, z, noises, output, step, source, target, width, key, stream):
-    """The same of a product and a sum."""
-    product, seen = product_again(x * y, noises[1], output, step, source, target, width, key, stream)
-    total, raised = sum_again(z, product, noises[0], output, step, source, target, width, key, stream)
-    return total, seen | raised
+def flushed(x, target):
+    """The same of a stage that takes subnormals as zeros, with their signs."""
+    return bits_float(float_bits(x) & np.int64(-1 << 63), 1.0) if abs(x) < target.smallest_normal else x
 
 
-AGAIN = {"fma": fma_again, "mul_add": mul_add_again}
-AGAIN |= {"single_fma_of_narrow": fma_again, "single_fma": fma_again, "single_mul_add": mul_add_again}
-SITES = {operation: (RUNNING, PRODUCT) if again is mul_add_again else (RUNNING,) for operation, again in AGAIN.items()}
+def reading(daz):
+    """How a stage reads a number."""
+    return flushed if daz else as_it_is
+
+
+@kernel
+def whole(x, y, noises, output, step, source, target, width, key, stream):
+    """A product as it is; it raises nothing."""
+    return x * y, 0
+
+
+@kernel
+def rounded(x, y, noises, output, step, source, target, width, key, stream):
+    """A product rounded."""
+    return product_again(x * y, noises[1], output, step, source, target, width, key, stream)
+
+
+MULTIPLIED = {"fma": whole, "mul_add": rounded}
+MULTIPLIED |= {"single_fma_of_narrow": whole, "single_fma": whole, "single_mul_add": rounded}
+"""What becomes of a product before it meets the sum: it is fused, the wide carrier holding it, or rounded."""
+SITES = {operation: (RUNNING,) if kept is whole else (RUNNING, PRODUCT) for operation, kept in MULTIPLIED.items()}
 """Stages that draw, in the order of their noise."""
+
+
+@cache
+def again(operation, daz):
+    """kernel(x, y, z, noises, output, step, source, target, width, key, stream) -> (z + x * y, flags), z being read as `daz` says.
+
+    `source` reads subnormals as they are.
+    """
+    multiplied, read = MULTIPLIED[operation], reading(daz)
+    read_product = as_it_is if multiplied is whole else read
+
+    @kernel
+    def turn_again(x, y, z, noises, output, step, source, target, width, key, stream):
+        product, seen = multiplied(x, y, noises, output, step, source, target, width, key, stream)
+        z, product = read(z, target), read_product(product, target)
+        total, raised = sum_again(z, product, noises[0], output, step, source, target, width, key, stream)
+        return total, seen | raised
+
+    return referable(turn_again, operation, daz)

@@ -163,8 +163,22 @@ class Manner(NamedTuple):
         return (UNDERFLOW,) * (self.family in ("half", "narrow")) + (OVERFLOW,) * self.noted
 
 
+class Draws(NamedTuple):
+    """How a stage rounds stochastically, as far as code hangs on it."""
+
+    saturate: bool = False  # overflows become the largest number
+    roomy: bool = False  # no sum can overflow
+    daz: bool = False
+    ftz: bool = False
+
+    @property
+    def slots(self):
+        """What its steps note beside INEXACT."""
+        return (UNDERFLOW, *(OVERFLOW,) * (self.saturate and not self.roomy), LEFT_OPEN)
+
+
 def without_subnormals(tile, x, manner):
-    """What a stage that takes subnormals as zeros reads."""
+    """What a stage that takes subnormals as zeros reads, if its Manner, or how it Draws, says that it does."""
     if not manner.daz:
         return x
     return (x.magnitude() < tile.parameter("normal")).choose((x.bits() & SIGN).floats(), x)
@@ -264,9 +278,8 @@ def drawn(tile, s, error, noise, state, options, watchful):
     1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where
     bits to come could still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta
     half as large; and where the sum is in the sliver below the smallest normal number that may round up to it, or is that
-    number, as tininess hangs on U and on the error too.
+    number, as tininess hangs on U and on the error too. What is less than that sliver is tiny, whatever U.
     """
-    saturate, roomy = options
     magnitude = s.magnitude()
     exponent = exponent_bits(tile, magnitude)
     per_quantum = (tile.integer("per_quantum") - exponent).floats()
@@ -284,15 +297,19 @@ def drawn(tile, s, error, noise, state, options, watchful):
     special = magnitude.bits() - (tile.integer("lowest") + 1)
     above = magnitude.bits() - tile.integer("sliver")
     special = special & ~above
-    state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | lost, state[UNDERFLOW].bits())
+    flushed = lost
+    if options.ftz:
+        z = (above < 0).choose(0.0, z)
+        flushed = (above < 0).choose(magnitude.bits(), lost)
+    state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | flushed, state[UNDERFLOW].bits())
     if error is not None:
         special = special | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
     state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
     if watchful:
-        state[INEXACT] = state[INEXACT].bits() | lost
-    if not roomy:
+        state[INEXACT] = state[INEXACT].bits() | flushed
+    if not options.roomy:
         over = z > tile.parameter("largest")
-        if saturate:
+        if options.saturate:
             state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
         z = over.choose(tile.parameter("beyond_positive"), z)
     return z.with_sign(s)

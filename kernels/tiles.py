@@ -30,7 +30,7 @@ from .quick_steps import (
     watches,
     went_wrong,
 )
-from .redrawn import AGAIN, SITES
+from .redrawn import SITES, again
 from .rounding import target_of
 from .steps import (
     COUNT_BITS,
@@ -320,14 +320,15 @@ def counted(operation, manner):
 
 @row
 def take_counts(happened, cells, wide):
-    """Counts of one word into slots of their own."""
+    """Counts of one word into slots of their own. What was swamped need not be inexact: it may have become a subnormal that reads as zero."""
     bits = COUNT_BITS_WIDE if wide else COUNT_BITS_NARROW
+    swamped = ((1 << bits) - 1) << bits
     for cell in range(cells):
         word = happened[COUNTS * cells + cell]
         happened[COUNTS * cells + cell] = 0
         happened[ROUNDED * cells + cell] += word & ((1 << bits) - 1)
         happened[SWAMPED * cells + cell] += (word >> bits) & ((1 << bits) - 1)
-        happened[INEXACT * cells + cell] |= word
+        happened[INEXACT * cells + cell] |= word & ~swamped
 
 
 @row
@@ -555,24 +556,23 @@ def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, ro
 
 
 @jit.once
-def stochastic(operation, family, saturate, roomy):
+def stochastic(operation, family, options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
     index, row_stride, column_stride, width, key, stream, begun, apart).
 
     As `deterministic`, for multiply-adds rounded stochastically; eight turns at a time. The quick step, or the one by which
     its turns are done again, tells that some output was left open, the watchful one which. What 16 random bits leave open is
-    done again with all of them, an output at a time, by the plain functions on the wide carrier. So many roundings were `begun`
+    done again with all of them, an output at a time, by the plain functions on the wide carrier. `options` are Draws. So many roundings were `begun`
     before, and took the random numbers before these, which lie `apart`.
     """
     lanes = LANES[np.float32]
-    make, options, again = DRAWN_STEPS[operation], (saturate, roomy), AGAIN[operation]
+    make, turn_again = DRAWN_STEPS[operation], again(operation, options.daz)
     planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
-    slots = (UNDERFLOW, *(OVERFLOW,) * (saturate and not roomy), LEFT_OPEN)
-    name = "stochastic", operation, family, saturate, roomy
-    watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *slots)
+    name, roomy = ("stochastic", operation, family, options), options.roomy
+    watchful = _compiled_tile(name, make(options, True), np.float32, 1, 1, True, *options.slots)
     quick = guarded_tile(
-        name, QUICK_DRAWN_STEPS[operation](family, roomy), draw_went_wrong(family, roomy, lifted=True),
-        make(options, False), np.float32, slots, drawn_watches(family, roomy, True), Numbers._fields, QUICK_ROWS, lift_of(family),
+        name, QUICK_DRAWN_STEPS[operation](family, options), draw_went_wrong(family, roomy, lifted=True),
+        make(options, False), np.float32, options.slots, drawn_watches(family, roomy, True), Numbers._fields, QUICK_ROWS, lift_of(family),
     )  # fmt: skip
     begin, end, all_inexact = frame(np.float32)
     cells = ROWS * lanes
@@ -642,7 +642,7 @@ def stochastic(operation, family, saturate, roomy):
                                 np.float64(flat_a[a_at + turn * ROWS + row_]),
                                 np.float64(flat_b[b_at + turn * lanes + lane]),
                             )
-                            z, raised = again(
+                            z, raised = turn_again(
                                 x,
                                 y,
                                 z,

@@ -9,9 +9,9 @@ import numpy as np
 from softfloat.engine import elementwise, threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, tiles
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, steps, tiles
 from softfloat.engine.programs import Program
-from softfloat.engine.ways import SCALED_NORMAL, Place, Random, Way, family_of, overflow_serves
+from softfloat.engine.ways import SCALED_NORMAL, Place, Random, Way, family_of_sums, overflow_serves
 from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 20  # products of outputs with operands of their own that are laid out at a time
@@ -31,10 +31,10 @@ def serves(planned: Program) -> bool:
         return False
     running = planned.sites[floor.RUNNING]
     rule = running.rule
-    if planned.sites[floor.PRODUCT] != running or not running.width or not rule.restated or planned.daz:
+    if planned.sites[floor.PRODUCT] != running or not running.width or not rule.restated:
         return False
-    family = family_of(running.format.spec)
-    plain = family not in ("", "float32") and not (rule.daz or rule.ftz)
+    family, _ = family_of_sums(running.format.spec)
+    plain = family not in ("", "float32")
     exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
     return plain and exact and overflow_serves(running, planned.policy)
 
@@ -67,7 +67,9 @@ def run_line(
     way, floor = _way(planned), tiles()
     first, second = planned.formats
     read, count, found = Rule(daz=planned.daz), a.shape[1], []
-    plain = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code and first == way.site.format
+    flushes = planned.daz or way.site.rule.daz or way.site.rule.ftz
+    one = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code
+    plain = one and first == way.site.format and not flushes
     lanes = floor.LANES[np.float32]
     cells = floor.ROWS * lanes
     step = max(1, PIECE // (planned.length * cells)) * cells
@@ -122,12 +124,14 @@ def _looped(
 ) -> None:
     """Tiles, by the loop for these operands."""
     family = "half" if way.site.format.spec == FLOAT16 else "narrow"
-    loop = drawn_trees().drawn_tree(layout, family, way.site.rule.overflow is Overflow.SATURATE, ones)
+    rule = way.site.rule
+    options = steps().Draws(rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz)
+    loop = drawn_trees().drawn_tree(layout, family, options, ones)
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
 
     def work(first: int, last: int) -> int:
         loop(
-            first, last, *panels, start, has_c, values, flags, numbers, of_nan, *size, *way.site.numbers, *place,
+            first, last, *panels, start, has_c, values, flags, numbers, of_nan, *size, *way.unflushed, *place,
             way.site.width, *random.words,
         )  # fmt: skip
         return 0

@@ -311,6 +311,8 @@ def run(
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
     values[..., left], flags[..., left] = 0.0, 0  # whatever is there
+    if tally is not None:
+        tally.end(way.site.format)
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
     return tiling.codes_of(values, planned.partials, way.site), flags, left
@@ -424,9 +426,8 @@ class _State:
         index, stride, width, key, stream = work.address
         first = index + self.outputs.start * stride
         if isinstance(way, Drawn):
-            saturate = way.site.rule.overflow is Overflow.SATURATE
             layout = "paired" if work.shared is None else "shared"
-            loop = paired().drawn(way.operation, saturate, layout, self.records)
+            loop = paired().drawn(way.operation, way.options(), layout, self.records)
             count = self.outputs.stop - self.outputs.start
             loop(
                 self.flat,
@@ -434,7 +435,7 @@ class _State:
                 b,
                 kept,
                 work.numbers,
-                *way.site.numbers,
+                *way.unflushed,
                 first,
                 stride,
                 work.begun + start * work.apart,

@@ -223,6 +223,14 @@ def drawn_trees() -> ModuleType:
 
 
 @cache
+def counted_levels() -> ModuleType:
+    """What looks at additions in pairs."""
+    from softfloat.kernels import counted_levels as module
+
+    return module
+
+
+@cache
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module

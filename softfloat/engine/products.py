@@ -126,7 +126,8 @@ def _by_line(
     key, shape, count = key_of(call), results.codes.shape, line.a.shape[1]
     left = np.zeros(count, np.bool_)
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
-    if tally is not None and not lines.serves(ways.choose(planned), planned, cumulative, True):
+    counted = trees.serves(planned, True) or lines.serves(ways.choose(planned), planned, cumulative, True)
+    if counting and not counted:
         return None
 
     def run_part(part: Program, of: lines.Line, start: Codes | None = None) -> Done | None:
@@ -153,8 +154,8 @@ def _by_line(
             return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE)
-    elif trees.serves(planned):
-        done = trees.run(planned, line.a, line.b, line.c)
+    elif trees.serves(planned, counting):
+        done = trees.run(planned, line.a, line.b, line.c, tally)
     elif drawn_trees.serves(planned):
         place = ways.Place(line.first, 0, line.stride)
         done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream))
@@ -505,8 +506,6 @@ def _quick(
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     place, random = _place_of(problem), ways.Random(key, call.stream)
-    if tally is not None and accumulator.tree:
-        return None
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
@@ -531,9 +530,14 @@ def _quick(
             return None
         done = joining.run(planned, problem.c, shape, call, run_parts, bits, tally=tally)
         return _by_unit(planned, a, b, start, place, random) if done is None and tally is None else done
-    if trees.serves(planned):
-        done = _by_subtrees(planned, problem, a, b)
-        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c) if done is None else done
+    if trees.serves(planned, tally is not None):
+        done = None
+        if tally is None and not trees.flushes(planned):
+            done = _by_subtrees(planned, problem, a, b)
+        columns = problem.a.T[:, :, None]
+        return trees.run(planned, columns, problem.b[:, None], problem.c, tally) if done is None else done
+    if tally is not None and accumulator.tree:
+        return None
     if drawn_trees.serves(planned):
         return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random)
     if entire.serves(planned) and tally is None:

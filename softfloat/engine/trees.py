@@ -7,31 +7,96 @@ import sys
 
 import numpy as np
 
-from softfloat.engine import arguments, elementwise
+from softfloat.engine import arguments, elementwise, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import dots
+from softfloat.engine.decoding import decoded
+from softfloat.engine.parameters import FLOAT32, counted_levels, dots
 from softfloat.engine.programs import Program, Site
+from softfloat.engine.ways import Tally
 
 PIECE = 1 << 20  # products done at a time, as far as outputs are that short
+FEW = 32  # outputs, of fewer of which a level is counted one after the other
 
 
-def serves(planned: Program) -> bool:
-    """Whether nothing is drawn, flushed or converted on the way."""
+def serves(planned: Program, counting: bool = False) -> bool:
+    """Whether nothing is drawn or converted on the way; `counting`: and codes tell what happened."""
     if not planned.accumulator.tree or not elementwise.quick() or not planned.length or planned.index is not None:
         return False
     if planned.block > 1 or planned.accumulator.reduction or not planned.is_plain:
         return False
     running, product = planned.sites[dots().RUNNING], planned.sites[dots().PRODUCT]
-    flushes = planned.daz or any(x.rule.daz or x.rule.ftz for x in (running, product))
     restated = running.rule.restated and product.rule.restated
-    return not (flushes or running.width or product.width) and restated and product.format == running.format
+    if running.width or product.width or not restated or product.format != running.format:
+        return False
+    fmt = running.format.spec
+    comparable = fmt == FLOAT32 or (fmt.width < 32 and fmt.signed and fmt.zero)
+    return planned.daz == product.rule.daz and (comparable or not counting)
 
 
-def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None where operands are NaN; a and b broadcast to (k, ...), c to the rest."""
+def flushes(planned: Program) -> bool:
+    """Whether a product with 1, or a sum with 0, is not what it was."""
+    rules = [planned.sites[site].rule for site in (dots().RUNNING, dots().PRODUCT)]
+    return planned.daz or any(x.daz or x.ftz for x in rules)
+
+
+class Count:
+    """What additions of some outputs have done so far: of these in a row each, or `across`, in a column."""
+
+    def __init__(self, site: Site, outputs: int, across: bool) -> None:
+        floor = counted_levels()
+        self._format, self._across = site.format, across
+        self._flushes = site.rule.daz
+        known = floor.limits(site.format.spec, site.rule.daz)
+        self._numbers: Codes = np.array(known, np.int64).astype(np.int32)  # a code's sign bit may be that of the word
+        self._noted: Codes = np.zeros((floor.SLOTS, outputs), np.int32)
+        self._noted[floor.LEAST], self._noted[floor.GREATEST] = floor.NOTHING, -floor.NOTHING
+
+    def add(self, pairs: tuple[Codes, Codes], sums: Codes, flags: Codes) -> None:
+        """A level, with the flags of each addition alone."""
+        outputs = self._noted.shape[1]
+        flat = [np.ascontiguousarray(x).reshape(-1) for x in (*pairs, sums, flags)]
+        loop = counted_levels().counted_level(self._across, self._flushes, self._format.spec.lone_nan >= 0)
+
+        def work(first: int, last: int) -> int:
+            loop(first, last, *flat, self._noted, outputs, self._numbers)
+            return 0
+
+        if self._across and outputs <= counted_levels().SPAN:
+            work(0, outputs)
+        else:
+            threads.share_units(outputs, work, sums.size // outputs)
+
+    def see(self, flags: Codes) -> None:
+        """Flags of numbers of each output."""
+        every = np.bitwise_or.reduce(flags, axis=0 if self._across else -1)
+        self._noted[counted_levels().SEEN] |= every.reshape(-1)
+
+    def tell(self, counts: Codes, extremes: Codes) -> Codes:
+        """To where the call's counts go; and the flags of all of it."""
+        floor = counted_levels()
+        counts[...] = self._noted[: len(counts)].reshape(counts.shape)
+        for target, slot, none in zip(extremes, (floor.LEAST, floor.GREATEST), (1, -1), strict=True):
+            keys = self._noted[slot]
+            nothing = keys == none * floor.NOTHING
+            codes = np.where(nothing, 0, np.abs(keys)).astype(np.uint32)
+            codes = np.where(keys < 0, codes | np.uint32(self._format.sign_bit), codes).astype(self._format.dtype)
+            values = decoded(codes, self._format)
+            target[...] = np.where(nothing, none * math.inf, values).reshape(target.shape)
+        seen: Codes = self._noted[floor.SEEN].astype(np.uint8)
+        return seen
+
+
+def run(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, tally: Tally | None = None
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags), or None where operands are NaN; a and b broadcast to (k, ...), c to the rest.
+
+    A `tally`, of the outputs' shape, is filled.
+    """
     product, running = planned.sites[dots().PRODUCT], planned.sites[dots().RUNNING]
     first, second = planned.formats
-    plain = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code and first == product.format
+    one = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code
+    plain = one and first == product.format and not flushes(planned)
     if not plain and first != second:
         return None
     if arguments.has_nan(a, first) or arguments.has_nan(b, second):
@@ -41,6 +106,7 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
     shape = np.broadcast_shapes(a.shape, b.shape)
     total, seen = np.empty(shape[1:], planned.partials.dtype), np.empty(shape[1:], np.uint8)
     last = a.strides[0] == a.itemsize and a.shape[1:] == shape[1:]  # numbers of an output side by side stay so
+    last = last and (tally is None or math.prod(shape[1:]) < FEW)
     a, b = (np.moveaxis(np.broadcast_to(x, shape), 0, -1 if last else 0) for x in (a, b))
     step = max(1, PIECE // max(math.prod(shape) // max(shape[1], 1), 1))
     for start in range(0, shape[1], step):
@@ -50,12 +116,21 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
         if not plain:
             operands = [a[where], b[where]]
             leaves, raised = elementwise.settled("mul", operands, first.spec, product.format, product.rule)
-        total[part], seen[part] = _summed(leaves, raised, running, -1 if last else 0)
-    if c is not None:
-        total, raised = elementwise.add(
-            total, np.ascontiguousarray(c).reshape(total.shape), running.format, running.rule
-        )
-        seen |= raised
+        count = None if tally is None else Count(running, total[part].size, not last)
+        axis = -1 if last else 0
+        if count is None:
+            total[part], seen[part] = _summed(leaves, raised, running, axis)
+        else:
+            total[part] = _counted(leaves, raised, running, axis, count)
+        if c is not None:
+            addend = np.ascontiguousarray(np.broadcast_to(c, shape[1:])[part])
+            sums, raised = elementwise.add(total[part], addend, running.format, running.rule)
+            if count is not None:
+                count.add((total[part], addend), sums, raised)
+            total[part] = sums
+            seen[part] |= raised
+        if tally is not None and count is not None:
+            seen[part] = count.tell(tally.counts[:, part], tally.extremes[:, part]).reshape(seen[part].shape)
     return total, seen
 
 
@@ -79,28 +154,45 @@ def _halves(x: Codes) -> tuple[Codes, Codes]:
     return words.astype(x.dtype), (words >> np.array(8 * x.itemsize, words.dtype)).astype(x.dtype)
 
 
+def _paired(x: Codes, axis: int, count: int) -> tuple[Codes, Codes]:
+    """The first `count` numbers of an axis, the first or the last, in even places and in odd ones."""
+    even = x[:count] if axis == 0 else x[..., :count]
+    return (even[0::2], even[1::2]) if axis == 0 and x.ndim > 1 else _halves(even)
+
+
+def _odd(x: Codes, axis: int) -> Codes:
+    """The last number of the axis."""
+    return x[-1:] if axis == 0 else x[..., -1:]
+
+
 def _summed(leaves: Codes, flags: Codes | None, site: Site, axis: int) -> tuple[Codes, Codes]:
-    """Sums in pairs over an axis, the first or the last, and all their flags; an odd one goes up as it is."""
-
-    def some(x: Codes, start: int, stop: int) -> Codes:
-        return x[start:stop] if axis == 0 else x[..., start:stop]
-
-    def paired(x: Codes) -> tuple[Codes, Codes]:
-        even = some(x, 0, count // 2 * 2)
-        return (even[0::2], even[1::2]) if axis == 0 and x.ndim > 1 else _halves(even)
-
+    """Sums in pairs over an axis, and all their flags; an odd one goes up as it is."""
     while (count := leaves.shape[axis]) > 1:
         even = count // 2 * 2
-        sums, raised = elementwise.settled("add", paired(leaves), site.format.spec, site.format, site.rule)
+        pairs = _paired(leaves, axis, even)
+        sums, raised = elementwise.settled("add", pairs, site.format.spec, site.format, site.rule)
         if flags is not None:
-            for seen in paired(flags):
+            for seen in _paired(flags, axis, even):
                 raised |= seen
         if count > even:
-            odd = np.zeros_like(some(raised, 0, 1)) if flags is None else some(flags, even, count)
-            sums = np.concatenate([sums, some(leaves, even, count)], axis=axis)
+            odd = np.zeros_like(_odd(raised, axis)) if flags is None else _odd(flags, axis)
+            sums = np.concatenate([sums, _odd(leaves, axis)], axis=axis)
             raised = np.concatenate([raised, odd], axis=axis)
         leaves, flags = sums, raised
     total = leaves[0] if axis == 0 else leaves[..., 0]
     if flags is None:
         return total, np.zeros(total.shape, np.uint8)
     return total, flags[0] if axis == 0 else flags[..., 0]
+
+
+def _counted(leaves: Codes, flags: Codes | None, site: Site, axis: int, so_far: Count) -> Codes:
+    """The same sums; what their additions do goes to the count, and all flags."""
+    if flags is not None:
+        so_far.see(flags)
+    while (count := leaves.shape[axis]) > 1:
+        even = count // 2 * 2
+        left, right = (np.ascontiguousarray(x) for x in _paired(leaves, axis, even))
+        sums, raised = elementwise.settled("add", (left, right), site.format.spec, site.format, site.rule)
+        so_far.add((left, right), sums, raised)
+        leaves = sums if count == even else np.concatenate([sums, _odd(leaves, axis)], axis=axis)
+    return leaves[0] if axis == 0 else leaves[..., 0]

@@ -55,6 +55,11 @@ class Tally(NamedTuple):
     counts: Codes
     extremes: Codes
 
+    def end(self, fmt: Format) -> None:
+        """A zero has the sign that sums of this format have: loops may leave -0 where there is only one."""
+        if not fmt.signed_zero:
+            self.extremes[...] += 0.0
+
 
 class Random(NamedTuple):
     """The key and stream of a call's random numbers."""
@@ -94,6 +99,12 @@ class Way:
     """Whether the loop takes many products at once: arrays of one more axis, the first."""
     draws_anywhere: ClassVar[bool] = False
     """Whether random numbers may be those of later roundings."""
+
+    @property
+    def unflushed(self) -> parameters.Numbers:
+        """What rounds by codes where the steps leave it open, and reads these as they are."""
+        fmt = self.site.format.spec
+        return parameters.numbers(fmt, fmt, self.site.rule._replace(daz=False), CARRIER64)
 
     @property
     def results(self) -> type | None:
@@ -165,10 +176,11 @@ class Drawn(Way):
         """The family of formats that the steps know this one by."""
         return {FLOAT16: "half", FLOAT32: "float32"}.get(self.site.format.spec, "narrow")
 
-    @property
-    def saturates(self) -> bool:
-        """Whether sums become the largest number where they overflow."""
-        return self.site.rule.overflow is Overflow.SATURATE
+    def options(self, roomy: bool = False) -> Any:
+        """How the steps draw, where no sum can overflow or some may."""
+        rule, narrow = self.site.rule, self.family != "float32"  # of which nothing is subnormal
+        saturates = rule.overflow is Overflow.SATURATE
+        return steps().Draws(saturates, roomy, rule.daz and narrow, rule.ftz and narrow)
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
@@ -177,10 +189,11 @@ class Drawn(Way):
         reach = planned.length * (largest[0] * largest[1] + 2 * fmt.smallest_subnormal) + largest[2]
         roundings = planned.length * len(tiles().SITES[self.operation])
         roomy = self.bounded or reach * _growth(roundings, fmt) < fmt.max
-        settling = partial(tiles().stochastic, self.operation, self.family, self.saturates, roomy)
+        options = self.options(roomy)
+        settling = partial(tiles().stochastic, self.operation, self.family, options)
         brief = roundings * panels.c.size <= FEW_ROUNDINGS
-        loop = self._leaving(few().few_drawn(self.operation, self.saturates, roomy), settling) if brief else settling()
-        return loop, (*self.site.numbers, *self._address(planned, place, random))
+        loop = self._leaving(few().few_drawn(self.operation, options), settling) if brief else settling()
+        return loop, (*self.unflushed, *self._address(planned, place, random))
 
     @staticmethod
     def _leaving(few_loop: Callable[..., int], settling: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
@@ -197,8 +210,8 @@ class Drawn(Way):
         """The loop that counts as well, but for overflows that become NaN."""
         if self.site.rule.overflow is Overflow.NAN or self.family == "float32":
             return None
-        loop = counted_draws().counted(self.operation, self.family, self.saturates)
-        return loop, (*tally, *self.site.numbers, *self._address(planned, place, random))
+        loop = counted_draws().counted(self.operation, self.family, self.options())
+        return loop, (*tally, *self.unflushed, *self._address(planned, place, random))
 
     def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
         begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
@@ -390,7 +403,7 @@ def family_of(fmt: spec.FormatSpec) -> str:
     return "narrow" if parameters.fits_narrow_carrier(fmt) and not parameters.is_unusual(fmt) else ""
 
 
-def _family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
+def family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
     """The same, and whether it is one for sums of numbers in a middle range: of any exponents that float32 has, maybe without a negative zero."""
     family = family_of(fmt)
     wide = not family and parameters.ranges_in_single(fmt) and fmt.signed and fmt.zero and fmt.subnormals
@@ -438,7 +451,7 @@ def _one_by_one(planned: Program) -> Way | None:
     floor = dots()
     site = planned.sites[floor.RUNNING]
     rule = site.rule
-    family, wide = _family_of_sums(site.format.spec)
+    family, wide = family_of_sums(site.format.spec)
     if not family or planned.accumulator.store or not overflow_serves(site, planned.policy):
         return None
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
@@ -450,7 +463,7 @@ def _one_by_one(planned: Program) -> Way | None:
     if not exact:
         return None
     if rule.rounding is Rounding.STOCHASTIC:
-        if rule.daz or rule.ftz or not site.format.spec.signed_zero or not available()[0]:
+        if not available()[0]:
             return None
         return Drawn(operation=operation, site=site, lowest=SCALED_NORMAL)
     nearest = rule.rounding is Rounding.NEAREST_EVEN

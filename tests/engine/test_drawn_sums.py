@@ -96,6 +96,21 @@ def test_sums(how: Accumulator, name: str, options: dict[str, Any]) -> None:
         both_ways(a, fmt, how, 1, function=bits.sum, **options)
 
 
+@pytest.mark.parametrize("flushes", [{}, {"daz": True}, {"ftz": True, "sr_bits": 5}], ids=str)
+@pytest.mark.parametrize("name", ["float16", "float8_e5m2", "float8_e4m3fnuz", "tfloat32"])
+def test_sums_that_are_flushed(name: str, flushes: dict[str, Any]) -> None:
+    """Leaves and sums on either side of the smallest normal number, and where there is one zero only."""
+    fmt, rng = Format.from_name(name), np.random.default_rng(5)
+    for length, scale in ((67, 1.0), (33, 4.0), (1, 0.5), (8, 0.25)):
+        x = rng.standard_normal((40, length)) * (scale * float(fmt.tiny) ** 0.5)
+        a = bits.encode(np.where(rng.random(x.shape) < 0.2, 0, x), fmt)[0]
+        tiny = bits.encode(rng.integers(-5, 6, (40, length)) * float(fmt.tiny) / 4, fmt)[0]
+        c = tiny[:, 0].copy()
+        both_ways(a, a, fmt, pairwise(fmt), c, function=bits.vecdot, **flushes)
+        both_ways(a, a.T, fmt, pairwise(fmt), **flushes)
+        both_ways(tiny, fmt, pairwise(fmt), 1, function=bits.sum, **flushes)
+
+
 def test_exact_sums_whose_terms_cancel() -> None:
     """All that is left is the smallest term, or nothing; sums far below the others' last bits."""
     rng = np.random.default_rng(8)

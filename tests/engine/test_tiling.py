@@ -153,6 +153,11 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
     (fma("float8_e4m3fnuz"), "float8_e4m3fnuz", {}),
     (mul_add("float8_e5m2fnuz"), "float8_e5m2fnuz", {"rounding": "toward_negative", "overflow": "saturate"}),
     (fma("binary8p4sf"), "binary8p4sf", {"rounding": "nearest_away"}),
+    (fma("float16"), "float16", STOCHASTIC | {"daz": True}),
+    (mul_add("float16"), "float16", STOCHASTIC | {"daz": True, "ftz": True, "overflow": "saturate", "sr_bits": 20}),
+    (mul_add(E5M6), E5M6, STOCHASTIC | {"daz": True}),
+    (fma("float8_e4m3fn"), "float8_e4m3fn", STOCHASTIC | {"ftz": True, "sr_bits": 5}),
+    (fma("float8_e4m3fnuz"), "float8_e4m3fnuz", STOCHASTIC),
 ]
 
 
@@ -1109,6 +1114,35 @@ def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.Mon
         assert calls[0] == "few_drawn"
         assert set(calls[1:]) == {"stochastic"}
         both_ways(monkeypatch, a, b, fmt, how, rounding="stochastic", seed=length)
+
+
+@pytest.mark.parametrize("flushes", [{"daz": True}, {"ftz": True}, {"daz": True, "ftz": True}], ids=str)
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("float8_e5m2")], ids=repr)
+def test_drawn_sums_that_are_flushed(
+    how: Accumulator, flushes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products and sums on either side of the smallest normal number, exact and not, c below it; counted as well: what an exact sum
+    becomes may read as the zero that was there before."""
+    fmt, rng = how.partials, np.random.default_rng(3)
+    root = float(fmt.tiny) ** 0.5
+    quanta = float(fmt.smallest_subnormal) * np.exp2(rng.integers(0, fmt.mantissa_bits + 3, (24, 33)))
+    c = bits.encode(rng.integers(-8, 9, (24, 33)) * quanta, fmt)[0]
+    around = rng.standard_normal((24, 70)) * root * np.exp2(rng.integers(-3, 4, (24, 70)))
+    few = root * np.exp2(rng.integers(-3, 2, (24, 70))) * rng.integers(-1, 2, (24, 70))
+    for a in (around, few):
+        x, y = bits.encode(a, fmt)[0], bits.encode(np.vstack([a, a[:9]]).T, fmt)[0]
+        for options in (STOCHASTIC, STOCHASTIC | {"sr_bits": 20, "overflow": "saturate"}):
+            both_ways(monkeypatch, x, y, fmt, how, c, **options, **flushes)
+            counted_both_ways(monkeypatch, x, y, fmt, how, c, **options, **flushes)
+            both_ways(monkeypatch, x, x, fmt, how, c[:, 0], function=bits.vecdot, **options, **flushes)
+
+
+def test_counts_of_drawn_sums_that_become_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a format has no infinities, what overflowed is NaN, and counts as one that did."""
+    fmt = Format.from_name("float8_e4m3fn")
+    a = drawn(np.random.default_rng(2), fmt, (24, 40), 60.0)
+    counts = counted_both_ways(monkeypatch, a, a.T, fmt, fma(fmt), **STOCHASTIC)
+    assert counts.overflowed.max() == 1
 
 
 @pytest.mark.parametrize("how", [fma("float32"), mul_add("float32")], ids=repr)

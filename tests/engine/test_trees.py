@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from softfloat import bits, float16, float32, reference
 from softfloat.accumulators import pairwise
+from softfloat.engine import elementwise, trees
 from softfloat.engine.arguments import has_nan, is_nan
 from softfloat.formats import ROSTER, Format
 from softfloat.reference import dots
@@ -69,3 +71,73 @@ def sum_in_pairs(codes: list[int], fmt: Format) -> tuple[int, int]:
         seen |= functools.reduce(operator.or_, (flags for _, flags in sums))
         codes = [code for code, _ in sums] + codes[len(codes) // 2 * 2 :]
     return codes[0], seen
+
+
+MODES: list[dict[str, Any]] = [
+    {},
+    {"rounding": "toward_negative", "overflow": "saturate"},
+    {"daz": True},
+    {"ftz": True, "rounding": "nearest_away"},
+    {"daz": True, "ftz": True, "overflow": "nan"},
+]
+"""With those that flush, nothing but the plain loop counted once."""
+
+
+def operand(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Codes of zeros, small integers, and numbers whose products are tiny, ordinary, or overflow."""
+    scale = rng.choice([float(fmt.tiny) ** 0.5, 1.0, float(fmt.max) ** 0.5 / 2])
+    x = rng.standard_normal(shape) if rng.random() < 0.6 else rng.integers(-3, 4, shape)
+    codes: np.ndarray[Any, Any] = bits.encode(np.where(rng.random(shape) < 0.1, 0, x * scale), fmt)[0]
+    return codes
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize(
+    "name", ["float16", "bfloat16", "float32", "tfloat32", "float8_e4m3fn", "float8_e4m3fnuz", "float6_e2m3fn"]
+)
+def test_counts(name: str, mode: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grids and lines of odd sizes, of few outputs and many, with c and without, by levels and by the plain loop."""
+    fmt, rng = Format.from_name(name), np.random.default_rng(len(str(mode)))
+    if mode.get("overflow") == "nan" and not fmt.has_nan:
+        pytest.skip("the format has no NaN")
+    served = 0
+    kept = trees.Count.tell
+
+    def told(*arguments: Any) -> Any:
+        nonlocal served
+        served += 1
+        return kept(*arguments)
+
+    monkeypatch.setattr(trees.Count, "tell", told)
+    shapes = [(5, 9, 7), (1, 70, 1), (33, 2, 40), (70, 33, 3), (40, 1, 5), (3, 16, 1100), (2, 2100, 1)]
+    for rows, length, columns in shapes * 2:
+        a, b = operand(rng, fmt, (rows, length)), operand(rng, fmt, (length, columns))
+        c = operand(rng, fmt, (rows, columns)) if rng.random() < 0.5 else None
+        for function, arguments in ((bits.matmul, (a, b)), (bits.vecdot, (a, np.broadcast_to(b[:, 0], a.shape)))):
+            start = c if c is None or function is bits.matmul else c[:, 0]
+            same_counts(monkeypatch, function, *arguments, fmt, pairwise(fmt), start, **mode)
+        for axis in (0, 1):
+            same_counts(monkeypatch, bits.sum, a, fmt, pairwise(fmt), axis, **mode)
+    assert served >= 14 or not elementwise.quick()
+
+
+def same_counts(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
+    found = []
+    for fast in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(elementwise, "FAST", fast and elementwise.FAST)
+            codes, flags, counts = function(*arguments, count=True, **options)
+        found.append((codes, flags, *vars(counts).values()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_column_that_counts_more_than_its_word_holds() -> None:
+    """2^11 additions and more of a level in one column, all of them inexact, half of them swamped."""
+    x = np.tile(np.array([0x6800, 0x3400], np.uint16), (3, 5000)).T  # 2048 and 1/4
+    codes, flags, counts = bits.sum(x, "float16", pairwise("float16"), 0, count=True)
+    assert counts.additions == 10_000
+    assert set(counts.swamped) == {5000 + 0}
+    assert counts.overflowed.min() > 0
+    assert set(codes) == {0x7C00}
+    assert set(flags) == {5}

@@ -276,7 +276,7 @@ from numba.core.registry import cpu_target
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
 from softfloat.kernels import blocks, counted_draws, counted_lines, dots, drawn_conversions, drawn_singles, fast, few
 from softfloat.kernels import gathered, loops, paired, stacked, tiles
-from softfloat.kernels.steps import Manner
+from softfloat.kernels.steps import Draws, Manner
 
 half, single = Manner("half"), Manner("float32")
 made = [
@@ -292,13 +292,13 @@ made = [
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
     tiles.deterministic("fma", np.float32, 1, 1, single), tiles.deterministic("fma", np.float32, 1, 1, single._replace(rounding="to_odd")),
     tiles.deterministic("aligned", np.float64, 16, 2, "cut"),
-    tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", "half", True),
+    tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", "half", Draws(True)),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
-    tiles.stochastic("fma", "half", False, True), tiles.stochastic("fma", "half", True, True),
-    tiles.stochastic("mul_add", "narrow", True, True), tiles.stochastic("single_fma", "float32", False, True),
-    few.few_blocks(4, 4, "drawn", True), few.few_drawn("fma", False, True), few.few_drawn("mul_add", True, False),
+    tiles.stochastic("fma", "half", Draws(False, True)), tiles.stochastic("fma", "half", Draws(True, True, daz=True)),
+    tiles.stochastic("mul_add", "narrow", Draws(True, True)), tiles.stochastic("single_fma", "float32", Draws(False, True)),
+    few.few_blocks(4, 4, "drawn", True), few.few_drawn("fma", Draws(False, True)), few.few_drawn("mul_add", Draws(True, ftz=True)),
     paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
-    paired.drawn("fma", False, "paired"), paired.drawn("mul_add", False, "shared"), gathered.gather("half", np.float32),
+    paired.drawn("fma", Draws(), "paired"), paired.drawn("mul_add", Draws(), "shared"), gathered.gather("half", np.float32),
     gathered.gather("half", np.uint16),
     counted_lines.chain("fma", np.float32, 1, 1, "paired", half), counted_lines.chain("aligned", np.float64, 16, 2, "lone", "cut"),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
