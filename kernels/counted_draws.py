@@ -1,12 +1,14 @@
 """Multiply-adds rounded stochastically, and counted: the tiles of `tiles.stochastic`, each rounding looked at as `accumulate.count_row` does."""
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 
 from . import jit
 from .carrier import source_of
 from .counting_steps import drawn_counting_step, quick_drawn_counting_step
-from .jit import copy_first, flat, in_rows, scratch, viewed
+from .jit import copy_first, flat, in_rows, referable, row, scratch, stand_alone, viewed
 from .lanes import Tile, guarded_tile, tile
 from .noise import drawing
 from .quick_steps import AROUND, draw_went_wrong, drawn_watches
@@ -53,6 +55,50 @@ class Part(Tile):
         return load(self.builder, self._noise, where, ir.FloatType(), self.lanes)
 
 
+@cache
+def counting_again(operation, daz):
+    """function(state, happened, saved, cell, a, b, noises, output, number, apart, ints, floats, width, key, stream): a cell's turns again.
+
+    a, b and noises (planes, ...) are the cell's, from turn `number` of the call on; `saved` is the state before them.
+    """
+    multiplied, read = MULTIPLIED[operation], reading(daz)
+    read_product = reading(daz and multiplied is not whole)
+
+    @row
+    def counted_again(
+        state, happened, saved, cell, a, b, noises, output, number, apart, ints, floats, width, key, stream
+    ):
+        stand_alone()
+        source, target = source_of(ints, floats), target_of(ints, floats)
+        cells = state.size // COUNTED_SLOTS
+        for slot in range(COUNTED_SLOTS):
+            state[slot * cells + cell] = saved[slot * cells + cell]
+        z, seen = np.float64(state[cell]), 0
+        for turn in range(a.size):
+            own, step = noises[:, turn], number + turn * apart
+            x, y = np.float64(a[turn]), np.float64(b[turn])
+            product, raised = multiplied(x, y, own, output, step, source, target, width, key, stream)
+            seen |= raised
+            so_far, product = read(z, target), read_product(product, target)
+            z, raised = sum_again(so_far, product, own[0], output, step, source, target, width, key, stream)
+            seen |= raised
+            happened[OVERFLOWED * cells + cell] += raised >> 2 & 1
+            happened[ROUNDED * cells + cell] += raised & 1
+            changed, after = (product != 0.0) & (abs(so_far) < np.inf), read(z, target)
+            happened[SWAMPED * cells + cell] += 1 if changed & (after == so_far) else 0
+            reached = np.float32(after)
+            if reached < state[LEAST * cells + cell]:
+                state[LEAST * cells + cell] = reached
+            if reached > state[GREATEST * cells + cell]:
+                state[GREATEST * cells + cell] = reached
+        state[cell] = z
+        happened[INEXACT * cells + cell] |= seen & 1
+        happened[UNDERFLOW * cells + cell] |= seen & 2
+        happened[OVERFLOW * cells + cell] |= seen & 4
+
+    return referable(counted_again, operation, daz)
+
+
 @jit.once
 def counted(operation, family, options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
@@ -61,8 +107,7 @@ def counted(operation, family, options):
     As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does; `options` are Draws.
     """
     carrier, lanes = np.float32, LANES[np.float32]
-    multiplied, read = MULTIPLIED[operation], reading(options.daz)
-    read_product = reading(options.daz and multiplied is not whole)
+    counted_again = counting_again(operation, options.daz)
     planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
     carried, noted = (VALUE, COUNTS, LEAST, GREATEST), (*options.slots, OVERFLOWED)
     name = "counted drawn", operation, family, options
@@ -81,7 +126,6 @@ def counted(operation, family, options):
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
         index, row_stride, column_stride, width, key, stream, begun, apart,
     ):  # fmt: skip
-        source, target = source_of(ints, floats), target_of(ints, floats)
         panels, turns = a.shape[1], a.shape[2]
         flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
@@ -138,36 +182,13 @@ def counted(operation, family, options):
                         row_, lane = part * COUNTED_ROWS + cell // lanes, cell % lanes
                         if i * ROWS + row_ >= rows or j * lanes + lane >= columns:
                             continue
-                        for slot in range(COUNTED_SLOTS):
-                            mine[slot * cells + cell] = saved[slot * cells + cell]
-                        output = np.uint64(corner + row_ * row_stride + lane * column_stride)
-                        z, seen = np.float64(saved[cell]), 0
-                        for turn in range(count):
-                            x = np.float64(flat_a[a_at + turn * ROWS + cell // lanes])
-                            y = np.float64(flat_b[b_at + turn * lanes + lane])
-                            own = noises[:, (skipped + turn) * all_cells + part * cells + cell]
-                            step = number + turn * apart
-                            product, raised = multiplied(x, y, own, output, step, source, target, width, key, stream)
-                            seen |= raised
-                            so_far, product = read(z, target), read_product(product, target)
-                            z, raised = sum_again(
-                                so_far, product, own[0], output, step, source, target, width, key, stream
-                            )
-                            seen |= raised
-                            what[OVERFLOWED * cells + cell] += raised >> 2 & 1
-                            what[ROUNDED * cells + cell] += raised & 1
-                            changed = (product != 0.0) & (abs(so_far) < np.inf)
-                            after = read(z, target)
-                            what[SWAMPED * cells + cell] += 1 if changed & (after == so_far) else 0
-                            reached_sum = np.float32(after)
-                            if reached_sum < mine[LEAST * cells + cell]:
-                                mine[LEAST * cells + cell] = reached_sum
-                            if reached_sum > mine[GREATEST * cells + cell]:
-                                mine[GREATEST * cells + cell] = reached_sum
-                        mine[cell] = z
-                        what[INEXACT * cells + cell] |= seen & 1
-                        what[UNDERFLOW * cells + cell] |= seen & 2
-                        what[OVERFLOW * cells + cell] |= seen & 4
+                        a_on, b_on, own = a_at + cell // lanes, b_at + lane, skipped * all_cells + part * cells + cell
+                        counted_again(
+                            mine, what, saved, cell, flat_a[a_on : a_on + count * ROWS : ROWS],
+                            flat_b[b_on : b_on + count * lanes : lanes], noises[:, own :: all_cells],
+                            np.uint64(corner + row_ * row_stride + lane * column_stride), number, apart,
+                            ints, floats, width, key, stream,
+                        )  # fmt: skip
                 everything = not tried or again > 0 or left < 0
                 rest = done + REST if again * VAIN > count * PARTS else rest
             for part in range(PARTS):

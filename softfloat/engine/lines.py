@@ -198,7 +198,7 @@ class _Work:
     def cells(self) -> int:
         """Outputs of a panel."""
         floor = tiles()
-        rows = floor.ROWS if self.tally is None else floor.COUNTED_ROWS
+        rows = floor.ROWS if self.tally is None or isinstance(self.way, Drawn) else floor.COUNTED_ROWS
         return int(paired().LONE_LANES if self.lone else rows * floor.LANES[self.way.carrier])
 
     @property
@@ -427,7 +427,10 @@ class _State:
         first = index + self.outputs.start * stride
         if isinstance(way, Drawn):
             layout = "paired" if work.shared is None else "shared"
-            loop = paired().drawn(way.operation, way.options(), layout, self.records)
+            if work.tally is None:
+                loop = paired().drawn(way.operation, way.options(), layout, self.records)
+            else:
+                loop = counted_lines().drawn(way.operation, way.options(), layout)
             count = self.outputs.stop - self.outputs.start
             loop(
                 self.flat,

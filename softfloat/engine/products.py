@@ -126,23 +126,22 @@ def _by_line(
     key, shape, count = key_of(call), results.codes.shape, line.a.shape[1]
     left = np.zeros(count, np.bool_)
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
-    counted = trees.serves(planned, True) or lines.serves(ways.choose(planned), planned, cumulative, True)
-    if counting and not counted:
-        return None
 
-    def run_part(part: Program, of: lines.Line, start: Codes | None = None) -> Done | None:
+    def run_part(
+        part: Program, of: lines.Line, start: Codes | None = None, counted: ways.Tally | None = tally
+    ) -> Done | None:
         way = ways.choose(part)
-        if not lines.serves(way, part, cumulative):
+        if not lines.serves(way, part, cumulative, counting):
             return None
-        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, tally)
+        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, counted)
         if done is None:
             return None
         left[done[2] % count] = True  # of several parts side by side, or of one
         return done[:2]
 
-    def run_parts(part: Program, cuts: Sequence[slice], _: ways.Tally | None) -> Done | None:
+    def run_parts(part: Program, cuts: Sequence[slice], of_parts: ways.Tally | None) -> Done | None:
         a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
-        done = run_part(part, line._replace(a=a, b=b))
+        done = run_part(part, line._replace(a=a, b=b), None, of_parts)
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
@@ -153,13 +152,13 @@ def _by_line(
             place = line.first, 0, line.stride
             return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
 
-        done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE)
+        done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
     elif trees.serves(planned, counting):
         done = trees.run(planned, line.a, line.b, line.c, tally)
-    elif drawn_trees.serves(planned):
+    elif drawn_trees.serves(planned) and not counting:
         place = ways.Place(line.first, 0, line.stride)
         done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream))
-    elif entire.serves(planned) and not cumulative:
+    elif entire.serves(planned) and not (cumulative or counting):
         done = _entire(planned, line, ways.Random(key, call.stream))
     else:
         start = None

@@ -206,9 +206,14 @@ class Drawn(Way):
 
         return loop
 
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count: of narrow formats, but for overflows that become NaN."""
+        return self.site.rule.overflow is not Overflow.NAN and self.family != "float32"
+
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
-        """The loop that counts as well, but for overflows that become NaN."""
-        if self.site.rule.overflow is Overflow.NAN or self.family == "float32":
+        """The loop that counts as well."""
+        if not self.counts:
             return None
         loop = counted_draws().counted(self.operation, self.family, self.options())
         return loop, (*tally, *self.unflushed, *self._address(planned, place, random))

@@ -171,6 +171,15 @@ COUNTED: list[dict[str, Any]] = [
 ]
 
 
+def same_counts(found: Any) -> None:
+    """Of the faster way and the plain loop."""
+    same(tuple(x[:2] for x in found))
+    quick, plain = (x[2] for x in found)
+    assert quick.additions == plain.additions
+    for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
+        np.testing.assert_array_equal(getattr(quick, name), getattr(plain, name), name)
+
+
 @pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
 def test_segments_and_chains_that_are_counted(
     monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator
@@ -183,14 +192,21 @@ def test_segments_and_chains_that_are_counted(
         b[5] = bits.mul(b[5], np.uint16(0x1400), "float16")[0]  # is swamped
         c = bits.encode(np.linspace(-2, 2, 21 * 21).reshape(21, 21), how.partials)[0]
         for start in (None, c):
-            found = both(
-                monkeypatch, lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, count=True, **r)
+            same_counts(
+                both(
+                    monkeypatch,
+                    lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, count=True, **r),
+                )
             )
-            same(tuple(x[:2] for x in found))
-            quick, plain = (x[2] for x in found)
-            assert quick.additions == plain.additions
-            for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
-                np.testing.assert_array_equal(getattr(quick, name), getattr(plain, name), name)
+        x, y = (np.tile(operand, (9, 1)) for operand in (a, b))
+        x[7, 2] = x[30, 0] = 0x7C00  # two that do not go with the others
+        for start in (None, c[:9].reshape(-1)):
+            same_counts(
+                both(
+                    monkeypatch,
+                    lambda a=x, b=y, s=start, r=rule: bits.vecdot(a, b, "float16", how, s, count=True, **r),
+                )
+            )
     assert how not in SERVED.values() or len(joins) > 2 or not all(available())
 
 

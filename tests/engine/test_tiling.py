@@ -1226,7 +1226,8 @@ def test_special_operands_anywhere_in_a_counted_line(how: Accumulator, monkeypat
             for operand in (a, b):
                 before = operand[output, k]
                 operand[output, k] = special
-                counted_both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot)
+                for options in ({}, STOCHASTIC):
+                    counted_both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
                 operand[output, k] = before
 
 
