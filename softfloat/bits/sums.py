@@ -46,7 +46,7 @@ class Counts:
     swamped : array of int64
         Additions of something other than zero that left the sum as it was.
     smallest, largest : array of float64
-        The least and the greatest sum after an addition; NaN where there was none, or none but NaN.
+        The least and the greatest sum after an addition; NaN where there was none, or none but NaN. A zero has no sign.
     """
 
     additions: int
@@ -209,6 +209,7 @@ class Contraction:
             return finished
         nothing = extremes[0] > extremes[1]
         extremes[:, nothing] = np.nan
+        extremes += 0.0  # of both zeros that one which every format has
         arrays = (x.reshape(shape).transpose(*order)[()] for x in (*counts, *extremes))
         return *finished, Counts(planned.stores.size + int(planned.stores.sum()), *arrays)
 
@@ -610,4 +611,5 @@ def join_segments(
     finished = engine.finished(result, raised, int(np.bitwise_or.reduce(flags)) if size else 0)
     if tally is None:
         return finished
+    tally.extremes[...] += 0.0
     return *finished, Counts(0, *(x.reshape(shape)[()] for x in (*tally.counts, *tally.extremes)))

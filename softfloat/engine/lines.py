@@ -311,8 +311,6 @@ def run(
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
     values[..., left], flags[..., left] = 0.0, 0  # whatever is there
-    if tally is not None:
-        tally.end(way.site.format)
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
     return tiling.codes_of(values, planned.partials, way.site), flags, left

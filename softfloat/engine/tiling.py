@@ -217,7 +217,6 @@ def run(
     if tally is not None and padded is not None:
         for target, source in zip(tally, padded, strict=True):
             target[...] = source[:, :rows, :columns]
-        tally.end(way.site.format)
     if coded:
         codes = values.view(planned.partials.dtype)
         put_right(way, planned, codes, flags, reduce(or_, seen, 0))

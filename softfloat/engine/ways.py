@@ -55,11 +55,6 @@ class Tally(NamedTuple):
     counts: Codes
     extremes: Codes
 
-    def end(self, fmt: Format) -> None:
-        """A zero has the sign that sums of this format have: loops may leave -0 where there is only one."""
-        if not fmt.signed_zero:
-            self.extremes[...] += 0.0
-
 
 class Random(NamedTuple):
     """The key and stream of a call's random numbers."""
