@@ -22,6 +22,7 @@ from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
+    alone,
     available,
     counted_lines,
     dots,
@@ -37,6 +38,7 @@ from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
+FEW_DRAWN = 12  # outputs that draw, of which a panel costs more than each alone
 _READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
 NO_TABLE: Codes = np.empty(0, np.float32)
@@ -193,11 +195,20 @@ class _Work:
     """Whether all finite operands are of a kind that this way serves."""
     tally: Tally | None
     """Where counts of all outputs go, if they are wanted."""
+    count: int
+    """Outputs of the call."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether outputs draw one by one."""
+        return isinstance(self.way, Drawn) and self.tally is None and self.count <= FEW_DRAWN
 
     @property
     def cells(self) -> int:
         """Outputs of a panel."""
         floor = tiles()
+        if self.alone:
+            return 1
         rows = floor.ROWS if self.tally is None or isinstance(self.way, Drawn) else floor.COUNTED_ROWS
         return int(paired().LONE_LANES if self.lone else rows * floor.LANES[self.way.carrier])
 
@@ -306,6 +317,7 @@ def run(
         planned.apart,
         start is None and tiling.always_fits(way, length, first.format, second.format),
         tally,
+        count,
     )
     shape = (length, count) if cumulative else (count,)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
@@ -425,7 +437,9 @@ class _State:
         first = index + self.outputs.start * stride
         if isinstance(way, Drawn):
             layout = "paired" if work.shared is None else "shared"
-            if work.tally is None:
+            if work.alone:
+                loop = alone().drawn(way.operation, way.options(), layout, self.records)
+            elif work.tally is None:
                 loop = paired().drawn(way.operation, way.options(), layout, self.records)
             else:
                 loop = counted_lines().drawn(way.operation, way.options(), layout)

@@ -223,6 +223,14 @@ def drawn_trees() -> ModuleType:
 
 
 @cache
+def alone() -> ModuleType:
+    """The loop for few outputs that draw."""
+    from softfloat.kernels import alone as module
+
+    return module
+
+
+@cache
 def counted_levels() -> ModuleType:
     """What looks at additions in pairs."""
     from softfloat.kernels import counted_levels as module

@@ -1137,6 +1137,37 @@ def test_drawn_sums_that_are_flushed(
             both_ways(monkeypatch, x, x, fmt, how, c[:, 0], function=bits.vecdot, **options, **flushes)
 
 
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        (fma("float16"), "float16"),
+        (mul_add("bfloat16"), "bfloat16"),
+        (fma("float32"), "float32"),
+        (mul_add("float8_e5m2"), "float8_e5m2"),
+    ],
+    ids=str,
+)
+def test_few_outputs_that_draw_alone_and_in_panels(
+    how: Accumulator, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to some outputs each draws its own random numbers, of more a panel does: to the same bits, any of whose length it stops at."""
+    fmt, rng = Format.from_name(name), np.random.default_rng(8)
+    for outputs, length in ((1, 1), (3, 67), (lines.FEW_DRAWN, 40), (lines.FEW_DRAWN + 1, 9)):
+        a, b = (drawn(rng, fmt, (outputs, length), scale) for scale in (1.0, rng.choice([2.0**-8, 1.0, 200.0])))
+        c = drawn(rng, how.partials, (outputs,), 1.0)
+        for options in (
+            STOCHASTIC,
+            STOCHASTIC | {"sr_bits": 3, "daz": True},
+            STOCHASTIC | {"sr_bits": 24, "ftz": True, "overflow": "saturate"},
+        ):
+            for most in (0, lines.FEW_DRAWN, 1 << 20):
+                monkeypatch.setattr(lines, "FEW_DRAWN", most)
+                both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
+                both_ways(monkeypatch, a, b[0], fmt, how, **options)
+                both_ways(monkeypatch, a, fmt, how, 1, function=bits.cumsum, **options)
+            monkeypatch.undo()
+
+
 def test_counts_of_drawn_sums_that_become_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a format has no infinities, what overflowed is NaN, and counts as one that did."""
     fmt = Format.from_name("float8_e4m3fn")
