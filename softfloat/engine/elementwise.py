@@ -27,6 +27,7 @@ from softfloat.engine.parameters import (
     loops,
     numbers,
     rule_for,
+    singles,
     way_of,
 )
 from softfloat.engine.results import finished, flag_bytes, outputs
@@ -358,6 +359,9 @@ def _fast_work(family: str, job: Job) -> Work:
 def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[Job], Work]:
     """`way`, or a faster one for blocks of ordinary operands that leaves all others to `way`."""
     operation, converts = job.operation, job.operation == "convert"
+    if _rounds_singles(job):
+        loop = singles().elementwise(operation, job.rule.rounding.name.lower(), job.each)
+        return lambda job: _blocks_work(job, loop, (), way(job))
     if _draws_singles(job):
         return lambda job: _blocks_work(job, drawn_singles().elementwise_drawn(operation, job.each), (), way(job))
     serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
@@ -372,6 +376,14 @@ def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[
     if nearest and family == "half":
         return _half_nearest_work
     return lambda job: _blocks_work(job, _blocks_loop(job), known, way(job))
+
+
+def _rounds_singles(job: Job) -> bool:
+    """Whether operands and results are float32, rounded in a mode that the CPU's results lead to."""
+    if job.drawn is not None or job.codes.size < blocks().BLOCK or not job.source == job.fmt == FLOAT32:
+        return False
+    mode = job.rule.rounding.name.lower()
+    return job.rule.restated and job.operation in singles().SINGLES and mode in singles().TO_SINGLE
 
 
 def _draws_singles(job: Job) -> bool:

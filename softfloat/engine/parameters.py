@@ -30,6 +30,14 @@ def loops() -> ModuleType:
 
 
 @cache
+def singles() -> ModuleType:
+    """Operations on float32 that the CPU rounds, likewise."""
+    from softfloat.kernels import singles as module
+
+    return module
+
+
+@cache
 def drawn_singles() -> ModuleType:
     """Sums and products of float32 that draw, likewise."""
     from softfloat.kernels import drawn_singles as module

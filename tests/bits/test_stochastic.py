@@ -559,7 +559,7 @@ def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch
     noise = random >> 36
     x, y = 2.0**-20, 2.0**-32 * (1 + side * 2.0**-11)
     source, target = source_of(*numbers), target_of(*numbers)
-    found, flags = redrawn.fma_again(x, y, 1.0, [noise], 0, 0, source, target, 52, 0, 0)
+    found, flags = redrawn.again("fma", False)(x, y, 1.0, [noise], 0, 0, source, target, 52, 0, 0)
     fraction = Fraction(x) * Fraction(y) / Fraction(fmt.eps)
     assert (found, flags) == (1 + fmt.eps * (fraction * 2**52 >= 2**52 - random), 1)
 

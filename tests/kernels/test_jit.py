@@ -275,7 +275,7 @@ from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
 from softfloat.kernels import alone, blocks, counted_draws, counted_levels, counted_lines, dots, drawn_conversions, drawn_singles, fast, few
-from softfloat.kernels import gathered, loops, paired, stacked, tiles
+from softfloat.kernels import gathered, loops, paired, singles, stacked, tiles
 from softfloat.kernels.steps import Draws, Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -304,7 +304,8 @@ made = [
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
     alone.drawn("mul_add", Draws(daz=True), "paired", True), counted_levels.counted_level(True, False, True),
-    counted_lines.drawn("fma", Draws(), "shared"), drawn_singles.elementwise_drawn("add", True),
+    singles.elementwise("div", "to_odd", True), counted_lines.drawn("fma", Draws(), "shared"),
+    drawn_singles.elementwise_drawn("add", True),
     counted_lines.chain("mul_add", np.float32, 1, 1, "paired", single),
 ]
 codegen = cpu_target.target_context.codegen()
@@ -341,4 +342,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 54
+    assert len(set(printed[0])) == len(printed[0]) == 55

@@ -1,4 +1,4 @@
-"""Sums and products of float32 that are rounded stochastically, against the plain loop."""
+"""Sums, products and quotients of float32, rounded in every mode, against the plain loop."""
 
 from __future__ import annotations
 
@@ -110,3 +110,55 @@ def test_ordinary_numbers_are_served(operation: str, monkeypatch: pytest.MonkeyP
     x, y = (codes(row) for row in np.random.default_rng(1).standard_normal((2, 1 << 18)))
     OPERATIONS[operation](x, y, "float32", rounding="stochastic", seed=1)
     assert sum(left) < x.size / 8
+
+
+# -- rounded by the CPU ----------------------------------------------------------------------------------------------
+
+ROUNDED = OPERATIONS | {"div": bits.div}
+MODES = ("nearest_even", "toward_zero", "toward_positive", "toward_negative", "to_odd", "nearest_away")
+RULES: list[dict[str, Any]] = [
+    {},
+    {"daz": True, "overflow": "saturate"},
+    {"ftz": True, "overflow": "nan"},
+    {"tininess": "before"},
+]
+
+
+def beside_ties(operation: str, random: np.random.Generator) -> Operands:
+    """Exact results half a last bit beyond a number of float32, by a little less or more, and on it."""
+    x = 1 + random.integers(0, 1 << 22, COUNT) * 2.0**-22
+    if operation in ("add", "sub"):
+        y = 2.0**-24 * (1 + random.integers(-2, 3, COUNT) * 2.0**-23) * random.choice([-1, 0, 1], COUNT)
+        return codes(x), codes(y)
+    near = 1 + random.integers(-3, 4, COUNT) * 2.0**-23
+    return codes(near if operation == "mul" else x * near), codes(x * random.choice([0.5, 1.0, -1.5], COUNT))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("operation", ROUNDED)
+def test_same_bits_and_flags_of_what_the_cpu_rounds(operation: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Callable[..., Any] = ROUNDED[operation]
+    random = np.random.default_rng(len(operation + mode))
+    pairs = [tuple(codes(numbers(random, spread)) for _ in range(2)) for spread in (0, 3, 20, 70)]
+    pairs += [beside_ties(operation, random), *(with_special(random, x) for x in SPECIAL.values())]
+    edges = codes(
+        (1 + random.integers(0, 4, COUNT) * 2.0**-23) * 2.0 ** random.choice([-126, -125, -64, -63, 63, 64, 127], COUNT)
+    )
+    pairs += [(edges, random.permutation(edges)), (edges, edges ^ np.uint32(1 << 31))]
+    for x, y in pairs:
+        for rules in RULES:
+            both_ways = both(monkeypatch, lambda x=x, y=y, r=rules: function(x, y, "float32", rounding=mode, **r))
+            same(both_ways)
+            monkeypatch.setattr(elementwise, "FAST", True)
+            _, seen = function(x, y, "float32", flags="any", rounding=mode, **rules)
+            assert seen == np.bitwise_or.reduce(both_ways[0][1])
+
+
+@SERVED
+@pytest.mark.parametrize("mode", MODES[:-1])
+@pytest.mark.parametrize("operation", ROUNDED)
+def test_ordinary_numbers_are_rounded_by_the_cpu(operation: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = left_to(monkeypatch, "_plain_work")
+    x, y = (codes(row) for row in np.random.default_rng(1).standard_normal((2, 1 << 16)))
+    ROUNDED[operation](x, y, "float32", rounding=mode)
+    assert not sum(left)
