@@ -1275,8 +1275,10 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
     try:
         for count in (1, 2):
             set_num_threads(count)
-            found = counted_both_ways(monkeypatch, a[:, ::2], b[::-1, 1300:], fmt, how, function=bits.vecdot)
-            assert found.inexact.max() > 1100 or how.block > 1
+            for options in ({}, STOCHASTIC):
+                x, y = a[:, ::2], b[::-1, 1300:]
+                found = counted_both_ways(monkeypatch, x, y, fmt, how, function=bits.vecdot, **options)
+                assert found.inexact.max() > 1100 or how.block > 1
     finally:
         set_num_threads(before)
 
