@@ -37,10 +37,10 @@ BITS = 10
 FULL = (1 << BITS) - 1
 
 
-def limits(fmt, daz):
-    """Those of a format with signs, of at most 32 bits."""
+def limits(fmt, flushes):
+    """Those of a format with signs, of at most 32 bits, whose subnormals are read as zero or not."""
     wide = 1 << (fmt.width - 1)
-    flush_below = 1 << fmt.mantissa_bits if daz else 0
+    flush_below = 1 << fmt.mantissa_bits if flushes else 0
     return Limits(wide - 1, flush_below, fmt.largest + 1, min(fmt.nan_first, NOTHING), fmt.lone_nan)
 
 

@@ -36,7 +36,8 @@ def serves(planned: Program, counting: bool = False) -> bool:
 def flushes(planned: Program) -> bool:
     """Whether a product with 1, or a sum with 0, is not what it was."""
     rules = [planned.sites[site].rule for site in (dots().RUNNING, dots().PRODUCT)]
-    return planned.daz or any(x.daz or x.ftz for x in rules)
+    gap = not planned.sites[dots().PRODUCT].format.subnormals  # codes where they would be are read as zero
+    return planned.daz or gap or any(x.daz or x.ftz for x in rules)
 
 
 class Count:
@@ -45,8 +46,8 @@ class Count:
     def __init__(self, site: Site, outputs: int, across: bool) -> None:
         floor = counted_levels()
         self._format, self._across = site.format, across
-        self._flushes = site.rule.daz
-        known = floor.limits(site.format.spec, site.rule.daz)
+        self._flushes = site.rule.daz or not site.format.subnormals
+        known = floor.limits(site.format.spec, self._flushes)
         self._numbers: Codes = np.array(known, np.int64).astype(np.int32)  # a code's sign bit may be that of the word
         self._noted: Codes = np.zeros((floor.SLOTS, outputs), np.int32)
         self._noted[floor.LEAST], self._noted[floor.GREATEST] = floor.NOTHING, -floor.NOTHING

@@ -119,6 +119,16 @@ def test_counts(name: str, mode: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     assert served >= 14 or not elementwise.quick()
 
 
+def test_codes_below_the_normal_numbers_of_a_format_without_subnormals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read as zero: a sum of one of them is none of them, and nothing swamps one."""
+    fmt = Format("e4m3_gap", exponent_bits=4, mantissa_bits=3, subnormals=False)
+    assert bits.sum(np.array([0x03], np.uint8), fmt, pairwise(fmt))[0] == 0x00
+    codes = np.random.default_rng(1).integers(0, 0x10, (40, 9)).astype(fmt.dtype) | np.uint8(0x80)
+    for axis in (0, 1):
+        same_counts(monkeypatch, bits.sum, codes, fmt, pairwise(fmt), axis)
+    same_counts(monkeypatch, bits.matmul, codes, np.ascontiguousarray(codes.T), fmt, pairwise(fmt))
+
+
 def same_counts(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
     found = []
     for fast in (True, False):
