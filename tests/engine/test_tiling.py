@@ -1168,6 +1168,18 @@ def test_few_outputs_that_draw_alone_and_in_panels(
             monkeypatch.undo()
 
 
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_outputs_alone_that_hang_on_more_random_bits(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums about 1500, whose fractions have 20 bits: of half a million roundings some eight are not settled by 16 random bits."""
+    rng = np.random.default_rng(6)
+    a, b = (encoded(x) for x in rng.standard_normal((2, 600, 900)))
+    monkeypatch.setattr(lines, "FEW_DRAWN", 1 << 20)
+    options = STOCHASTIC | {"sr_bits": 30}
+    both_ways(monkeypatch, a, b, "float16", how, encoded(np.full(600, 1500.0)), function=bits.vecdot, **options)
+    x = bits.encode(rng.standard_normal((8, 1 << 15)), "float32")[0]
+    both_ways(monkeypatch, x, "float32", fma("float32"), 1, function=bits.cumsum, **options)
+
+
 def test_counts_of_drawn_sums_that_become_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a format has no infinities, what overflowed is NaN, and counts as one that did."""
     fmt = Format.from_name("float8_e4m3fn")

@@ -68,6 +68,13 @@ def results(fmt: Format, rounding: str) -> Results:
         x, y = (random.standard_normal((2, 4096)) * 2.0**-110).astype(np.float32).view(np.uint32)
         y[::1500] = 1 << 19
         found += [function(x, y, fmt, **options) for function in (bits.add, bits.sub)]
+        x, y = ((1 + random.integers(0, 8, (2, 4096)) * 2.0**-23) * 2.0**-126).astype(np.float32).view(np.uint32)
+        found += [
+            bits.sub(x, y, fmt, **options),
+            bits.add(x, y ^ np.uint32(1 << 31), fmt, **options),
+        ]  # subnormal, or zero
+        x, y = (random.standard_normal((2, 4096)) * 2.0**-64).astype(np.float32).view(np.uint32)
+        found += [bits.mul(x, y, fmt, **options), bits.div(x, y ^ np.uint32(0x7F << 23), fmt, **options)]
     values = bits.decode(operands(fmt, 2000, 1, 2)[0], fmt).view(np.uint64)
     return [*found, (values, np.zeros(0))]
 
