@@ -1116,7 +1116,9 @@ def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.Mon
         both_ways(monkeypatch, a, b, fmt, how, rounding="stochastic", seed=length)
 
 
-@pytest.mark.parametrize("flushes", [{"daz": True}, {"ftz": True}, {"daz": True, "ftz": True}], ids=str)
+@pytest.mark.parametrize(
+    "flushes", [{"daz": True}, {"daz": True, "ftz": True, "sr_bits": 20, "overflow": "saturate"}], ids=str
+)
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("float8_e5m2")], ids=repr)
 def test_drawn_sums_that_are_flushed(
     how: Accumulator, flushes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -1131,10 +1133,9 @@ def test_drawn_sums_that_are_flushed(
     few = root * np.exp2(rng.integers(-3, 2, (24, 70))) * rng.integers(-1, 2, (24, 70))
     for a in (around, few):
         x, y = bits.encode(a, fmt)[0], bits.encode(np.vstack([a, a[:9]]).T, fmt)[0]
-        for options in (STOCHASTIC, STOCHASTIC | {"sr_bits": 20, "overflow": "saturate"}):
-            both_ways(monkeypatch, x, y, fmt, how, c, **options, **flushes)
-            counted_both_ways(monkeypatch, x, y, fmt, how, c, **options, **flushes)
-            both_ways(monkeypatch, x, x, fmt, how, c[:, 0], function=bits.vecdot, **options, **flushes)
+        both_ways(monkeypatch, x, y, fmt, how, c, **STOCHASTIC, **flushes)
+        counted_both_ways(monkeypatch, x, y, fmt, how, c, **STOCHASTIC, **flushes)
+        both_ways(monkeypatch, x, x, fmt, how, c[:, 0], function=bits.vecdot, **STOCHASTIC, **flushes)
 
 
 @pytest.mark.parametrize(
@@ -1143,7 +1144,6 @@ def test_drawn_sums_that_are_flushed(
         (fma("float16"), "float16"),
         (mul_add("bfloat16"), "bfloat16"),
         (fma("float32"), "float32"),
-        (mul_add("float8_e5m2"), "float8_e5m2"),
     ],
     ids=str,
 )
@@ -1156,7 +1156,6 @@ def test_few_outputs_that_draw_alone_and_in_panels(
         a, b = (drawn(rng, fmt, (outputs, length), scale) for scale in (1.0, rng.choice([2.0**-8, 1.0, 200.0])))
         c = drawn(rng, how.partials, (outputs,), 1.0)
         for options in (
-            STOCHASTIC,
             STOCHASTIC | {"sr_bits": 3, "daz": True},
             STOCHASTIC | {"sr_bits": 24, "ftz": True, "overflow": "saturate"},
         ):
@@ -1290,7 +1289,7 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
             for options in ({}, STOCHASTIC):
                 x, y = a[:, ::2], b[::-1, 1300:]
                 found = counted_both_ways(monkeypatch, x, y, fmt, how, function=bits.vecdot, **options)
-                assert found.inexact.max() > 1100 or how.block > 1
+                assert found.inexact.max() > (1023 if options else 1100) or how.block > 1  # what a word holds, or more
     finally:
         set_num_threads(before)
 
