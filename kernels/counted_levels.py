@@ -22,7 +22,6 @@ class Limits(NamedTuple):
     nan_first: int  # the least that is NaN
     lone_nan: int  # the one code that is NaN by its sign and nothing else
     none: int = 0
-    one: int = 1
 
 
 COUNT_LIMITS = len(Limits._fields)
