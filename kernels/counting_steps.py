@@ -73,17 +73,34 @@ def counting_step(operation, manner):
         else:
             product = rounded(tile, tile.a(row) * tile.b(), state, manner, True)
             x = exact_sum(tile, without_subnormals(tile, product, manner), before, manner)
-        unbounded = rounded(tile, x, state, manner, True, may_underflow=operation == "fma" or manner.ftz, bound=False)
-        state[VALUE] = bounded(tile, unbounded, state, manner)
-        after = without_subnormals(tile, state[VALUE], manner)
-        over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
-        inexact = over | (state[VALUE] - x).nonzero()  # never of NaN, nor of equal infinities
-        count(state, {OVERFLOWED: over, ROUNDED: inexact, SWAMPED: x.differs(before) & after.equals(before)})
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
+        may_underflow = operation == "fma" or manner.ftz
+        state[VALUE] = counted_rounding(tile, x, before, state, manner, may_underflow)
         return state
 
     return step
+
+
+def counted_rounding(tile, x, before, state, manner, may_underflow):
+    """x, to odd, what an addition to `before` makes, rounded; the addition is counted."""
+    alone = COUNTS not in state  # which says as well whether anything was inexact
+    unbounded = rounded(tile, x, state, manner, alone, may_underflow=may_underflow, bound=False)
+    total = bounded(tile, unbounded, state, manner)
+    if total is unbounded and not manner.daz:  # overflows are infinities
+        lost = total.apart_from(x)
+        counted_addition(state, None, before, lost, total, lost & (total.magnitude() >= np.inf))
+        return total
+    after = without_subnormals(tile, total, manner)
+    over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
+    inexact = over | (total - x).nonzero()  # never of NaN, nor of equal infinities
+    count(state, {OVERFLOWED: over, ROUNDED: inexact, SWAMPED: x.differs(before) & after.equals(before)})
+    note_extremes(state, after < state[LEAST], after > state[GREATEST], after)
+    return total
+
+
+def counted_sum(tile, x, y, state, manner):
+    """x + y of numbers of the format, rounded; the addition of y to x is counted."""
+    x, y = (without_subnormals(tile, number, manner) for number in (x, y))
+    return counted_rounding(tile, exact_sum(tile, y, x, manner), x, state, manner, manner.ftz)
 
 
 def quick_counting_step(operation, manner):
@@ -142,8 +159,7 @@ def drawn_counting_step(operation, options):
         happened[ROUNDED], happened[OVERFLOWED] = alive & (over | lost.nonzero()), over
         happened[SWAMPED] = alive & changed & after.equals(before)
         count(state, happened)
-        state[LEAST] = (after < state[LEAST]).choose(after, state[LEAST])
-        state[GREATEST] = (after > state[GREATEST]).choose(after, state[GREATEST])
+        note_extremes(state, after < state[LEAST], after > state[GREATEST], after)
         return state
 
     return step
@@ -245,6 +261,11 @@ def counted_addition(state, alive, before, lost, after, over=None, of_nan=False)
         shown = shown & alive
     if shown is not None:
         less, more = shown & less, shown & more
+    note_extremes(state, less, more, after)
+
+
+def note_extremes(state, less, more, after):
+    """A sum, where it is the least or the greatest so far."""
     state[LEAST] = less.choose(after, state[LEAST])
     state[GREATEST] = more.choose(after, state[GREATEST])
 

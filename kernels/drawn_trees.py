@@ -32,6 +32,7 @@ from .steps import (
     VALUE,
     Numbers,
     drawn,
+    in_pairs,
     random_number,
     sum_and_error,
     without_subnormals,
@@ -103,19 +104,6 @@ ROW_KINDS = {"grid": Row, "own": OwnRow}
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def subtree(leaves, leaf, joined):
-    """The sum of so many leaves: joined(x, y, number of the addition), in the order in which they complete subtrees."""
-    stack, additions = [], 0
-    for place in range(leaves):
-        stack.append(leaf(place))
-        while place & 1:
-            right = stack.pop()
-            stack[-1] = joined(stack[-1], right, additions)
-            additions += 1
-            place >>= 1
-    return stack[0]
-
-
 def quick_subtree_step(leaves, family, ones):
     """Leaves, and the additions of their subtree, by the CPU's float32 and random bits."""
 
@@ -129,7 +117,7 @@ def quick_subtree_step(leaves, family, ones):
         def joined(x, y, number):
             return quick_sum(tile, x, y, tile.noise(row, GROUP + number).bits(), state, family)
 
-        state[VALUE] = subtree(leaves, leaf, joined)
+        state[VALUE] = in_pairs(leaves, leaf, joined)
         return state
 
     return step
@@ -168,7 +156,7 @@ def subtree_step(leaves, options, ones):
             s, error = sum_and_error(*(without_subnormals(tile, z, options) for z in (x, y)))
             return drawn(tile, s, error, random_number(tile, row, GROUP + number), state, options, True)
 
-        state[VALUE] = subtree(leaves, leaf, joined)
+        state[VALUE] = in_pairs(leaves, leaf, joined)
         return state
 
     return step

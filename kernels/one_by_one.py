@@ -35,24 +35,28 @@ def fma_step(manner, watchful):
     return step
 
 
-def mul_add_step(manner, watchful):
-    """A product rounded, a sum rounded. Only flushing makes a sum tiny and inexact.
+def rounded_sum(tile, x, y, state, manner, watchful):
+    """x + y, rounded. Only flushing makes a sum tiny and inexact.
 
     float32 has more than twice the precision: to nearest, a sum rounded to it first rounds alike.
     """
+    x, y = (without_subnormals(tile, number, manner) for number in (x, y))
+    if not manner.nearest:
+        s = exact_sum(tile, y, x, manner)
+    elif watchful:
+        s, error = sum_and_error(x, y)
+        state[INEXACT] = state[INEXACT].bits() | error.bits()
+    else:
+        s = x + y
+    return rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
+
+
+def mul_add_step(manner, watchful):
+    """A product rounded, a sum rounded."""
 
     def step(tile, row, state):
         product = rounded(tile, tile.a(row) * tile.b(), state, manner, watchful)
-        product = without_subnormals(tile, product, manner)
-        c = without_subnormals(tile, state[VALUE], manner)
-        if not manner.nearest:
-            s = exact_sum(tile, product, c, manner)
-        elif watchful:
-            s, error = sum_and_error(c, product)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        else:
-            s = c + product
-        state[VALUE] = rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
+        state[VALUE] = rounded_sum(tile, state[VALUE], product, state, manner, watchful)
         return state
 
     return step
@@ -132,6 +136,8 @@ def single_product(tile, a, b, manner):
     if rounds_by_direction(tile, manner):
         return by_direction(lambda direction: a.times_toward(direction, b), manner)
     product = a * b
+    if tile.directed and manner.nearest:
+        return product, a.times_toward("down", b).apart_from(a.times_toward("up", b))
     error = a.double() * b.double() - product.double()
     return product if manner.nearest else rounded_single(product, error, product, manner), error.nonzero()
 

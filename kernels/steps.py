@@ -268,6 +268,26 @@ def exact_fma(tile, a, b, c, manner):
     return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
 
 
+def in_pairs(count, leaf, joined):
+    """The sum of so many leaves, leaf(place), added in pairs by joined(x, y, number of the addition) in the order in which they complete subtrees."""
+    stack, additions = [], 0
+
+    def join():
+        nonlocal additions
+        right = stack.pop()
+        stack[-1] = joined(stack[-1], right, additions)
+        additions += 1
+
+    for place in range(count):
+        stack.append(leaf(place))
+        while place & 1:
+            join()
+            place >>= 1
+    while len(stack) > 1:
+        join()
+    return stack[0]
+
+
 # -- stochastic rounding ---------------------------------------------------------------------------------------------
 
 

@@ -58,7 +58,7 @@ def _slots(unit):
     if unit.kind == "fixed":
         return (OVERFLOW,)
     if unit.kind == "pairs":
-        return () if unit.manner is None else unit.manner.slots
+        return ()
     narrow = unit.result == "half" or bool(unit.stored)
     slots = (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
     return slots + (UNSETTLED,) * (unit.stored == "drawn")

@@ -24,6 +24,7 @@ from .steps import (
     between,
     drawn_half,
     gathered,
+    in_pairs,
     round_narrow,
     rounded,
     stored_half,
@@ -73,7 +74,7 @@ class UnitNumbers(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """A turn of a unit that rounds every sum to float32, or to nearest even as `manner` says.
+    """A turn of a unit that rounds every sum to float32.
 
     `blocks` blocks of `block` products; leaves are products, or the sums of `leaf` of them, added in pairs. The sums of blocks
     meet the running sum, or chains that begin at zero, are added up and meet it at the end of the turn. `exact`: products
@@ -89,7 +90,6 @@ class Pairs(NamedTuple):
     fused: bool
     exact: bool
     unsigned: bool
-    manner: object = None
 
     @property
     def group(self):
@@ -121,11 +121,6 @@ def single_sum(tile, x, y, unit, state, watchful):
             return x[0].fused(x[1], y)
     else:
         product = x
-    if unit.manner is not None:
-        s, error = sum_and_error(product, y) if watchful else (product + y, None)
-        if watchful:
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        return rounded(tile, s, state, unit.manner, watchful, may_underflow=False)
     direction = _TOWARD.get(unit.rounding) if tile.directed else None
     if not watchful:
         if unit.rounding == "nearest_even":
@@ -150,8 +145,6 @@ def single_product(tile, row, k, unit, state, watchful):
     """A product in float32; only the nearest one is not exact."""
     a, b = tile.a(row, k), tile.b(k)
     product = a * b
-    if unit.manner is not None:
-        return rounded(tile, product, state, unit.manner, watchful)
     if watchful and not unit.exact:
         lost = (a.double() * b.double()).bits() ^ product.double().bits()
         state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
@@ -168,20 +161,17 @@ def pairs_step(unit, watchful):
         return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
 
     def block_of(tile, row, first, state):
-        if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned and unit.manner is None:
+        if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned:
             start = tile.a(row, first) * tile.b(first)
             return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
-        stack = []
-        for number, k in enumerate(range(first, first + unit.block, unit.leaf)):
-            stack.append(leaf_of(tile, row, k, state))
-            while number & 1:
-                last = stack.pop()
-                stack[-1] = single_sum(tile, stack[-1], last, unit, state, watchful)
-                number >>= 1
-        while len(stack) > 1:
-            last = stack.pop()
-            stack[-1] = single_sum(tile, stack[-1], last, unit, state, watchful)
-        return stack[0]
+
+        def leaf(number):
+            return leaf_of(tile, row, first + number * unit.leaf, state)
+
+        def joined(x, y, _):
+            return single_sum(tile, x, y, unit, state, watchful)
+
+        return in_pairs(unit.block // unit.leaf, leaf, joined)
 
     def met(tile, row, first, before, state):
         if unit.fused:

@@ -202,9 +202,7 @@ def _one_after_the_other(
                 raise Unserved
             np.bitwise_or(flags, done[1][0], out=flags)
             if tally is not None and found is not None:
-                tally.counts[...] += found.counts
-                np.fmin(tally.extremes[0], found.extremes[0], out=tally.extremes[0])
-                np.fmax(tally.extremes[1], found.extremes[1], out=tally.extremes[1])
+                tally.take(found)
             yield done[0].reshape(-1)
 
     start = None if c is None else np.ascontiguousarray(c).reshape(-1)

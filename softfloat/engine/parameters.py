@@ -231,6 +231,14 @@ def drawn_trees() -> ModuleType:
 
 
 @cache
+def subtrees() -> ModuleType:
+    """What adds whole subtrees in pairs."""
+    from softfloat.kernels import subtrees as module
+
+    return module
+
+
+@cache
 def alone() -> ModuleType:
     """The loop for few outputs that draw."""
     from softfloat.kernels import alone as module

@@ -530,9 +530,7 @@ def _quick(
         done = joining.run(planned, problem.c, shape, call, run_parts, bits, tally=tally)
         return _by_unit(planned, a, b, start, place, random) if done is None and tally is None else done
     if trees.serves(planned, tally is not None):
-        done = None
-        if tally is None and not trees.flushes(planned):
-            done = _by_subtrees(planned, problem, a, b)
+        done = trees.by_tiles(planned, tiling.Operands(a, b, start), tally)
         columns = problem.a.T[:, :, None]
         return trees.run(planned, columns, problem.b[:, None], problem.c, tally) if done is None else done
     if tally is not None and accumulator.tree:
@@ -583,21 +581,6 @@ def _way(planned: Program) -> ways.Way | None:
 def _rows_together(way: ways.Way) -> bool:
     """Whether the loops of units are quicker."""
     return isinstance(way, ways.AlignedBlocks) and way.group >= unit_ways.TOGETHER
-
-
-def _by_subtrees(planned: Program, problem: Problem, a: Codes, b: Codes) -> Done | None:
-    """Sums in pairs of whole subtrees in tiles, theirs level by level."""
-    found = units.subtrees(planned, a, b)
-    if found is None:
-        return None
-    codes, flags = found
-    start = len(codes) * unit_ways.SUBTREE
-    if start < planned.length:
-        rest = trees.run(planned, problem.a.T[start:, :, None], problem.b[start:, None], None)
-        if rest is None:
-            return None
-        codes, flags = (np.concatenate([x, y[np.newaxis]]) for x, y in zip(found, rest, strict=True))
-    return trees.joined(planned, codes, flags, problem.c)
 
 
 def _by_unit(

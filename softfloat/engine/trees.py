@@ -1,4 +1,8 @@
-"""Sums in pairs, level by level: every level is one elementwise addition, in whatever format and deterministic rounding."""
+"""Sums in pairs, in whatever format and deterministic rounding.
+
+Grids go by the tiles of `kernels.subtrees`; what these do not serve, and outputs in a line, level by level: every level is one
+elementwise addition.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,18 @@ import sys
 
 import numpy as np
 
-from softfloat.engine import arguments, elementwise, threads
+from softfloat.engine import arguments, elementwise, threads, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT32, counted_levels, dots
+from softfloat.engine.parameters import FLOAT32, counted_levels, dots, subtrees, tiles
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import Tally
+from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 20  # products done at a time, as far as outputs are that short
 FEW = 32  # outputs, of fewer of which a level is counted one after the other
+LEAST_WORK = 1 << 16
+"""Multiply-adds below which no tile is compiled for pairs."""
 
 
 def serves(planned: Program, counting: bool = False) -> bool:
@@ -135,16 +142,39 @@ def run(
     return total, seen
 
 
-def joined(planned: Program, codes: Codes, flags: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
-    """(codes, flags) of sums in pairs of these, of shape (sums, ...), and c, like the rest; None where c is NaN."""
-    running = planned.sites[dots().RUNNING]
-    if c is not None and arguments.has_nan(c, planned.partials):
+def by_tiles(planned: Program, operands: tiling.Operands, tally: Tally | None = None) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags) of a grid, or None where no tile serves these operands. A `tally` is filled."""
+    a, b, c = operands.a, operands.b, operands.c
+    way = ways.in_pairs(planned)
+    if way is None or a.shape[0] * b.size < LEAST_WORK or (tally is not None and not way.counts):
         return None
-    total, seen = _summed(codes, flags, running, 0)
-    if c is not None:
-        total, raised = elementwise.add(total, np.ascontiguousarray(c), running.format, running.rule)
-        seen = seen | raised
-    return total, seen
+    start = None if c is None else tiling.extent(c, planned.partials)
+    spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
+    if not tiling.fits(way, planned.length, spans, start):
+        return None
+    rows, columns = a.shape[0], b.shape[1]
+    size, lanes = tiles().ROWS, tiles().LANES[way.carrier]
+    down, across = tiling.panels([a.T], size, way.carrier)[0], tiling.panels([b], lanes, way.carrier)[0]
+    shape = down.shape[0] * size, across.shape[0] * lanes
+    begins = tiling.filled(c, *shape, way.carrier)
+    values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
+    room = (0, 0) if tally is None else shape
+    padded = Tally(np.empty((3, *room), np.int32), np.empty((2, *room), way.carrier))
+    numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
+    loop = subtrees().pairwise(way.manner, tally is not None)
+
+    def work(first: int, last: int) -> int:
+        loop(first, last, down, across, begins, c is not None, values, flags, numbers, of_nan, rows, columns, *padded)
+        return 0
+
+    threads.share_units(down.shape[0] * across.shape[0], work, planned.length * size * lanes)
+    if tally is not None:
+        for target, source in zip(tally, padded, strict=True):
+            target[...] = source[:, :rows, :columns]
+    values, flags = values[:rows, :columns], flags[:rows, :columns]
+    if way.site.rule.overflow is Overflow.NAN:
+        flags[np.isinf(values)] |= of_nan
+    return tiling.codes_of(values, planned.partials, way.site), flags
 
 
 def _halves(x: Codes) -> tuple[Codes, Codes]:

@@ -38,8 +38,6 @@ TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
-SUBTREE = 32
-"""Products that a tile adds in pairs at once."""
 EXACT_BITS = 53
 REGISTER_ROOM = 51
 """Bits of a product in units of a register."""
@@ -379,23 +377,3 @@ def _compensated(planned: Program) -> UnitWay | None:
     )  # fmt: skip
     known = narrow_numbers(site)._replace(beyond_positive=math.inf)  # what overflows is left to the plain loop
     return Singles(unit=unit, known=known, site=site)
-
-
-def of_subtrees(planned: Program) -> UnitWay | None:
-    """Subtrees of sums in pairs, to nearest even."""
-    site = planned.sites[dots().RUNNING]
-    rule, family, exact = site.rule, family_of(site.format.spec), exact_products(planned)
-    if not _only(planned.accumulator, LAYOUT | {"product", "tree"}) or not elementwise.FAST or not family:
-        return None
-    if planned.sites[dots().PRODUCT] != site or rule.rounding is not Rounding.NEAREST_EVEN or not rule.restated:
-        return None
-    if rule.overflow is not Overflow.INFINITY or not overflow_serves(site, planned.policy) or rule.daz or rule.ftz:
-        return None
-    if family != "float32" and not exact:
-        return None
-    manner = None if family == "float32" else parameters.steps().Manner(family=family)
-    unit = units().Pairs(
-        kind="pairs", block=SUBTREE, blocks=1, leaf=1, chains=0, rounding="nearest_even", fused=False, exact=exact,
-        unsigned=False, manner=manner,
-    )  # fmt: skip
-    return Singles(unit=unit, known=narrow_numbers(site), site=site, group=SUBTREE)

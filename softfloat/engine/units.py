@@ -10,18 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, parameters, threads, tiling, unit_ways
+from softfloat.engine import elementwise, threads, tiling, unit_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.unit_ways import (
     EXACT_BITS,
     REGISTER_ROOM,
-    SUBTREE,
     UnitWay,
     choose,
     numbers_of,
-    of_subtrees,
     phased,
 )
 from softfloat.engine.ways import (
@@ -179,31 +177,6 @@ def run(
     if lift != 1.0:
         values *= 1.0 / lift
     return coded(way, planned, values, flags)
-
-
-def subtrees(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags) of sums in pairs of every whole subtree of products: of shape (subtrees, rows, columns).
-
-    None if no loop serves the program or these operands.
-    """
-    count = planned.length // SUBTREE
-    if not count or a.shape[0] * b.size < unit_ways.LEAST_WORK or parameters.loops().jit.DISABLED:
-        return None
-    way = of_subtrees(planned)
-    spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
-    if way is None or not tiling.fits(way, planned.length, spans, None):
-        return None
-    shape = a.shape[0], b.shape[1]
-    nothing = np.full(shape, -0.0)  # to which a sum is added, and stays what it is
-    codes, flags = np.empty((count, *shape), planned.partials.dtype), np.empty((count, *shape), np.uint8)
-    loop: Loop = loops().unit_loop(way.unit), ()
-    for number in range(count):
-        part = slice(number * SUBTREE, (number + 1) * SUBTREE)
-        operands = tiling.Operands(a[:, part], b[part], nothing)
-        panels = _panels(way, way.unit, planned, operands, None)
-        values, flags[number] = (x[0] for x in looped(way, loop, panels, nothing, *shape))
-        codes[number] = tiling.codes_of(values, planned.partials, way.site)
-    return codes, flags
 
 
 def _needs_care(way: UnitWay, length: int, a: Codes, b: Codes, start: tiling.Extent | None) -> bool | None:

@@ -55,6 +55,12 @@ class Tally(NamedTuple):
     counts: Codes
     extremes: Codes
 
+    def take(self, other: Tally) -> None:
+        """Further additions of the same outputs."""
+        self.counts[...] += other.counts
+        np.fmin(self.extremes[0], other.extremes[0], out=self.extremes[0])
+        np.fmax(self.extremes[1], other.extremes[1], out=self.extremes[1])
+
 
 class Random(NamedTuple):
     """The key and stream of a call's random numbers."""
@@ -433,6 +439,20 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
         floor.ALIGNED: _aligned,
     }
     return makers[planned.kind](planned)
+
+
+def in_pairs(planned: Program) -> OneByOne | None:
+    """The way whose roundings are those of products that are added in pairs, if there is one."""
+    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
+        return None
+    return _in_pairs(planned, available())
+
+
+@lru_cache(maxsize=512)
+def _in_pairs(planned: Program, features: tuple[bool, ...]) -> OneByOne | None:
+    """The same, on a CPU with these features."""
+    way = _one_by_one(planned)
+    return way if isinstance(way, OneByOne) else None
 
 
 def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:

@@ -1,4 +1,4 @@
-"""Sums in pairs, level by level: products of wide operands are rounded once."""
+"""Sums in pairs, by tiles of subtrees and level by level, against the plain loop and the oracle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from softfloat import bits, float16, float32, reference
 from softfloat.accumulators import pairwise
-from softfloat.engine import elementwise, trees
+from softfloat.engine import available, elementwise, trees
 from softfloat.engine.arguments import has_nan, is_nan
 from softfloat.formats import ROSTER, Format
 from softfloat.reference import dots
@@ -73,6 +73,67 @@ def sum_in_pairs(codes: list[int], fmt: Format) -> tuple[int, int]:
     return codes[0], seen
 
 
+HALF, BF16, SINGLE, E5M2, E4M3 = "float16", "bfloat16", "float32", "float8_e5m2", "float8_e4m3fn"
+TILED: list[tuple[str, str, dict[str, Any]]] = [
+    (HALF, HALF, {}),
+    (HALF, E5M2, {"rounding": "toward_negative", "overflow": "saturate", "tininess": "before"}),
+    (HALF, HALF, {"rounding": "to_odd", "daz": True, "ftz": True}),
+    (BF16, BF16, {}),
+    (BF16, E4M3, {"rounding": "toward_zero", "overflow": "nan"}),
+    (SINGLE, BF16, {"rounding": "toward_positive"}),
+    (SINGLE, SINGLE, {"out_format": BF16}),
+    (SINGLE, SINGLE, {"rounding": "nearest_away", "overflow": "saturate"}),
+    (E4M3, E4M3, {"daz": True}),
+    ("tfloat32", BF16, {"rounding": "toward_negative"}),
+    ("float8_e4m3fnuz", "float8_e4m3fnuz", {"rounding": "nearest_away"}),
+]
+
+
+@pytest.mark.parametrize(("fmt", "name", "options"), TILED, ids=str)
+def test_tiles(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole subtrees, with an odd one or some leaves left over, or none; overflows, tiny products, zeros of either sign, counted or not."""
+    monkeypatch.setattr(trees, "LEAST_WORK", 0)
+    given, how, rng = Format.from_name(name), pairwise(fmt), np.random.default_rng(11)
+    sums, tiles, served = Format.from_name(fmt), trees.by_tiles, []
+
+    def watched(*arguments: Any) -> Any:
+        done = tiles(*arguments)
+        served.append(done is not None)
+        return done
+
+    monkeypatch.setattr(trees, "by_tiles", watched)
+    for length, scale in ((32, 1.0), (64, 2.0**-9), (97, 1.0), (165, 30.0), (31, 1.0), (224, 1000.0), (3, 2.0**-7)):
+        a, b = (numbers(rng, given, shape, scale) for shape in ((9, length), (length, 17)))
+        a[3], b[:, 4] = bits.encode(-0.0, given)[0], 0
+        a[5, : length // 2] = given.max_code if length == 224 else a[5, 0]
+        c = numbers(rng, sums, (9, 17), scale)
+        for start in (None, c, np.full_like(c, bits.encode(-0.0, sums)[0])):
+            same_sums(monkeypatch, bits.matmul, a, b, given, how, start, **options)
+            same_counts(monkeypatch, bits.matmul, a, b, given, how, start, **options)
+    assert sum(served) > len(served) / 3 or not all(available())
+
+
+def numbers(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
+    """Codes about as large as `scale`, a part of them small integers times it, whose sums tie and cancel."""
+    x = np.where(rng.random(shape) < 0.5, rng.standard_normal(shape), rng.integers(-3, 4, shape))
+    codes: np.ndarray[Any, Any] = bits.encode(x * scale, fmt, overflow="saturate")[0]
+    return codes
+
+
+def test_tiles_that_count_more_than_their_words_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 2^14 products every sum of which swamps: 2048 and 1/4, in turn; sums of 2^5 and more of the former overflow."""
+    a = np.tile(np.array([0x6800, 0x3400], np.uint16), (9, 1 << 13))
+    b = np.full((a.shape[1], 3), 0x3C00, np.uint16)
+    monkeypatch.setattr(trees, "LEAST_WORK", 0)
+    codes, flags, counts = bits.matmul(a, b, HALF, pairwise(HALF), count=True)
+    assert set(counts.swamped.flat) == {1 << 13}
+    assert set(counts.overflowed.flat) == {1 << 8}
+    assert set(counts.inexact.flat) == {(1 << 13) + (1 << 8)}
+    assert set(codes.flat) == {0x7C00}
+    assert set(flags.flat) == {5}
+    same_counts(monkeypatch, bits.matmul, a, b, HALF, pairwise(HALF))
+
+
 MODES: list[dict[str, Any]] = [
     {},
     {"rounding": "toward_negative", "overflow": "saturate"},
@@ -127,15 +188,21 @@ def test_codes_below_the_normal_numbers_of_a_format_without_subnormals(monkeypat
     same_counts(monkeypatch, bits.matmul, codes, np.ascontiguousarray(codes.T), fmt, pairwise(fmt))
 
 
-def same_counts(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
+def same_sums(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
+    """By whatever way there is as by the plain loop."""
     found = []
     for fast in (True, False):
         with monkeypatch.context() as patch:
             patch.setattr(elementwise, "FAST", fast and elementwise.FAST)
-            codes, flags, counts = function(*arguments, count=True, **options)
-        found.append((codes, flags, *vars(counts).values()))
+            codes, flags, *counts = function(*arguments, **options)
+        found.append((codes, flags, *(value for x in counts for value in vars(x).values())))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def same_counts(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
+    """The same, with counts."""
+    same_sums(monkeypatch, function, *arguments, count=True, **options)
 
 
 def test_columns_that_count_more_than_their_words_hold() -> None:

@@ -26,7 +26,6 @@ from softfloat.accumulators import (
     exact,
     fixed_point,
     fma,
-    pairwise,
     rvbna,
     systolic,
     tensor_core,
@@ -338,44 +337,6 @@ def test_tiny_and_huge_operands_are_left_to_the_plain_loop(served: list[bool], m
         for how in hows:
             both_ways(monkeypatch, a, a.T, BF16, how)
     assert not all(served)
-
-
-TREES: list[tuple[str, str, dict[str, Any]]] = [
-    (HALF, HALF, {}),
-    (HALF, E5M2, {"tininess": "before"}),
-    (BF16, BF16, {}),
-    (SINGLE, BF16, {}),
-    (SINGLE, SINGLE, {"out_format": BF16}),
-    (E5M2, E5M2, {}),
-]
-
-
-@pytest.mark.parametrize(("fmt", "name", "options"), TREES, ids=str)
-def test_sums_in_pairs(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole subtrees, with an odd one or a part of one left over; overflows, zeros of either sign."""
-    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
-    rng, operand, found, how = np.random.default_rng(11), Format.from_name(name), [], pairwise(fmt)
-    subtrees = units.subtrees
-
-    def watched(*arguments: Any) -> Any:
-        done = subtrees(*arguments)
-        found.append(done is not None)
-        return done
-
-    for length, scale in ((32, 1.0), (64, 2.0**-9), (97, 1.0), (165, 30.0), (31, 1.0), (224, 1000.0)):
-        a, b = drawn(rng, operand, (9, length), scale), drawn(rng, operand, (length, 17), scale)
-        a[3], b[:, 4] = operand.sign_bit, 0
-        a[5, : length // 2] = operand.max_code if length == 224 else a[5, 0]
-        c = drawn(rng, how.partials, (9, 17), scale)
-        for start in (None, c, np.full_like(c, how.partials.sign_bit)):
-            with monkeypatch.context() as patch:
-                patch.setattr(units, "subtrees", watched)
-                quick = bits.matmul(a, b, operand, how, start, **options)
-                patch.setattr(elementwise, "FAST", False)
-                plain = bits.matmul(a, b, operand, how, start, **options)
-            for one, other in zip(quick, plain, strict=True):
-                np.testing.assert_array_equal(one, other)
-    assert any(found) or not all(available())
 
 
 ORACLES: list[tuple[Accumulator, Any, tuple[Any, ...], str]] = [
