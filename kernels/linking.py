@@ -4,7 +4,7 @@ Numba would make machine code of each function, and of everything that it calls 
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
@@ -91,16 +91,25 @@ class Part(JITCodeLibrary):
         return self._final_module
 
 
-def linked(libraries: list[Any]) -> Iterator[Any]:
-    """Libraries and what parts among them are linked to, each once."""
-    seen, waiting = set(), list(reversed(libraries))
-    while waiting:
-        library = waiting.pop()
-        if library not in seen:
-            seen.add(library)
-            if isinstance(library, Part):
-                waiting += reversed(library._linking_libraries)
-            yield library
+def linked(libraries: Iterable[Any]) -> list[Any]:
+    """Libraries and what parts among them are linked to, each once, those that call before those that they call.
+
+    LLVM's linker leaves out a part that nothing refers to yet, though one that is linked later may.
+    """
+    seen, called_first = set(), []
+
+    def visit(library: Any) -> None:
+        if library in seen:
+            return
+        seen.add(library)
+        if isinstance(library, Part):
+            for called in library._linking_libraries:
+                visit(called)
+        called_first.append(library)
+
+    for library in libraries:
+        visit(library)
+    return called_first[::-1]
 
 
 class Simplified(Part):
@@ -127,7 +136,7 @@ class Whole(JITCodeLibrary):
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
         self._raise_if_finalized()
-        found = list(linked(self._linking_libraries))
+        found = linked(self._linking_libraries)
         parts = [library for library in found if isinstance(library, Part)]
         for part in parts:
             self._final_module.link_in(part.own_module, preserve=True)

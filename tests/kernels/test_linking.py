@@ -155,3 +155,28 @@ def comprehending_loop(values):  # type: ignore[no-untyped-def]
 
 def test_functions_inside_others_are_still_taken_in(cache: Path) -> None:
     assert jit.compiled(comprehending_loop)(np.arange(4)) == 12
+
+
+@jit.row
+def incremented(values):  # type: ignore[no-untyped-def]
+    jit.stand_alone()
+    for i in range(values.size):
+        values[i] = successor(values[i])
+
+
+def idle_loop(values):  # type: ignore[no-untyped-def]
+    for i in range(values.size, values.size):
+        values[i] = successor(values[i])
+    incremented(values)
+
+
+def test_what_the_loop_itself_turns_out_not_to_call_is_there_for_others(cache: Path) -> None:
+    """LLVM leaves a part out that nothing refers to when it is linked: it was null where `incremented`, linked later, called it."""
+    loop = jit.compiled(idle_loop)
+    loop.compile((numba.float64[::1],))
+    (made,) = loop.overloads.values()
+    missing = [x.name for x in made.library._final_module.functions if x.is_declaration and "successor" in x.name]
+    assert not missing
+    values = np.arange(3.0)
+    loop(values)
+    assert values.tolist() == [1.0, 2.0, 3.0]
