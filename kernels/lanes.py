@@ -462,10 +462,11 @@ def starting(name, step, carrier, slots, parameters, turns, block=1, planes=1):
     return named(run, ("starting", name, carrier.__name__, slots, turns, block, planes))
 
 
-def closing(carrier, flags_of, slots, rows=ROWS, family=""):
+def closing(carrier, flags_of, slots, rows=ROWS, family="", only=None):
     """function(state, values, flags, at, width, nan_flags) -> flags seen: a tile's sums, and flags_of(their slots, nan_flags), to flat arrays.
 
-    An array of 16 bits gets the codes of sums of this family instead.
+    An array of 16 bits gets the codes of sums of this family instead. only(states of rows) tells, if it is given, that all are inexact
+    and nothing else, which is quicker.
     """
 
     @intrinsic
@@ -483,22 +484,38 @@ def closing(carrier, flags_of, slots, rows=ROWS, family=""):
             number = context.cast(builder, arguments[5], signature.args[5], types.int64)
             number = outer._splat(builder.trunc(number, word) if word.width < 64 else number)
             kept_cells = cells.load()
-            as_codes, seen = signature.args[1].dtype == types.uint16, None
-            for row in range(rows):
-                state = {slot: Vector(builder, kept_cells[slot, row]) for slot in slots}
-                octets = ir.VectorType(octet, cells.lanes)
-                found = builder.trunc(flags_of(state, number).value, octets)
-                seen = found if seen is None else builder.or_(seen, found)
-                sums = state[0].coded(family) if as_codes else state[0]
-                for pointer, vector in ((results, sums.value), (raised, found)):
-                    target = builder.bitcast(builder.gep(pointer, [where]), vector.type.as_pointer())
-                    builder.store(vector, target).align = 1
-                where = builder.add(where, step)
-            return builder.zext(Vector(builder, seen).anywhere(), ir.IntType(64))
+            as_codes = signature.args[1].dtype == types.uint16
+            states = [{slot: Vector(builder, kept_cells[slot, row]) for slot in slots} for row in range(rows)]
+            octets = ir.VectorType(octet, cells.lanes)
+
+            def put(pointer, vector, row):
+                place = builder.add(where, builder.mul(step, ir.Constant(INDEX, row)))
+                target = builder.bitcast(builder.gep(pointer, [place]), vector.type.as_pointer())
+                builder.store(vector, target).align = 1
+
+            for row, state in enumerate(states):
+                put(results, (state[0].coded(family) if as_codes else state[0]).value, row)
+            alike = only(states) if only else ir.Constant(ir.IntType(1), 0)
+            with builder.if_else(alike, likely=True) as (then, otherwise):
+                with then:
+                    for row in range(rows):
+                        put(raised, ir.Constant(octets, [1] * cells.lanes), row)
+                    inexact = ir.Constant(octet, 1), builder.block
+                with otherwise:
+                    seen = ir.Constant(octets, None)
+                    for row, state in enumerate(states):
+                        found = builder.trunc(flags_of(state, number).value, octets)
+                        seen = builder.or_(seen, found)
+                        put(raised, found, row)
+                    others = Vector(builder, seen).anywhere(), builder.block
+            told = builder.phi(octet)
+            for value, block in (inexact, others):
+                told.add_incoming(value, block)
+            return builder.zext(told, ir.IntType(64))
 
         return signature, codegen
 
-    return named(run, ("closing", carrier.__name__, slots, rows, family))
+    return named(run, ("closing", carrier.__name__, slots, rows, family, only is not None))
 
 
 def _nowhere_zero(builder, values):

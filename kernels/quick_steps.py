@@ -390,11 +390,11 @@ def mending(operation, manner):
         return out_of_lifted(state, 0) if tile.directed else None
 
     def settle_ties(tile, row, c, y):
-        """Ties went up; those of exact sums go to even. A sum is exact where both directions agree."""
+        """Ties went up; those of exact sums go to even. A sum is exact, and tied, where both directions give what is half a unit below y."""
         a, b = tile.a(row), tile.lifted_b(LIFT)
         low, high = (a.fused_toward(direction, b, c).bits() for direction in ("down", "up"))
-        apart = (low ^ high) | ((low & HALF_BITS) ^ HALF_TIE)
-        return apart.is_zero().choose(y.bits() & ~LAST_BIT, y.bits())
+        tie = y.bits() - HALF_TIE
+        return (low.equals(tie) & high.equals(tie)).choose(y.bits() & ~LAST_BIT, y.bits())
 
     return beyond_ties, settle_ties
 

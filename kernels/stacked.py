@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 from . import jit
 from .fast import half_code
 from .gathered import INFINITIES, READERS, TURNS, panel_number, span_of_codes, spanning, transposing
-from .jit import fill_row, flat, float_bits, kernel, row, viewed
-from .vectors import LANES, ROWS, named
+from .jit import fill_row, flat, float_bits, kernel, row, scratch, viewed
+from .vectors import INDEX, LANES, ROWS, Vector, load, named
 
 
 def _data(context, builder, signature, arguments, number):
@@ -45,6 +45,55 @@ def moving(lanes):
         return signature, codegen
 
     return named(move, ("move", lanes))
+
+
+def numbering(reading, lanes):
+    """function(codes, start, apart, count, numbers, at, seen): so many vectors of codes, `apart` from one another, to numbers side by side.
+
+    seen, two vectors, has what `span_of_codes` tells of these and of codes before.
+    """
+
+    @intrinsic
+    def number_codes(context, codes, start, apart, count, numbers, at, seen):
+        signature = types.void(codes, start, apart, count, numbers, at, seen)
+
+        def codegen(context, builder, signature, arguments):
+            source, target, kept = (_data(context, builder, signature, arguments, n) for n in (0, 4, 6))
+            first, step, vectors, place = (
+                context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (1, 2, 3, 5)
+            )
+            spans = [_vector_at(builder, kept, ir.Constant(INDEX, n * lanes), lanes) for n in range(2)]
+            before = [builder.load(span, align=2) for span in spans]
+            entry = builder.block
+            loop, done = (builder.function.append_basic_block(part) for part in ("numbers", "numbers_done"))
+            builder.cbranch(builder.icmp_signed(">", vectors, ir.Constant(INDEX, 0)), loop, done)
+            builder.position_at_end(loop)
+            k = builder.phi(INDEX)
+            so_far = [builder.phi(x.type) for x in before]
+            found = load(builder, source, builder.add(first, builder.mul(k, step)), ir.IntType(16), lanes)
+            behind = builder.add(place, builder.mul(k, ir.Constant(INDEX, lanes)))
+            builder.store(found.singles(reading).value, _vector_at(builder, target, behind, lanes), align=4)
+            magnitude = found & 0x7FFF
+            least, greatest = (Vector(builder, x) for x in so_far)
+            after = [(magnitude - 1).at_most(least).value, magnitude.at_least(greatest).value]
+            following = builder.add(k, ir.Constant(INDEX, 1))
+            for joined, start, value in zip(
+                (k, *so_far), (ir.Constant(INDEX, 0), *before), (following, *after), strict=True
+            ):
+                joined.add_incoming(start, entry)
+                joined.add_incoming(value, loop)
+            builder.cbranch(builder.icmp_signed("<", following, vectors), loop, done)
+            builder.position_at_end(done)
+            last = [builder.phi(x.type) for x in before]
+            for joined, start, value, span in zip(last, before, after, spans, strict=True):
+                joined.add_incoming(start, entry)
+                joined.add_incoming(value, loop)
+                builder.store(joined, span, align=2)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return named(number_codes, ("numbering", reading, lanes))
 
 
 riffle = transposing(ROWS, TURNS)
@@ -79,8 +128,11 @@ def laid_out(reading, carrier, planes, stands):
     without_sign = unsigned((1 << (8 * unsigned(0).itemsize - 1)) - 1)
     exponent = without_sign >> unsigned(fraction) << unsigned(fraction)
     span, told = spanning(reading, carrier)
-    move = moving(size)
     by_code = reading in INFINITIES
+    at_once = by_code and carrier is np.float32 and planes == 1  # vectors of codes become numbers
+    lanes = LANES[np.float32]
+    two_vectors = 2 * lanes
+    move, number_codes = moving(size), numbering(reading, lanes) if at_once else None
 
     @row
     def lie(codes, corner, stride, length, block, width):
@@ -102,6 +154,9 @@ def laid_out(reading, carrier, planes, stands):
         block = np.empty(stretch, codes.dtype)
         low, high = without_sign, unsigned(0)
         low_code, high_code = np.uint16(0xFFFF), np.uint16(0)
+        seen = scratch(two_vectors, np.uint16)
+        for lane in range(lanes):
+            seen[lane], seen[lanes + lane] = low_code, high_code
         smallest, nothing = unsigned(float_bits(carrier(tiny))), unsigned(float_bits(carrier(of_zeros)))
         for product in range(products):
             for panel in range(across):
@@ -109,11 +164,17 @@ def laid_out(reading, carrier, planes, stands):
                 if width < size:
                     fill_row(block, 0)
                 corner = product * count * length
+                at, done = (product * planes * across + panel) * stretch, 0
+                if at_once and not stands and width == size:
+                    number_codes(flat_codes, corner + panel * size, count, length, numbers, at, seen)
+                    continue
                 if stands:
                     stand(flat_codes, corner + panel * size * length, length, block, width)
                 else:
                     lie(flat_codes, corner + panel * size, count, length, block, width)
-                at = (product * planes * across + panel) * stretch
+                if at_once:
+                    done = stretch // lanes * lanes
+                    number_codes(block, 0, lanes, stretch // lanes, numbers, at, seen)
                 target, own = numbers[at : at + stretch], fields[at : at + stretch]
                 if planes > 1:
                     beside = at + across * stretch
@@ -124,12 +185,15 @@ def laid_out(reading, carrier, planes, stands):
                         magnitude = unsigned(float_bits(x)) & without_sign
                         leading[place] = max(magnitude & exponent, smallest) if magnitude else nothing
                 else:
-                    for place in range(stretch):
+                    for place in range(done, stretch):
                         target[place] = settled(number(table, block[place]))
                 if by_code:
-                    low_code, high_code = span_of_codes(block, low_code, high_code)
+                    low_code, high_code = span_of_codes(block[done:], low_code, high_code)
                 else:
                     low, high = span(own, low, high)
+        if at_once:
+            for lane in range(lanes):
+                low_code, high_code = min(low_code, seen[lane]), max(high_code, seen[lanes + lane])
         return told(table, low, high, low_code, high_code)
 
     return jit.compiled(laid_out_loop)

@@ -36,6 +36,7 @@ from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
     COUNTS,
+    EXPONENT,
     EXPONENT64,
     GREATEST,
     HALF_LARGEST,
@@ -86,9 +87,24 @@ def flags_of(state, nan_flags):
     return value.differs(value).choose(flags | nan_flags, flags)
 
 
+def only_inexact(states):
+    """Whether every output of a tile is inexact, finite, and nothing else."""
+    least = largest = noted = None
+    for state in states:
+        inexact, size = state[INEXACT].bits(), state[VALUE].magnitude().bits()
+        other = [state[slot].bits() for slot in (UNDERFLOW, OVERFLOW) if slot in state]
+        least = inexact if least is None else least.at_most(inexact)
+        largest = size if largest is None else largest.at_least(size)
+        for bits in other:
+            noted = bits if noted is None else noted | bits
+    infinity = EXPONENT if largest.element.width == 32 else EXPONENT64
+    wrong = least.is_zero() | (largest >= infinity)
+    return (wrong if noted is None else wrong | noted.nonzero()).nowhere()
+
+
 def frame(carrier, slots=SLOTS, rows=ROWS, noted=(UNDERFLOW, OVERFLOW), family=""):
     """(open, close, all_inexact) of tiles of so many slots that note such things; those of a family may be closed with codes."""
-    end = closing(carrier, flags_of, (VALUE, INEXACT, *noted), rows, family)
+    end = closing(carrier, flags_of, (VALUE, INEXACT, *noted), rows, family, only_inexact)
     return opening(carrier, slots, rows), end, everywhere(carrier, INEXACT)
 
 

@@ -160,6 +160,10 @@ class Vector:
         """Whether this holds in any lane."""
         return self._reduced("or")
 
+    def nowhere(self):
+        """Whether this holds in no lane."""
+        return self.builder.not_(self.anywhere())
+
     def least(self):
         """The least of all lanes, integers without sign."""
         return self._reduced("umin")
