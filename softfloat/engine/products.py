@@ -65,7 +65,7 @@ def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> C
 
 def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
     """INVALID for each row or column that has a signalling NaN; `cumulative`: for each place from there on."""
-    if not np.isnan(values).any():
+    if not values.size or not np.isnan(values.min()):
         return 0
     signalling = arguments.is_signalling(codes, fmt)
     found = np.logical_or.accumulate(signalling, axis=axis) if cumulative else signalling.any(axis=axis)
@@ -239,7 +239,8 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         return
     first, second = planned.formats
     read, key = Rule(daz=planned.daz), key_of(call)
-    if not (cumulative or counting) and _direct(problem, planned, call, results):
+    served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
+    if served:
         return
     a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     signals = _signals(problem.b, b, second, 0, cumulative)
@@ -266,11 +267,15 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             return
         a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
     if not (problem.paired or cumulative or problem.scales):
-        done = _quick(problem, planned, a, b, values, call, key, tally)
+        special = None
+        if served is not None:  # and no: then something is not finite, most likely
+            special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
+        done = _quick(problem, planned, a, b, values, call, key, tally) if special is None else None
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-        special = None if counting else apart.of(a, b, values, apart.may_begin_anywhere(planned))
+        if served is None and not counting:
+            special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
         if special is not None:
             x, y, begins = special.without(problem.a, problem.b, values)
             done = _by_tiles(planned, x, y, begins if problem.c is not None else None, problem, call)
@@ -313,12 +318,15 @@ def goes_directly(planned: Program, work: int) -> bool:
     return plain and work >= WORTH_LOOPS and not entire.serves(planned)
 
 
-def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool:
-    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range."""
+def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool | None:
+    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range.
+
+    None where this is not for tiles, whatever the operands.
+    """
     if problem.paired or problem.scales is not None:
-        return False
+        return None
     if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
-        return False
+        return None
     c = None if problem.c is None else problem.c[np.newaxis]
     alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
     return _together(alone, planned, call, results, _place_of(problem)) == []
