@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import tiles
+from softfloat.kernels import fast, jit, one_by_one, steps, tiles
+from softfloat.kernels.lanes import tile
 
 
 @pytest.mark.parametrize("size", [1, 100_000, 1 << 16, 1 << 17, 1 << 19])
@@ -35,3 +38,31 @@ def test_the_least_magnitudes_of_turns(size: int) -> None:
     tiles.least(size)(panels.reshape(-1), low)
     expected = np.where(panels == 0, np.float32(np.inf), abs(panels)).min(axis=1)
     np.testing.assert_array_equal(low, expected)
+
+
+def brief_loop(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+    """loop(a, b, state): turns of a step for one tile."""
+    every = tile(("test", name), step, np.float32, (steps.VALUE,), ())
+
+    def turns_loop(a, b, state):  # type: ignore[no-untyped-def]
+        every(a, 0, 0, b, 0, 0, state, state, state, a.size // tiles.ROWS)
+
+    return jit.compiled(turns_loop)
+
+
+@pytest.mark.skipif(not fast.has_feature("avx512bf16"), reason="the CPU has no AVX512_BF16")
+def test_two_vectors_are_rounded_to_bfloat16_as_each_is() -> None:
+    """On any CPU that has the instruction, whether it is the quicker way there or not; ties and overflows among them."""
+    manner = steps.Manner("bfloat16")
+    ways = one_by_one.paired_mul_add_step(), one_by_one.mul_add_step(manner, False)
+    rng, lanes, found = np.random.default_rng(3), tiles.LANES[np.float32], []
+    numbers = [rng.standard_normal(64 * size) * 2.0 ** rng.integers(-3, 4, 64 * size) for size in (tiles.ROWS, lanes)]
+    a, b = ((x.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32) for x in numbers)
+    for scale in (1.0, 2.0**64):
+        for name, step in zip(("in pairs", "one by one"), ways, strict=True):
+            state = np.zeros(tiles.ROWS * lanes, np.float32)
+            brief_loop(name, step)(a * np.float32(scale), b * np.float32(2.0**60 if scale > 1 else 1.0), state)
+            found.append(state.view(np.uint32))
+        np.testing.assert_array_equal(*found[-2:])
+    assert np.isinf(found[-1].view(np.float32)).any()
+    assert len(set(found[0].tolist())) > 100
