@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from . import jit
 from .carrier import source_of
-from .counting_steps import drawn_counting_step, quick_drawn_counting_step
+from .counting_steps import drawn_counting, quick_drawn_counting_step
 from .jit import copy_first, flat, in_rows, referable, row, scratch, stand_alone, viewed
 from .lanes import Tile, guarded_tile, tile
 from .noise import drawing
@@ -56,10 +56,11 @@ class Part(Tile):
 
 
 @cache
-def counting_again(operation, daz):
+def counting_again(operation, daz, of_nan):
     """function(state, happened, saved, cell, a, b, noises, output, number, apart, ints, floats, width, key, stream): a cell's turns again.
 
-    a, b and noises (planes, ...) are the cell's, from turn `number` of the call on; `saved` is the state before them.
+    a, b and noises (planes, ...) are the cell's, from turn `number` of the call on; `saved` is the state before them, whose infinities may
+    be NaN (`of_nan`).
     """
     multiplied, read = MULTIPLIED[operation], reading(daz)
     read_product = reading(daz and multiplied is not whole)
@@ -87,6 +88,8 @@ def counting_again(operation, daz):
             changed, after = (product != 0.0) & (abs(so_far) < np.inf), read(z, target)
             happened[SWAMPED * cells + cell] += 1 if changed & (after == so_far) else 0
             reached = np.float32(after)
+            if of_nan and abs(reached) == np.inf:
+                continue
             if reached < state[LEAST * cells + cell]:
                 state[LEAST * cells + cell] = reached
             if reached > state[GREATEST * cells + cell]:
@@ -96,7 +99,7 @@ def counting_again(operation, daz):
         happened[UNDERFLOW * cells + cell] |= seen & 2
         happened[OVERFLOW * cells + cell] |= seen & 4
 
-    return referable(counted_again, operation, daz)
+    return referable(counted_again, operation, daz, of_nan)
 
 
 @jit.once
@@ -107,17 +110,19 @@ def counted(operation, family, options):
     As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does; `options` are Draws.
     """
     carrier, lanes = np.float32, LANES[np.float32]
-    counted_again = counting_again(operation, options.daz)
+    counted_again = counting_again(operation, options.daz, options.of_nan)
     planes, draw_turns = len(SITES[operation]), drawing(*SITES[operation])
     carried, noted = (VALUE, COUNTS, LEAST, GREATEST), (*options.slots, OVERFLOWED)
     name = "counted drawn", operation, family, options
-    careful = drawn_counting_step(operation, options)
+    careful, has_quick = drawn_counting(operation, options), family != "float32"
     every = tile(name, careful, carrier, carried + noted, Numbers._fields, kind=Part, rows=COUNTED_ROWS)
-    quick = guarded_tile(
-        name, quick_drawn_counting_step(operation, family, options), draw_went_wrong(family, False, lambda _: AROUND), careful,
-        carrier, noted, drawn_watches(family, False), Numbers._fields, COUNTED_ROWS,
-        carried=carried, rows=COUNTED_ROWS, kind=Part,
-    )  # fmt: skip
+    quick = every
+    if has_quick:
+        quick = guarded_tile(
+            name, quick_drawn_counting_step(operation, family, options), draw_went_wrong(family, False, lambda _: AROUND),
+            careful, carrier, noted, drawn_watches(family, False), Numbers._fields, COUNTED_ROWS,
+            carried=carried, rows=COUNTED_ROWS, kind=Part,
+        )  # fmt: skip
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
     cells, all_cells = COUNTED_ROWS * lanes, ROWS * lanes
     held_size, noise_size = PARTS * COUNTED_SLOTS * cells, (planes + 1) * STEPS_OF_A_BLOCK * all_cells
@@ -158,7 +163,7 @@ def counted(operation, family, options):
                     waiting, everything = 0, True
                 waiting += count
                 b_at = (j * turns + done) * lanes
-                tried, again, left = done >= rest, 0, 0
+                tried, again, left = has_quick and done >= rest, 0, 0
                 for part in range(PARTS):
                     mine, what, saved = state[part], happened[part], before[part]
                     a_at = (i * turns + done) * ROWS + part * COUNTED_ROWS
@@ -166,9 +171,9 @@ def counted(operation, family, options):
                     if not everything:
                         copy_first(saved[LEAST * cells :], mine[LEAST * cells :], (COUNTED_SLOTS - LEAST) * cells)
                     beside = noise[skipped * all_cells + part * cells :]
-                    if tried:
+                    if has_quick and tried:
                         again += quick(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, count)
-                    else:
+                    if not tried:
                         every(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, count)
                     open_ones = what[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
                     for cell in range(cells):

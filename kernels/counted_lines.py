@@ -4,7 +4,7 @@ import numpy as np
 
 from . import jit
 from .counted_draws import COUNTED_TURNS, counting_again
-from .counting_steps import counting_exact_step, counting_tiles, counting_turn, drawn_counting_step
+from .counting_steps import counting_exact_step, counting_tiles, counting_turn, drawn_counting
 from .jit import copy_first, flat, in_rows, scratch, viewed
 from .lanes import tile
 from .noise import drawing
@@ -128,13 +128,13 @@ def drawn(operation, options, layout):
     lanes = LANES[np.float32]
     slots = VALUE, COUNTS, LEAST, GREATEST, *options.slots, OVERFLOWED
     every = tile(
-        ("paired counted drawn", operation, options), drawn_counting_step(operation, options), np.float32, slots,
+        ("paired counted drawn", operation, options), drawn_counting(operation, options), np.float32, slots,
         Numbers._fields, kind=LAYOUTS[layout],
     )  # fmt: skip
     planes, draw_turns, counted_again = (
         len(SITES[operation]),
         drawing(*SITES[operation]),
-        counting_again(operation, options.daz),
+        counting_again(operation, options.daz, options.of_nan),
     )
     cells = ROWS * lanes
     b_cells, b_lane = (cells, 1) if layout == "paired" else (1, 0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from .jit import referable, row, stand_alone, viewed
 from .lanes import guarded_tile, tile
-from .one_by_one import single_fused, single_product, single_sum
+from .one_by_one import DRAWN_SINGLES, drawn_total, settling, single_fused, single_product, single_sum
 from .quick_steps import (
     AROUND,
     EXACT,
@@ -87,13 +87,14 @@ def counted_rounding(tile, x, before, state, manner, may_underflow):
     total = bounded(tile, unbounded, state, manner)
     if total is unbounded and not manner.daz:  # overflows are infinities
         lost = total.apart_from(x)
-        counted_addition(state, None, before, lost, total, lost & (total.magnitude() >= np.inf))
+        over = lost & (total.magnitude() >= np.inf)
+        counted_addition(state, None, before, lost, total, over, manner.of_nan)
         return total
     after = without_subnormals(tile, total, manner)
     over = (unbounded.magnitude() > tile.parameter("largest")) & (x.magnitude() < np.inf)
     inexact = over | (total - x).nonzero()  # never of NaN, nor of equal infinities
     count(state, {OVERFLOWED: over, ROUNDED: inexact, SWAMPED: x.differs(before) & after.equals(before)})
-    note_extremes(state, after < state[LEAST], after > state[GREATEST], after)
+    note_extremes(state, after, manner.of_nan)
     return total
 
 
@@ -159,10 +160,31 @@ def drawn_counting_step(operation, options):
         happened[ROUNDED], happened[OVERFLOWED] = alive & (over | lost.nonzero()), over
         happened[SWAMPED] = alive & changed & after.equals(before)
         count(state, happened)
-        note_extremes(state, after < state[LEAST], after > state[GREATEST], after)
+        note_extremes(state, after, options.of_nan)
         return state
 
     return step
+
+
+def drawn_single_counting_step(operation):
+    """The same of sums in float32, none of which overflows."""
+
+    def step(tile, row, state):
+        before = state[VALUE]
+        state[VALUE], lost, lost_before = drawn_total(operation, tile, row, before, settling(state))
+        if lost_before is not None:
+            count(state, {INEXACT: lost_before})
+        counted_addition(state, None, before, lost, state[VALUE])
+        return state
+
+    return step
+
+
+def drawn_counting(operation, options):
+    """The step, with care, of an operation of DRAWN_STEPS."""
+    return (
+        drawn_single_counting_step(operation) if operation in DRAWN_SINGLES else drawn_counting_step(operation, options)
+    )
 
 
 def single_counting_step(operation, manner):
@@ -255,17 +277,17 @@ def counted_addition(state, alive, before, lost, after, over=None, of_nan=False)
     if alive is not None:
         happened = {slot: lanes & alive for slot, lanes in happened.items()}
     count(state, happened)
+    note_extremes(state, after, of_nan, alive)
+
+
+def note_extremes(state, after, of_nan, alive=None):
+    """A sum, where it is the least or the greatest so far, in lanes that are `alive`; None: in all. `of_nan`: infinities stand for NaN."""
     less, more = after < state[LEAST], after > state[GREATEST]
     shown = after.magnitude() < np.inf if of_nan else alive
     if of_nan and alive is not None:
         shown = shown & alive
     if shown is not None:
         less, more = shown & less, shown & more
-    note_extremes(state, less, more, after)
-
-
-def note_extremes(state, less, more, after):
-    """A sum, where it is the least or the greatest so far."""
     state[LEAST] = less.choose(after, state[LEAST])
     state[GREATEST] = more.choose(after, state[GREATEST])
 

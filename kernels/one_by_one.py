@@ -256,20 +256,32 @@ def drawn_single(s, error, noise):
 
 
 def drawn_total(operation, tile, row, c, settle):
-    """(the sum after a product, lanes where something was inexact), each rounding by settle(nearest, error, noise)."""
+    """(the sum after a product, lanes where it is inexact, and where the product is, or None), each rounding by settle(nearest, error, noise)."""
     a, b, noise = tile.a(row), tile.b(), random_number(tile, row)
     if operation == "single_fma":
         total, rest = sum_and_error(a.double() * b.double(), c.double())
         x = to_odd(total, rest)
         s = x.single()
         error = x - s.double()
-        return settle(s, error.single(), noise), error.nonzero()
+        return settle(s, error.single(), noise), error.nonzero(), None
     product, lost = a * b, None
     if operation == "single_mul_add":
         error = a.fused(b, product * -1.0)
         product, lost = settle(product, error, random_number(tile, row, 1)), error.nonzero()
     s, error = sum_and_error(product, c)
-    return settle(s, error, noise), error.nonzero() if lost is None else lost | error.nonzero()
+    return settle(s, error, noise), error.nonzero(), lost
+
+
+def settling(state):
+    """What rounds a sum in float32 by 16 random bits, and notes in LEFT_OPEN where these leave it open."""
+
+    def settle(s, error, noise):
+        z, reached = drawn_single(s, error, noise)
+        near = (reached - OPEN_TO).bits() & ~(reached - OPEN_FROM).bits()
+        state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near
+        return z
+
+    return settle
 
 
 def drawn_single_step(operation):
@@ -277,15 +289,9 @@ def drawn_single_step(operation):
 
     def make(options, watchful):
         def step(tile, row, state):
-            def settle(s, error, noise):
-                z, reached = drawn_single(s, error, noise)
-                near = (reached - OPEN_TO).bits() & ~(reached - OPEN_FROM).bits()
-                state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near
-                return z
-
-            state[VALUE], lost = drawn_total(operation, tile, row, state[VALUE], settle)
+            state[VALUE], lost, lost_before = drawn_total(operation, tile, row, state[VALUE], settling(state))
             if watchful:
-                note_inexact(state, lost)
+                note_inexact(state, lost if lost_before is None else lost | lost_before)
             return state
 
         return step

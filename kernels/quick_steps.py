@@ -301,7 +301,7 @@ def quick_drawn_single_step(operation):
                 state[TIE] = state[TIE].bits().at_most((reached - OPEN_FROM).bits())
                 return z
 
-            state[VALUE], _ = drawn_total(operation, tile, row, state[VALUE], settle)
+            state[VALUE], *_ = drawn_total(operation, tile, row, state[VALUE], settle)
             return state
 
         return step

@@ -151,6 +151,7 @@ class Manner(NamedTuple):
     noted: bool = False  # an overflow that becomes a finite number leaves no other trace
     daz: bool = False
     ftz: bool = False
+    of_nan: bool = False  # where additions are counted: infinities stand for NaN, which is no least and no greatest sum
 
     @property
     def nearest(self):
@@ -170,6 +171,7 @@ class Draws(NamedTuple):
     roomy: bool = False  # no sum can overflow
     daz: bool = False
     ftz: bool = False
+    of_nan: bool = False  # as Manner's
 
     @property
     def slots(self):

@@ -65,10 +65,8 @@ def single_operations(manner, watchful, counts):
 
     def joined(tile, x, y, state):
         s, lost = single_sum(tile, x, y, manner)
-        if not tile.directed:
-            lost = lost & (
-                x.magnitude() < np.inf
-            )  # of sums with an infinity nothing is, where the CPU does not say so itself
+        if not tile.directed:  # where the CPU does not say so itself that a sum with an infinity is exact
+            lost = lost & (x.magnitude() < np.inf)
         if counts:
             counted_addition(state, None, x, lost, s, lost & (s.magnitude() >= np.inf))
         elif watchful:

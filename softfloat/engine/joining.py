@@ -130,8 +130,6 @@ def _levels(
     for level, _ in enumerate(planned.accumulator.reduction):
         site = planned.sites[numbers.LEVEL + 2 * level]
         store = planned.sites.get(numbers.LEVEL + 2 * level + 1)
-        if site.rule.daz or (store is not None and store.rule.daz):
-            return None
         if not lines.holds(site.format, partials):
             return None
         sums.append(_Sum(site, store, np.zeros(shape, site.format.dtype)))
@@ -161,7 +159,7 @@ def _joinable(planned: Program) -> bool:
 def _chains(planned: Program, shape: tuple[int, ...], partials: Format) -> _Levels | None:
     """What adds chains' sums: a level whose sum begins with the first of them."""
     site = planned.sites[dots().RUNNING]
-    if site.rule.daz or not lines.holds(site.format, partials):
+    if not lines.holds(site.format, partials):
         return None
     chains = planned.accumulator.chains
     return _Levels([_Sum(site, None, None)], [1] * chains, shape, planned.policy.name)
@@ -176,7 +174,7 @@ def _one_after_the_other(
     bits: Callable[[int, int, int], Codes],
     tally: ways.Tally | None,
 ) -> Done | None:
-    """Segments or chains whose roundings draw or are counted, each as it would be alone, and their sums as `segments` adds them."""
+    """Segments or chains whose roundings draw or are counted, or that flush, each as it would be alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
     flags: Codes = np.zeros(shape, np.uint8)
     total = found = None
@@ -224,6 +222,11 @@ def _draws(planned: Program) -> bool:
     return any(site.width for number, site in planned.sites.items() if number != dots().RESULT)
 
 
+def _flushes(planned: Program) -> bool:
+    """Whether a stage before the output's reads subnormals as zeros, those of other stages among them."""
+    return any(site.rule.daz for number, site in planned.sites.items() if number != dots().RESULT)
+
+
 def _segment_parts(planned: Program, call: Call) -> Iterator[_Part]:
     accumulator, (first, second) = planned.accumulator, planned.formats
     inner, bounds = segments.alone(accumulator), segment_bounds(accumulator, planned.products)
@@ -247,9 +250,9 @@ def _chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
 
 
 def _chains_joinable(planned: Program) -> bool:
-    """Whether chains that draw or are counted may go one after the other."""
+    """Whether chains may go one after the other."""
     site = planned.sites[dots().RUNNING]
-    return planned.index is None and planned.partials == site.format and not site.rule.daz
+    return planned.index is None and planned.partials == site.format
 
 
 def run(
@@ -275,7 +278,7 @@ def run(
         return None
     if chains and c is not None and arguments.has_nan(c, planned.partials):  # no payload passes there
         return None
-    if tally is not None or _draws(planned):
+    if tally is not None or _draws(planned) or _flushes(planned):
         if any(level.scaling for level in accumulator.reduction):
             return None
         if not (_chains_joinable(planned) if chains else _joinable(planned)):

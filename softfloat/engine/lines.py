@@ -122,13 +122,24 @@ class _Memory:
         self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, True), "version": 3}
 
 
+def _flushed(codes: Codes) -> Codes:
+    """Codes of float32, subnormal numbers being zeros."""
+    exponent, sign = np.uint32(FLOAT32.infinity), np.uint32(1 << (FLOAT32.width - 1))
+    small = (codes & exponent) == 0
+    if not small.any():
+        return codes
+    found = codes.copy()
+    found[small] &= sign
+    return found
+
+
 def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
     """(reading, codes, table) as loops of `kernels.paired` read these codes; None if float32 does not hold their numbers."""
-    reading, table = "" if daz else _READINGS.get(fmt.spec, ""), NO_TABLE
-    if reading == "half" and not available()[1]:
-        reading = ""
+    reading, table = _READINGS.get(fmt.spec, ""), NO_TABLE
     if reading == "number":
-        return reading, codes.view(np.float32), table
+        return reading, (_flushed(codes) if daz else codes).view(np.float32), table
+    if daz or (reading == "half" and not available()[1]):
+        reading = ""
     if reading:
         return reading, codes, table
     if fmt.bits > 16:
@@ -231,8 +242,11 @@ class _Work:
             kind = "add"
         layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
         if self.tally is not None:
-            of_nan = (way.site.rule.overflow is Overflow.NAN,) if kind == "exact" else ()
-            return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options, *of_nan)
+            if isinstance(way, OneByOne):
+                options = (way.counted_manner,)
+            elif kind == "exact":
+                options += (way.site.rule.overflow is Overflow.NAN,)
+            return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options)
         return paired().chain(kind, way.carrier, way.group, way.planes, layout, self.reading, cumulative, *options)
 
     @property
@@ -442,7 +456,7 @@ class _State:
             elif work.tally is None:
                 loop = paired().drawn(way.operation, way.options(), layout, self.records)
             else:
-                loop = counted_lines().drawn(way.operation, way.options(), layout)
+                loop = counted_lines().drawn(way.operation, way.counted_options, layout)
             count = self.outputs.stop - self.outputs.start
             loop(
                 self.flat,

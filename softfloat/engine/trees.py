@@ -146,7 +146,7 @@ def by_tiles(planned: Program, operands: tiling.Operands, tally: Tally | None = 
     """(codes in the partials format, flags) of a grid, or None where no tile serves these operands. A `tally` is filled."""
     a, b, c = operands.a, operands.b, operands.c
     way = ways.in_pairs(planned)
-    if way is None or a.shape[0] * b.size < LEAST_WORK or (tally is not None and not way.counts):
+    if way is None or a.shape[0] * b.size < LEAST_WORK:
         return None
     start = None if c is None else tiling.extent(c, planned.partials)
     spans = [tiling.extent(x, fmt) for x, fmt in zip((a, b), planned.formats, strict=True)]
@@ -161,7 +161,7 @@ def by_tiles(planned: Program, operands: tiling.Operands, tally: Tally | None = 
     room = (0, 0) if tally is None else shape
     padded = Tally(np.empty((3, *room), np.int32), np.empty((2, *room), way.carrier))
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-    loop = subtrees().pairwise(way.manner, tally is not None)
+    loop = subtrees().pairwise(way.manner if tally is None else way.counted_manner, tally is not None)
 
     def work(first: int, last: int) -> int:
         loop(first, last, down, across, begins, c is not None, values, flags, numbers, of_nan, rows, columns, *padded)

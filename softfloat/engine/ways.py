@@ -154,14 +154,18 @@ class OneByOne(Way):
 
     @property
     def counts(self) -> bool:
-        """Whether there are loops that count. Overflows that become NaN have none, as they are infinities till the end."""
-        return self.site.rule.overflow is not Overflow.NAN
+        """Whether there are loops that count."""
+        return True
+
+    @property
+    def counted_manner(self) -> Any:
+        """How it rounds, for loops that count. Sums in float32 do not overflow."""
+        narrow = not self.manner.family.startswith("float32")
+        return self.manner._replace(of_nan=narrow and self.site.rule.overflow is Overflow.NAN)
 
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well."""
-        if not self.counts:
-            return None
-        return tiles().counted(self.operation, self.manner), tally
+        return tiles().counted(self.operation, self.counted_manner), tally
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -209,14 +213,17 @@ class Drawn(Way):
 
     @property
     def counts(self) -> bool:
-        """Whether there are loops that count: of narrow formats, but for overflows that become NaN."""
-        return self.site.rule.overflow is not Overflow.NAN and self.family != "float32"
+        """Whether there are loops that count."""
+        return True
+
+    @property
+    def counted_options(self) -> Any:
+        """How the steps draw that count. Sums in float32 do not overflow."""
+        return self.options()._replace(of_nan=self.family != "float32" and self.site.rule.overflow is Overflow.NAN)
 
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
         """The loop that counts as well."""
-        if not self.counts:
-            return None
-        loop = counted_draws().counted(self.operation, self.family, self.options())
+        loop = counted_draws().counted(self.operation, self.family, self.counted_options)
         return loop, (*tally, *self.unflushed, *self._address(planned, place, random))
 
     def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
