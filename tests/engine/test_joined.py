@@ -163,11 +163,33 @@ def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch, joins: lis
     assert joins or not all(available())
 
 
+FLUSHING: list[dict[str, Any]] = [
+    {"daz": True},
+    {"daz": True, "ftz": True, "rounding": "toward_negative"},
+    {"daz": True, "rounding": "stochastic", "seed": 4},
+]
+
+
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
+def test_segments_and_chains_that_flush(monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator) -> None:
+    """Numbers whose products, and sums of segments, are about as small as half's smallest normal number."""
+    for length, rule in zip((24, 23, 64), FLUSHING, strict=True):
+        random = np.random.default_rng(length)
+        a, b = (bits.encode(random.standard_normal((21, length)) * 2.0**-8, "float16")[0] for _ in range(2))
+        c = bits.encode(random.standard_normal((21, 21)) * 2.0**-14, how.partials)[0]
+        c[:7] = bits.encode(random.integers(-3, 4, (7, 21)) * how.partials.smallest_subnormal, how.partials)[0]
+        for start in (None, c):
+            same(both(monkeypatch, lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, **r)))
+        same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.vecdot(a, b, "float16", how, c[:, 3], **r)))
+    assert how == HOW["chunks of pairs"] or len(joins) > 3 or not all(available())
+
+
 COUNTED: list[dict[str, Any]] = [
     {"seed": 1},
     {"seed": 2, "rounding": "toward_zero"},
     {"seed": 3, "rounding": "stochastic"},
     {"seed": 4, "overflow": "saturate"},
+    {"seed": 5, "overflow": "nan", "daz": True},
 ]
 
 
@@ -184,7 +206,7 @@ def same_counts(found: Any) -> None:
 def test_segments_and_chains_that_are_counted(
     monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator
 ) -> None:
-    for length, rule in zip((5, 23, 64, 64), COUNTED, strict=True):
+    for length, rule in zip((5, 23, 64, 64, 24), COUNTED, strict=True):
         if isinstance(how.segments, int) and length < how.segments:
             continue
         a, b = operands(length, 21, False)

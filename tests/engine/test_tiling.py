@@ -1210,17 +1210,69 @@ def test_counted_sums_that_overflow_float32(
     assert np.isinf(counts.smallest).any()
 
 
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), mul_add("float8_e5m2")], ids=repr)
+@pytest.mark.parametrize("rounding", ["nearest_even", "to_odd", "stochastic"])
+def test_counts_of_sums_whose_overflows_are_nan(
+    how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of the upper rows overflow, some of them late; NaN is neither the least nor the greatest."""
+    fmt, rng = how.partials, np.random.default_rng(6)
+    x = rng.uniform(0.5, 1.0, (2, 40, 36)) * np.sqrt(fmt.max / 3)
+    x[:, 20:] *= 2.0**-4
+    x[0] *= rng.choice([-1.0, 1.0], (40, 1))
+    a, b = (bits.encode(part, fmt)[0] for part in x)
+    rule: dict[str, Any] = {"rounding": rounding, "overflow": "nan", "sr_bits": 20, "seed": 3}
+    for function, other in ((bits.matmul, b.T.copy()), (bits.vecdot, b)):
+        counts = counted_both_ways(monkeypatch, a, other, fmt, how, function=function, **rule)
+        assert set(np.unique(counts.overflowed)) == {0, 1}
+        assert np.isfinite(counts.largest).all()
+        assert np.isfinite(counts.smallest).all()
+
+
+@pytest.mark.parametrize("how", [fma("float32"), mul_add("float32")], ids=repr)
+@pytest.mark.parametrize("width", [5, 16, 24])
+def test_counts_of_float32_sums_that_draw(how: Accumulator, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of operands of float32 and of half; small integers make exact sums, and sums that hang on few random bits."""
+    rng = np.random.default_rng(width)
+    for name in ("float32", "float16"):
+        fmt = Format.from_name(name)
+        a, b = (drawn(rng, fmt, (26, 50), 1.0) for _ in range(2))
+        a[:9], b[:9] = (bits.encode(rng.integers(-3, 4, (9, 50)), fmt)[0] for _ in range(2))
+        c = bits.encode(rng.integers(-4, 5, 26) * 2.0**22, "float32")[0]
+        rule: dict[str, Any] = STOCHASTIC | {"sr_bits": width}
+        counted_both_ways(monkeypatch, a, b.T.copy(), fmt, how, np.broadcast_to(c, (26, 26)), **rule)
+        counted_both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **rule)
+
+
+@pytest.mark.parametrize("how", [fma("float32"), mul_add("float32")], ids=repr)
+def test_float32_operands_that_read_as_zero(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either sign, beside numbers that do not, and alone; in products and in sums of rows."""
+    a, b = drawn(np.random.default_rng(7), Format.from_name("float32"), (40, 30), 1.0), np.full((30, 20), 0x3F800000)
+    a[::2, 3], a[5], a[6, :15] = 0x807FFFFF, 0x00000001, 0x80000000
+    for operand in (a, np.ascontiguousarray(a[:, :3])):
+        k = operand.shape[1]
+        both_ways(monkeypatch, operand, b[:k].astype(np.uint32), "float32", how, daz=True)
+        found = []
+        for fast in (True, False):
+            monkeypatch.setattr(elementwise, "FAST", fast)
+            sums = bits.sum(operand, "float32", how, 1, daz=True)
+            found.append((*sums, *bits.vecdot(operand, operand[::-1].copy(), "float32", how, daz=True)))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert sums[0][5] == 0
+
+
 @SERVED
-@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16")], ids=repr)
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), fma("float32")], ids=repr)
 @pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
 def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By tiles, but for overflows that become NaN."""
+    """By tiles."""
     calls = []
     kept = ways.counted_draws().counted
     monkeypatch.setattr(ways.counted_draws(), "counted", lambda *arguments: calls.append(1) or kept(*arguments))
     a = drawn(np.random.default_rng(5), how.partials, (16, 16), 1.0)
     bits.matmul(a, a, how.partials, how, count=True, overflow=overflow, **STOCHASTIC)
-    assert bool(calls) == (overflow != "nan")
+    assert calls
 
 
 @pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero"])
