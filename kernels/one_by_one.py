@@ -35,6 +35,21 @@ def fma_step(manner, watchful):
     return step
 
 
+DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
+"""What the CPU rounds toward in these modes."""
+
+
+def in_direction(toward, rounding):
+    """What toward(direction) gives, rounded to float32 in one of DIRECTIONS or to odd."""
+    if rounding == "to_odd":
+        return between(toward("down"), toward("up"))
+    return toward(DIRECTIONS[rounding])
+
+
+HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {"nearest_away": "toward_zero"}
+"""How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
+
+
 def rounded_sum(tile, x, y, state, manner, watchful):
     """x + y, rounded. Only flushing makes a sum tiny and inexact.
 
@@ -42,7 +57,10 @@ def rounded_sum(tile, x, y, state, manner, watchful):
     """
     x, y = (without_subnormals(tile, number, manner) for number in (x, y))
     if not manner.nearest:
-        s = exact_sum(tile, y, x, manner)
+        if tile.directed and not watchful:
+            s = in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding])
+        else:
+            s = exact_sum(tile, y, x, manner)
     elif watchful:
         s, error = sum_and_error(x, y)
         state[INEXACT] = state[INEXACT].bits() | error.bits()
@@ -96,17 +114,6 @@ def rounded_single(y, error, x, manner):
     }[manner.rounding]
     y = (bits + step).floats()
     return y.is_zero().choose(x, y) if manner.rounding == "toward_negative" else y
-
-
-DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
-"""What the CPU rounds toward in these modes."""
-
-
-def in_direction(toward, rounding):
-    """What toward(direction) gives, rounded to float32 in one of DIRECTIONS or to odd."""
-    if rounding == "to_odd":
-        return between(toward("down"), toward("up"))
-    return toward(DIRECTIONS[rounding])
 
 
 def by_direction(toward, manner):

@@ -6,8 +6,9 @@ A sum is rounded by the CPU to float32 first, and then by adding and cutting bit
 import numpy as np
 from llvmlite import ir
 
-from .one_by_one import DIRECTIONS, DRAWN_SINGLES, OPEN_FROM, OPEN_TO, drawn_single, drawn_total, in_direction
+from .one_by_one import DRAWN_SINGLES, HARMLESS, OPEN_FROM, OPEN_TO, drawn_single, drawn_total, in_direction
 from .steps import (
+    BY_BITS,
     NEAR_ZERO,
     OVERFLOW,
     ROUNDERS,
@@ -17,41 +18,6 @@ from .steps import (
     bounded,
 )
 
-
-def cut_bits(tile, s):
-    """Normal numbers rounded toward zero."""
-    return (s.bits() & ~tile.integer("below")).floats()
-
-
-def moved_bits(upward):
-    """Normal numbers rounded up, or down: away from zero where the sign bids it."""
-
-    def round_(tile, s):
-        below, sign = tile.integer("below"), s.bits() >> 31
-        more = ~sign if upward else sign
-        return ((s.bits() + (more & below)) & ~below).floats()
-
-    return round_
-
-
-def odd_bits(tile, s):
-    """Normal numbers to odd."""
-    below = tile.integer("below")
-    kept = s.bits() & ~below
-    return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
-
-
-QUICK_ROUNDERS = {
-    "toward_zero": cut_bits,
-    "toward_positive": moved_bits(True),
-    "toward_negative": moved_bits(False),
-    "to_odd": odd_bits,
-}
-"""In the other modes; to nearest, half a unit is added and bits are cut (`quickly`)."""
-
-
-HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {"nearest_away": "toward_zero"}
-"""How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
 HALF_BITS = 0x1FFF  # that rounding takes away
 HALF_TIE, LAST_BIT = 0x1000, 0x2000
 OF_WORDS, ABOVE_ZERO = 0x7FFF1FFF, 0x00010000
@@ -93,7 +59,7 @@ def quickly(tile, s, state, manner, settled, below=False, lifted=False, alone=Tr
         probe = probe + tile.integer("tie")
         y = (probe & ~tile.integer("below")).floats()
     else:
-        y = QUICK_ROUNDERS[manner.rounding](tile, s)
+        y = BY_BITS[manner.rounding](tile, s)
     if lifted:
         if not (settled or below):
             probe = s.bits() if manner.rounding.startswith("nearest") else probe ^ HALF_TIE

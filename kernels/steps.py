@@ -143,6 +143,44 @@ TO_INTEGER = {
 }
 
 
+def cut_bits(tile, s):
+    """Rounded toward zero, as all of these by the bits: normal numbers, and smaller ones that are numbers of the format."""
+    return (s.bits() & ~tile.integer("below")).floats()
+
+
+def moved_bits(upward):
+    """Rounded up, or down: away from zero where the sign bids it."""
+
+    def round_(tile, s):
+        below, sign = tile.integer("below"), s.bits() >> 31
+        more = ~sign if upward else sign
+        return ((s.bits() + (more & below)) & ~below).floats()
+
+    return round_
+
+
+def odd_bits(tile, s):
+    """To odd."""
+    below = tile.integer("below")
+    kept = s.bits() & ~below
+    return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
+
+
+def tied_bits(tile, s):
+    """To nearest, ties away from zero."""
+    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
+
+
+BY_BITS = {
+    "toward_zero": cut_bits,
+    "toward_positive": moved_bits(True),
+    "toward_negative": moved_bits(False),
+    "to_odd": odd_bits,
+    "nearest_away": tied_bits,
+}
+"""In all modes but nearest even, where no result is tiny and inexact."""
+
+
 class Manner(NamedTuple):
     """How a stage rounds, as far as code hangs on it."""
 
@@ -189,10 +227,12 @@ def without_subnormals(tile, x, manner):
 def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
     """x, all of whose bits that decide are there, the last one sticky, as a number of the format; what happened is noted.
 
-    Without `bound`, what overflows is left beyond the largest number.
+    Without `bound`, what overflows is left beyond the largest number; unless it `may_underflow`, what is tiny is exact.
     """
     if manner.nearest:
         y = ROUNDERS[manner.family](tile, x)
+    elif not may_underflow:
+        y = BY_BITS[manner.rounding](tile, x)
     else:
         exponent = exponent_bits(tile, x)
         scaled = x * (tile.integer("per_quantum") - exponent).floats()
