@@ -24,8 +24,6 @@ from .steps import (
     LEFT_OPEN,
     OVERFLOW,
     OVERFLOWED,
-    ROUNDED,
-    SWAMPED,
     UNDERFLOW,
     VALUE,
     Numbers,
@@ -35,6 +33,7 @@ from .tiles import (
     REST,
     VAIN,
     begin_counting,
+    count_again,
     frame,
     take_counts,
     tell,
@@ -83,17 +82,7 @@ def counting_again(operation, daz, of_nan):
             so_far, product = read(z, target), read_product(product, target)
             z, raised = sum_again(so_far, product, own[0], output, step, source, target, width, key, stream)
             seen |= raised
-            happened[OVERFLOWED * cells + cell] += raised >> 2 & 1
-            happened[ROUNDED * cells + cell] += raised & 1
-            changed, after = (product != 0.0) & (abs(so_far) < np.inf), read(z, target)
-            happened[SWAMPED * cells + cell] += 1 if changed & (after == so_far) else 0
-            reached = np.float32(after)
-            if of_nan and abs(reached) == np.inf:
-                continue
-            if reached < state[LEAST * cells + cell]:
-                state[LEAST * cells + cell] = reached
-            if reached > state[GREATEST * cells + cell]:
-                state[GREATEST * cells + cell] = reached
+            count_again(state, happened, cells, cell, so_far, product, read(z, target), raised, of_nan)
         state[cell] = z
         happened[INEXACT * cells + cell] |= seen & 1
         happened[UNDERFLOW * cells + cell] |= seen & 2

@@ -132,35 +132,40 @@ def quick_counting_step(operation, manner):
     return step
 
 
+def drawn_counted_sum(tile, x, y, noise, state, options):
+    """x + y of numbers as they are read, rounded stochastically as `steps.drawn` does; the addition of y to x is counted."""
+    nothing = x.all_of(0.0)
+    s, error = sum_and_error(y, x)
+    own = state | {INEXACT: nothing, OVERFLOW: nothing}
+    total = drawn(tile, s, error, noise, own, options, True)
+    after = without_subnormals(tile, total, options)
+    alive = s.magnitude() < np.inf
+    over = own[OVERFLOW].bits().nonzero() if options.saturate else after.magnitude() > tile.parameter("largest")
+    over = (over | after.differs(after)) & alive  # NaN where the format has no infinities
+    lost, changed = own[INEXACT].bits(), s.differs(x) | error.nonzero()
+    for slot in (UNDERFLOW, LEFT_OPEN):
+        state[slot] = own[slot]
+    if options.saturate:
+        state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
+    happened = {ROUNDED: alive & (over | lost.nonzero()), OVERFLOWED: over}
+    happened[SWAMPED] = alive & changed & after.equals(x)
+    count(state, happened)
+    note_extremes(state, after, options.of_nan)
+    return total
+
+
 def drawn_counting_step(operation, options):
     """Multiply-adds rounded stochastically; what 16 random bits leave open is told, as `steps.drawn` does. Counts are in one word of COUNTS."""
-    saturate = options.saturate
 
     def step(tile, row, state):
         before, product = without_subnormals(tile, state[VALUE], options), tile.a(row) * tile.b()
-        nothing, happened = before.all_of(0.0), {}
         if operation == "mul_add":
-            own = state | {INEXACT: nothing}
+            own = state | {INEXACT: before.all_of(0.0)}
             product = drawn(tile, product, None, random_number(tile, row, 1), own, options, True)
-            happened[INEXACT] = own.pop(INEXACT).bits().nonzero()
-            state |= own
+            count(state, {INEXACT: own.pop(INEXACT).bits().nonzero()})
+            state |= {slot: own[slot] for slot in own if slot != COUNTS}
             product = without_subnormals(tile, product, options)
-        s, error = sum_and_error(product, before)
-        own = state | {INEXACT: nothing, OVERFLOW: nothing}
-        state[VALUE] = drawn(tile, s, error, random_number(tile, row), own, options, True)
-        after = without_subnormals(tile, state[VALUE], options)
-        alive = s.magnitude() < np.inf
-        over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > tile.parameter("largest")
-        over = (over | after.differs(after)) & alive  # NaN where the format has no infinities
-        lost, changed = own[INEXACT].bits(), s.differs(before) | error.nonzero()
-        for slot in (UNDERFLOW, LEFT_OPEN):
-            state[slot] = own[slot]
-        if saturate:
-            state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
-        happened[ROUNDED], happened[OVERFLOWED] = alive & (over | lost.nonzero()), over
-        happened[SWAMPED] = alive & changed & after.equals(before)
-        count(state, happened)
-        note_extremes(state, after, options.of_nan)
+        state[VALUE] = drawn_counted_sum(tile, before, product, random_number(tile, row), state, options)
         return state
 
     return step

@@ -2,7 +2,7 @@
 
 Eight products and the seven additions that join them are one piece of code; what a row's subtrees add up to meets the subtrees
 before it on a stack. The steps are those of `quick_steps` and `steps`: what a quick one may have rounded otherwise is done again by the
-careful one, and what 16 random bits leave open by the plain functions on the wide carrier, an output at a time.
+careful one, and what 16 random bits leave open by the plain functions on the wide carrier, an output at a time. Additions may be counted.
 
 Roundings of an output take the random numbers of their stage in turn. Additions come in the order in which leaves complete subtrees.
 Noise is a block for products, and a ring of two for additions, small enough for the CPU's nearest cache.
@@ -16,28 +16,46 @@ from numba.extending import intrinsic
 from . import jit
 from .accumulate import PRODUCT, RUNNING
 from .carrier import source_of
+from .counting_steps import count, counted_addition, drawn_counted_sum
 from .jit import copy_row, fill_row, flat, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
-from .quick_steps import EXACT, draw_went_wrong, drawn_from, drawn_manner, drawn_watches, quickly_drawn, watch_subnormal
+from .quick_steps import (
+    AROUND,
+    EXACT,
+    draw_went_wrong,
+    drawn_from,
+    drawn_manner,
+    drawn_watches,
+    quickly_drawn,
+    watch_subnormal,
+)
 from .redrawn import flushed, product_again, sum_again
 from .rounding import target_of
 from .steps import (
+    COUNT_BITS,
+    COUNTED_SLOTS,
+    COUNTS,
+    GREATEST,
     INEXACT,
+    LEAST,
     LEFT_OPEN,
     OVERFLOW,
+    OVERFLOWED,
     SLOTS,
     SMALLEST,
     UNDERFLOW,
     VALUE,
+    Manner,
     Numbers,
     drawn,
+    exact_sum,
     in_pairs,
     random_number,
     sum_and_error,
     without_subnormals,
 )
-from .tiles import tile_of
+from .tiles import begin_counting, count_again, take_counts, tell, tile_of
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
 
 GROUP = STEPS_OF_A_BLOCK
@@ -50,6 +68,8 @@ RING = 2 * GROUP
 """Turns of the noise of additions, after those of products."""
 DEEPEST = 40
 """Levels of a stack of subtrees: so many leaves as fill more do not fit into memory."""
+COUNTABLE = (1 << COUNT_BITS[32]) - GROUP - 2 * DEEPEST
+"""Products and additions after which counts in one word are taken, before another turn and the subtrees that it completes."""
 _INDEX = ir.IntType(64)
 
 
@@ -104,18 +124,21 @@ ROW_KINDS = {"grid": Row, "own": OwnRow}
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def quick_subtree_step(leaves, family, ones):
+def quick_subtree_step(leaves, family, ones, counts):
     """Leaves, and the additions of their subtree, by the CPU's float32 and random bits."""
 
     def step(tile, row, state):
         def leaf(place):
             if ones:
                 return tile.a(row, place)
-            noise = tile.noise(row, place).bits()
-            return quickly_drawn(tile, tile.a(row, place) * tile.b(place), noise, state, family, False, EXACT)
+            product = tile.a(row, place) * tile.b(place)
+            term = quickly_drawn(tile, product, tile.noise(row, place).bits(), state, family, False, EXACT)
+            if counts:
+                count(state, {INEXACT: term.apart_from(product)})
+            return term
 
         def joined(x, y, number):
-            return quick_sum(tile, x, y, tile.noise(row, GROUP + number).bits(), state, family)
+            return quick_sum(tile, x, y, tile.noise(row, GROUP + number).bits(), state, family, counts)
 
         state[VALUE] = in_pairs(leaves, leaf, joined)
         return state
@@ -123,26 +146,41 @@ def quick_subtree_step(leaves, family, ones):
     return step
 
 
-def quick_sum(tile, x, y, noise, state, family):
-    """A sum by the CPU, toward zero if it can, and random bits."""
+def quick_sum(tile, x, y, noise, state, family, counts):
+    """A sum by the CPU, toward zero if it can, and random bits; to odd where additions are counted, for it says what is inexact."""
+    if counts:
+        s = exact_sum(tile, y, x, Manner(family))
+        after = quickly_drawn(tile, s, noise, state, family, False, AROUND)
+        counted_addition(state, None, x, after.apart_from(s), after)
+        return after
     s = x.plus_toward("zero", y) if tile.directed else x + y
     return quickly_drawn(tile, s, noise, state, family, False, drawn_from(tile))
 
 
-def quick_join_step(family, options):
+def quick_join_step(family, options, counts):
     """What stands in VALUE and a subtree before it, quickly."""
     manner = drawn_manner(family, options)
 
     def step(tile, row, state):
         for x in (tile.b(), state[VALUE]):  # which were watched if they came quickly, and may come otherwise
             watch_subnormal(tile, x, state, manner)
-        state[VALUE] = quick_sum(tile, tile.b(), state[VALUE], tile.noise(row, GROUP).bits(), state, family)
+        noise = tile.noise(row, GROUP).bits()
+        state[VALUE] = quick_sum(tile, tile.b(), state[VALUE], noise, state, family, counts)
         return state
 
     return step
 
 
-def subtree_step(leaves, options, ones):
+def drawn_sum(tile, x, y, noise, state, options, counts):
+    """A sum as far as 16 random bits go."""
+    x, y = (without_subnormals(tile, z, options) for z in (x, y))
+    if counts:
+        return drawn_counted_sum(tile, x, y, noise, state, options)
+    s, error = sum_and_error(x, y)
+    return drawn(tile, s, error, noise, state, options, True)
+
+
+def subtree_step(leaves, options, ones, counts):
     """Leaves, and the additions of their subtree, as far as 16 random bits go."""
 
     def step(tile, row, state):
@@ -153,8 +191,7 @@ def subtree_step(leaves, options, ones):
             return drawn(tile, product, None, random_number(tile, row, place), state, options, True)
 
         def joined(x, y, number):
-            s, error = sum_and_error(*(without_subnormals(tile, z, options) for z in (x, y)))
-            return drawn(tile, s, error, random_number(tile, row, GROUP + number), state, options, True)
+            return drawn_sum(tile, x, y, random_number(tile, row, GROUP + number), state, options, counts)
 
         state[VALUE] = in_pairs(leaves, leaf, joined)
         return state
@@ -162,23 +199,24 @@ def subtree_step(leaves, options, ones):
     return step
 
 
-def join_step(options):
+def join_step(options, counts):
     """What stands in VALUE and a subtree before it, as far as 16 random bits go."""
 
     def step(tile, row, state):
-        s, error = sum_and_error(*(without_subnormals(tile, x, options) for x in (tile.b(), state[VALUE])))
-        state[VALUE] = drawn(tile, s, error, random_number(tile, row, GROUP), state, options, True)
+        noise = random_number(tile, row, GROUP)
+        state[VALUE] = drawn_sum(tile, tile.b(), state[VALUE], noise, state, options, counts)
         return state
 
     return step
 
 
-def rows_of(name, kind, noted, careful, quick, fails, watched):
+def rows_of(name, kind, carried, noted, careful, quick, fails, watched):
     """function(a, a_at, first, b, b_at, watch, noise, state, numbers, at) -> rows of which an output was left open, as bits.
 
     Noise of products is taken from turn `first` on, of additions from number `at` on. Each row by the quick step, and where it
-    fails(tile, state), or all are to be watched, by the careful one. VALUE is the result's; of rows done with care SAVED has what
-    stood there, and `noted` slots what has happened; to outputs left open, nothing.
+    fails(tile, state), or all are to be watched, by the careful one. Both see and make slots `carried`, of which VALUE is the
+    result's; of rows done with care SAVED has what stood there, and `noted` slots what has happened; to outputs left open, nothing,
+    and what else is carried stays for these.
     """
     lanes = COLUMNS
 
@@ -219,18 +257,22 @@ def rows_of(name, kind, noted, careful, quick, fails, watched):
             builder.position_at_end(loop)
             k, mask = builder.phi(_INDEX), builder.phi(_INDEX)
             turn = turn_of(k)
-            before = Vector(builder, builder.load(place(k, VALUE), align=4))
-            made = quick(turn, 0, {VALUE: before} | {slot: Vector(builder, ones) for slot in watched})
-            put(k, VALUE, made[VALUE])
+            before = {slot: Vector(builder, builder.load(place(k, slot), align=4)) for slot in carried}
+            made = quick(turn, 0, before | {slot: Vector(builder, ones) for slot in watched})
+            for slot in carried:
+                put(k, slot, made[slot])
             failed = fails(turn, {slot: made[slot].floats() for slot in watched})
             builder.cbranch(builder.or_(failed, watches), repair, on).set_weights([1, 100])
             stood = builder.block
             builder.position_at_end(repair)
-            put(k, SAVED, before)
-            found = careful(turn_of(k), 0, {VALUE: before} | dict.fromkeys(noted, nothing))
+            put(k, SAVED, before[VALUE])
+            found = careful(turn_of(k), 0, before | dict.fromkeys(noted, nothing))
             put(k, VALUE, found[VALUE])
             put(k, LEFT_OPEN, found[LEFT_OPEN])
             is_open = found[LEFT_OPEN].bits() < 0
+            for slot in carried:
+                if slot != VALUE:
+                    put(k, slot, is_open.choose(before[slot].bits(), found[slot].bits()))
             for slot in noted:
                 if slot != LEFT_OPEN:
                     so_far = Vector(builder, builder.load(place(k, slot), align=4)).bits()
@@ -252,7 +294,7 @@ def rows_of(name, kind, noted, careful, quick, fails, watched):
 
         return signature, codegen
 
-    return named(run, (name, kind.__name__, noted, watched))
+    return named(run, (name, kind.__name__, carried, noted, watched))
 
 
 # -- what random bits leave open -------------------------------------------------------------------------------------
@@ -265,10 +307,13 @@ def read(x, daz, target):
 
 
 @row
-def subtree_again(x, y, ones, daz, noise, turn, branch, output, product, step, ints, floats, width, key, stream):
+def subtree_again(
+    x, y, ones, daz, of_nan, counted, cell, noise, turn, branch, output, product, step, ints, floats, width, key, stream
+):  # fmt: skip
     """(value, flags) of a subtree of leaves x * y, or x, which sums read as `daz` says.
 
-    `noise` is an output's, of products from a turn on; `branch` is room.
+    `noise` is an output's, of products from a turn on; `branch` is room. Additions are counted in a tile's state for its cell, if `counted`
+    is one.
     """
     jit.stand_alone()
     source, target = source_of(ints, floats), target_of(ints, floats)
@@ -289,6 +334,9 @@ def subtree_again(x, y, ones, daz, noise, turn, branch, output, product, step, i
                 first, second, noise[GROUP + number % RING], output, number, source, target, width, key, stream
             )  # fmt: skip
             seen |= raised
+            if counted.size:
+                after = read(branch[top], daz, target)
+                count_again(counted, viewed(counted, np.int32), CELLS, cell, first, second, after, raised, of_nan)
             additions += 1
             place >>= 1
         top += 1
@@ -296,12 +344,16 @@ def subtree_again(x, y, ones, daz, noise, turn, branch, output, product, step, i
 
 
 @row
-def joined_again(x, y, daz, noise, output, step, ints, floats, width, key, stream):
-    """(value, flags) of a sum of two subtrees."""
+def joined_again(x, y, daz, of_nan, counted, cell, noise, output, step, ints, floats, width, key, stream):
+    """(value, flags) of a sum of two subtrees; counted alike."""
     jit.stand_alone()
     source, target = source_of(ints, floats), target_of(ints, floats)
     x, y = read(np.float64(x), daz, target), read(np.float64(y), daz, target)
-    return sum_again(x, y, noise, output, step, source, target, width, key, stream)
+    total, raised = sum_again(x, y, noise, output, step, source, target, width, key, stream)
+    if counted.size:
+        after = read(total, daz, target)
+        count_again(counted, viewed(counted, np.int32), CELLS, cell, x, y, after, raised, of_nan)
+    return total, raised
 
 
 @row
@@ -348,34 +400,42 @@ def finished(state, happened, seen, values, flags, place, wide, nan_flags):
 
 
 @jit.once
-def drawn_tree(layout, family, options, ones):
-    """loop(first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
+def drawn_tree(layout, family, options, ones, counts):
+    """loop(first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, counted, extremes, ints, floats,
     index, row_stride, column_stride, width, key, stream) over tiles first ... last - 1.
 
     As `tiles.stochastic`, for products added in pairs, k of them; with `ones` for numbers of the format, without products. `options`
     are Draws that look for overflows. In the layout "own" every output has operands of its own: a and b are (1, tiles, k, cells), b
-    may be a itself. c, values and flags are of whole tiles.
+    may be a itself. c, values and flags are of whole tiles. Where the loop `counts`, counted (3, ...) and extremes (2, ...) are filled, as by
+    `tiles.counted`; else they may be empty.
     """
     lanes, kind = COLUMNS, ROW_KINDS[layout]
-    noted, daz = (INEXACT, *options.slots), options.daz
-    watched, fails = drawn_watches(family, False), draw_went_wrong(family, False)
-    name = "drawn tree", family, options, ones
+    noted, daz, of_nan = (INEXACT, *options.slots), options.daz, options.of_nan
+    carried = (VALUE, *(COUNTS, LEAST, GREATEST, OVERFLOWED) * counts)
+    watched = drawn_watches(family, False)
+    fails = draw_went_wrong(family, False, (lambda _: AROUND) if counts else drawn_from)
+    name = "drawn tree", family, options, ones, counts
     leaves_of_row, leaf_of_row = (
         rows_of(
-            (name, count), kind, noted, subtree_step(count, options, ones), quick_subtree_step(count, family, ones),
-            fails, watched,
+            (name, leaves), kind, carried, noted, subtree_step(leaves, options, ones, counts),
+            quick_subtree_step(leaves, family, ones, counts), fails, watched,
         )
-        for count in (GROUP, 1)
+        for leaves in (GROUP, 1)
     )  # fmt: skip
-    join = rows_of((name, "join"), OwnRow, noted, join_step(options), quick_join_step(family, options), fails, watched)
+    join = rows_of(
+        (name, "join"), OwnRow, carried, noted, join_step(options, counts), quick_join_step(family, options, counts),
+        fails, watched,
+    )  # fmt: skip
     own = layout == "own"
     a_row, b_row, a_lane, b_lane = (lanes, lanes, 1, 1) if own else (1, 0, 0, 1)
     a_leaf, b_leaf = (CELLS, CELLS) if own else (ROWS, lanes)
     turns_of_noise = GROUP + RING
-    room_size = (turns_of_noise + SLOTS + DEEPEST) * CELLS
+    slots = COUNTED_SLOTS if counts else SLOTS
+    state_size = slots * CELLS
+    room_size, counted_size = (turns_of_noise + slots + DEEPEST) * CELLS, state_size if counts else 0
 
     def drawn_tree_loop(
-        first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, ints, floats,
+        first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, counted, extremes, ints, floats,
         index, row_stride, column_stride, width, key, stream,
     ):  # fmt: skip
         panels, across, length = a.shape[1], 1 if own else b.shape[1], a.shape[2]
@@ -385,7 +445,8 @@ def drawn_tree(layout, family, options, ones):
         # in one piece: a row's vectors of all these then differ in the address bits by which the CPU tells stores from loads
         room = scratch(room_size, np.float32)
         noise, rest = room[: turns_of_noise * CELLS], room[turns_of_noise * CELLS :]
-        state, stack = rest[: SLOTS * CELLS], rest[SLOTS * CELLS :]
+        state, stack = rest[:state_size], rest[state_size:]
+        noting = state[:counted_size]
         happened = viewed(state, np.int32)
         pairs, words = viewed(noise, np.uint64), viewed(noise, np.uint32)
         seen = scratch(CELLS, np.int64)
@@ -400,7 +461,9 @@ def drawn_tree(layout, family, options, ones):
                 row_, lane = cell // lanes, cell % lanes
                 seen[cell] = 1 if (i * ROWS + row_ >= rows) | (j * lanes + lane >= columns) else 0
             fill_row(state, 0.0)
-            known, level, step, filled = False, 0, 0, 0
+            if counts:
+                begin_counting(state, CELLS)
+            known, level, step, filled, told_of = counts, 0, 0, 0, 0
             turns = whole + length % GROUP + (2 if has_c else 1)
             for turn in range(turns):
                 # eight leaves, or one, or what is left on the stack, or c; then the subtrees that this completes
@@ -416,7 +479,9 @@ def drawn_tree(layout, family, options, ones):
                     joins = 1
                     for row_ in range(ROWS):
                         for lane in range(lanes):
-                            stack[row_ * lanes + lane] = flat_c[place + row_ * wide + lane]
+                            cell = row_ * lanes + lane
+                            stack[cell] = state[cell]
+                            state[cell] = flat_c[place + row_ * wide + lane]
                     level = 1
                 else:
                     level -= 1  # the last subtree stands in VALUE
@@ -451,8 +516,8 @@ def drawn_tree(layout, family, options, ones):
                             output = np.uint64(corner + row_ * row_stride + lane * column_stride)
                             product = turn * GROUP if leaves == GROUP else whole * GROUP + left
                             found, raised = subtree_again(
-                                x[:leaves], y[:leaves], ones, daz, words[cell::CELLS], first_turn, branch, output,
-                                product, step, ints, floats, width, key, stream,
+                                x[:leaves], y[:leaves], ones, daz, of_nan, noting, cell, words[cell::CELLS], first_turn,
+                                branch, output, product, step, ints, floats, width, key, stream,
                             )  # fmt: skip
                             state[cell] = found
                             seen[cell] |= raised
@@ -478,7 +543,7 @@ def drawn_tree(layout, family, options, ones):
                                 continue
                             output = np.uint64(corner + row_ * row_stride + lane * column_stride)
                             found, raised = joined_again(
-                                stack[level * CELLS + cell], state[SAVED * CELLS + cell], daz,
+                                stack[level * CELLS + cell], state[SAVED * CELLS + cell], daz, of_nan, noting, cell,
                                 words[(GROUP + step % RING) * CELLS + cell], output, step, ints, floats, width, key, stream,
                             )  # fmt: skip
                             state[cell] = found
@@ -488,6 +553,11 @@ def drawn_tree(layout, family, options, ones):
                     copy_row(stack[level * CELLS : (level + 1) * CELLS], state)
                     level += 1
                     known = known or all_inexact(seen, happened)
+                if counts and (step + leaves - told_of > COUNTABLE or turn == turns - 1):
+                    take_counts(happened, CELLS, False)
+                    told_of = step
             finished(state, happened, seen, flat_values, flat_flags, place, wide, nan_flags)
+            if counts:
+                tell(state, happened, ROWS, i * ROWS, j, lanes, counted, extremes)
 
     return jit.compiled(drawn_tree_loop)

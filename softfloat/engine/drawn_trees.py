@@ -11,7 +11,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, steps, tiles
 from softfloat.engine.programs import Program
-from softfloat.engine.ways import SCALED_NORMAL, Place, Random, Way, family_of_sums, overflow_serves
+from softfloat.engine.ways import SCALED_NORMAL, Place, Random, Tally, Way, family_of_sums, overflow_serves
 from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 20  # products of outputs with operands of their own that are laid out at a time
@@ -43,8 +43,10 @@ def _way(planned: Program) -> Tree:
     return Tree(site=planned.sites[dots().RUNNING], lowest=SCALED_NORMAL)
 
 
-def run(planned: Program, operands: tiling.Operands, place: Place, random: Random) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags) of a grid, or None if the operands are not for this way."""
+def run(
+    planned: Program, operands: tiling.Operands, place: Place, random: Random, tally: Tally | None = None
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags) of a grid, or None if the operands are not for this way. A `tally` is filled."""
     way, floor = _way(planned), tiles()
     a, b, c = operands.a, operands.b, operands.c
     if not _fits(way, planned, operands):
@@ -56,12 +58,21 @@ def run(planned: Program, operands: tiling.Operands, place: Place, random: Rando
     start = tiling.filled(c, *shape, np.float32)
     units = panels[0].shape[1] * panels[1].shape[1]
     size = a.shape[0], b.shape[1]
-    _looped("grid", way, planned, panels, start, c is not None, values, flags, size, place, random, units)
+    padded = None if tally is None else _room(shape)
+    _looped("grid", way, planned, panels, start, c is not None, values, flags, size, place, random, units, padded)
+    if tally is not None and padded is not None:
+        for target, source in zip(tally, padded, strict=True):
+            target[...] = source[:, : size[0], : size[1]]
     return _coded(way, planned, values[: size[0], : size[1]], flags[: size[0], : size[1]])
 
 
+def _room(shape: tuple[int, int]) -> Tally:
+    """For counts of so many outputs."""
+    return Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), np.float32))
+
+
 def run_line(
-    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random
+    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random, tally: Tally | None = None
 ) -> tuple[Codes, Codes] | None:
     """The same of codes a and b, (k, outputs), whose outputs lie in a row; c is of the outputs."""
     way, floor = _way(planned), tiles()
@@ -92,9 +103,13 @@ def run_line(
         sums = tiling.filled(None if start is None else start[None], 1, tiled * cells, np.float32)
         where = Place(place.first + begin * place.column_stride, lanes * place.column_stride, place.column_stride)
         size = tiled * floor.ROWS, lanes
+        padded = None if tally is None else _room(size)
         _looped(
-            "own", way, planned, both, sums.reshape(values.shape), c is not None, values, flags, size, where, random, tiled, plain
+            "own", way, planned, both, sums.reshape(values.shape), c is not None, values, flags, size, where, random, tiled, padded, plain
         )  # fmt: skip
+        if tally is not None and padded is not None:
+            for target, source in zip(tally, padded, strict=True):
+                target[:, part] = source.reshape(len(source), -1)[:, :width]
         found.append((values.reshape(-1)[:width], flags.reshape(-1)[:width]))
     sums, raised = (np.concatenate(x) for x in zip(*found, strict=True))
     return _coded(way, planned, sums, raised)
@@ -120,18 +135,21 @@ def _looped(
     place: Place,
     random: Random,
     units: int,
+    tally: Tally | None,
     ones: bool = False,
 ) -> None:
     """Tiles, by the loop for these operands."""
     family = "half" if way.site.format.spec == FLOAT16 else "narrow"
-    rule = way.site.rule
-    options = steps().Draws(rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz)
-    loop = drawn_trees().drawn_tree(layout, family, options, ones)
-    numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
+    rule, counts = way.site.rule, tally is not None
+    of_nan = counts and rule.overflow is Overflow.NAN
+    options = steps().Draws(rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz, of_nan=of_nan)
+    loop = drawn_trees().drawn_tree(layout, family, options, ones, counts)
+    counted = tally or _room((0, 0))
+    numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
 
     def work(first: int, last: int) -> int:
         loop(
-            first, last, *panels, start, has_c, values, flags, numbers, of_nan, *size, *way.unflushed, *place,
+            first, last, *panels, start, has_c, values, flags, numbers, nan_flags, *size, *counted, *way.unflushed, *place,
             way.site.width, *random.words,
         )  # fmt: skip
         return 0

@@ -155,9 +155,9 @@ def _by_line(
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
     elif trees.serves(planned, counting):
         done = trees.run(planned, line.a, line.b, line.c, tally)
-    elif drawn_trees.serves(planned) and not counting:
+    elif drawn_trees.serves(planned):
         place = ways.Place(line.first, 0, line.stride)
-        done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream))
+        done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream), tally)
     elif entire.serves(planned) and not (cumulative or counting):
         done = _entire(planned, line, ways.Random(key, call.stream))
     else:
@@ -541,10 +541,10 @@ def _quick(
         done = trees.by_tiles(planned, tiling.Operands(a, b, start), tally)
         columns = problem.a.T[:, :, None]
         return trees.run(planned, columns, problem.b[:, None], problem.c, tally) if done is None else done
+    if drawn_trees.serves(planned):
+        return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random, tally)
     if tally is not None and accumulator.tree:
         return None
-    if drawn_trees.serves(planned):
-        return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     way = _way(planned)

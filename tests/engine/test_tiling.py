@@ -1248,18 +1248,19 @@ def test_counts_of_float32_sums_that_draw(how: Accumulator, width: int, monkeypa
 def test_float32_operands_that_read_as_zero(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of either sign, beside numbers that do not, and alone; in products and in sums of rows."""
     a, b = drawn(np.random.default_rng(7), Format.from_name("float32"), (40, 30), 1.0), np.full((30, 20), 0x3F800000)
-    a[::2, 3], a[5], a[6, :15] = 0x807FFFFF, 0x00000001, 0x80000000
+    a[::2, 3], a[5], a[6, :15], a[7] = 0x807FFFFF, 0x00000001, 0x80000000, 0x80000001
     for operand in (a, np.ascontiguousarray(a[:, :3])):
         k = operand.shape[1]
-        both_ways(monkeypatch, operand, b[:k].astype(np.uint32), "float32", how, daz=True)
+        both_ways(monkeypatch, operand, b[:k].astype(np.uint32), "float32", how, daz=True, rounding="toward_negative")
         found = []
         for fast in (True, False):
             monkeypatch.setattr(elementwise, "FAST", fast)
-            sums = bits.sum(operand, "float32", how, 1, daz=True)
+            sums = bits.sum(operand, "float32", how, 1, daz=True, rounding="toward_negative")
             found.append((*sums, *bits.vecdot(operand, operand[::-1].copy(), "float32", how, daz=True)))
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
         assert sums[0][5] == 0
+        assert sums[0][7] == 0x80000000
 
 
 @SERVED

@@ -11,7 +11,7 @@ import pytest
 
 from softfloat import bits, float16, float32, reference
 from softfloat.accumulators import pairwise
-from softfloat.engine import available, elementwise, trees
+from softfloat.engine import available, drawn_trees, elementwise, trees
 from softfloat.engine.arguments import has_nan, is_nan
 from softfloat.formats import ROSTER, Format
 from softfloat.reference import dots
@@ -132,6 +132,39 @@ def test_tiles_that_count_more_than_their_words_hold(monkeypatch: pytest.MonkeyP
     assert set(codes.flat) == {0x7C00}
     assert set(flags.flat) == {5}
     same_counts(monkeypatch, bits.matmul, a, b, HALF, pairwise(HALF))
+
+
+DRAWN: list[tuple[str, str, dict[str, Any]]] = [
+    (HALF, HALF, {"sr_bits": 24}),
+    (BF16, E4M3, {"sr_bits": 16, "overflow": "saturate"}),
+    (E5M2, E5M2, {"sr_bits": 5, "overflow": "nan"}),
+    (HALF, E5M2, {"sr_bits": 52, "daz": True, "ftz": True}),
+]
+
+
+@pytest.mark.parametrize(("fmt", "name", "options"), DRAWN, ids=str)
+def test_tiles_that_draw_and_count(
+    fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole groups of leaves, and some left over; overflows, tiny products, sums that hang on further random bits, with c and without."""
+    given, how, rng, served = Format.from_name(name), pairwise(fmt), np.random.default_rng(12), []
+    looped = drawn_trees._looped
+
+    def watched(*arguments: Any) -> None:
+        served.append(1)
+        looped(*arguments)
+
+    monkeypatch.setattr(drawn_trees, "_looped", watched)
+    rule = options | {"rounding": "stochastic", "seed": 7}
+    for length, scale in ((8, 2.0**-8), (40, 1.0), (93, 30.0), (5, 2.0**-7), (1300, 1.0)):
+        a, b = (numbers(rng, given, shape, scale) for shape in ((9, length), (length, 17)))
+        c = numbers(rng, how.partials, (9, 17), scale)
+        for start in (None, c):
+            same_counts(monkeypatch, bits.matmul, a, b, given, how, start, **rule)
+        same_counts(monkeypatch, bits.vecdot, a, a[::-1], given, how, c[:, 0], **rule)
+        if given == how.partials:
+            same_counts(monkeypatch, bits.sum, a, given, how, 1, **rule)
+    assert len(served) > 12 or not all(available())
 
 
 MODES: list[dict[str, Any]] = [
