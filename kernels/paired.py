@@ -28,7 +28,7 @@ from .gathered import TURNS
 from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
 from .lanes import Tile, tile
 from .noise import drawing
-from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, single_sum
+from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, rounded_sum, single_sum
 from .redrawn import SITES, again
 from .rounding import target_of
 from .steps import (
@@ -41,9 +41,6 @@ from .steps import (
     Numbers,
     aligned_step,
     exact_step,
-    exact_sum,
-    rounded,
-    sum_and_error,
 )
 from .tiles import WATCH
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
@@ -134,18 +131,12 @@ def add_step(manner, watchful):
 
     def step(tile, row, state):
         c, term = state[VALUE], tile.a(row)
-        if single and not manner.nearest:
-            s, lost = single_sum(tile, term, c, manner)
-            if watchful:
-                note_inexact(state, lost)
-        elif not manner.nearest:
-            s = exact_sum(tile, term, c, manner)
-        elif watchful:
-            s, error = sum_and_error(c, term)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        else:
-            s = c + term
-        state[VALUE] = s if single else rounded(tile, s, state, manner, watchful, may_underflow=False)
+        if not single:
+            state[VALUE] = rounded_sum(tile, c, term, state, manner, watchful)
+            return state
+        state[VALUE], lost = single_sum(tile, term, c, manner)
+        if watchful:
+            note_inexact(state, lost)
         return state
 
     return step
