@@ -164,7 +164,7 @@ def test_tiles_that_draw_and_count(
 
     monkeypatch.setattr(drawn_trees, "_looped", watched)
     rule = options | {"rounding": "stochastic", "seed": 7}
-    for length, scale in ((8, 2.0**-8), (40, 1.0), (93, 30.0), (5, 2.0**-7), (1300, 1.0)):
+    for length, scale in ((8, 2.0**-8), (40, 1.0), (93, 30.0), (5, 2.0**-7), (2300, 1.0)):
         a, b = (numbers(rng, given, shape, scale) for shape in ((9, length), (length, 17)))
         c = numbers(rng, how.partials, (9, 17), scale)
         for start in (None, c):
