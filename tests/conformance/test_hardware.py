@@ -49,7 +49,8 @@ def test_instruction(name: str) -> None:
     for outcome in found:
         assert outcome.status == "agrees", outcome.examples
         assert outcome.mismatches == outcome.flag_mismatches == 0
-        assert outcome.cases >= 60_000  # as the process starts, and flushing
+        # as the process starts, and flushing; tile products read no register that says so
+        assert outcome.cases >= (30_000 if TABLE[name].tiles else 60_000)
 
 
 @pytest.mark.exhaustive
