@@ -19,6 +19,7 @@ from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
+from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow, Rule
 
 ROOM = 5 << 19
@@ -236,7 +237,8 @@ def in_pieces(
             arena = Arena(*place, together, rows, length, columns, c is not None, kept)
         for number in range(start, stop):
             part = slice(number * together, min((number + 1) * together, products))
-            arrays = [x[: part.stop - part.start] for x in arena.arrays]
+            count = part.stop - part.start
+            arrays = [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)
             span = None
             if c is not None:
                 span = tiling.extent(c[part], planned.partials)
@@ -255,7 +257,8 @@ def in_pieces(
                 if not straight:
                     codes[part] = arrays[3].view(codes.dtype)[:, :rows, :columns]
                     flags[part] = arrays[4][:, :rows, :columns]
-                tiling.put_right(way, planned, codes[part], flags[part], raised)
+                if raised != spec.INEXACT:
+                    tiling.put_right(way, planned, codes[part], flags[part], raised)
             else:
                 codes[part], flags[part] = 0, 0  # whatever is there
                 left.append(Span(part.start, part.stop))
