@@ -238,13 +238,13 @@ def in_pieces(
         for number in range(start, stop):
             part = slice(number * together, min((number + 1) * together, products))
             count = part.stop - part.start
-            arrays = [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)
+            arrays: list[Codes] = [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)
             span = None
             if c is not None:
                 span = tiling.extent(c[part], planned.partials)
                 arrays[2][:, :rows, :columns] = c[part]
             found = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
-            if straight:
+            if coded is not None and straight:
                 arrays += [codes[part].view(coded), flags[part]]
             if served(found, span):
                 raised = sums(
