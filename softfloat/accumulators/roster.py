@@ -239,7 +239,7 @@ PRESET_ROWS = {
             {"input": ("bfloat16", "float16", *FP8)},
             "amx('bfloat16')",
             "Intel AMX tiles: two chains, even and odd, or of pair sums; then added to c",
-            "Intel ISA extensions reference, TDPBF16PS, TDPFP16PS and AMX-FP8: pseudo-code, in Bochs' order; no silicon",
+            "Intel ISA extensions reference, TDPBF16PS (as a Xeon computes it), TDPFP16PS and AMX-FP8 (no silicon): pseudo-code, in Bochs' order",
             "pseudo-code",
         ),
         Row(
