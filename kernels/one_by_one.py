@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .fast import cpu_name, has_feature
 from .steps import (
     EXPONENT,
     INEXACT,
@@ -78,6 +79,17 @@ def mul_add_step(manner, watchful):
         return state
 
     return step
+
+
+QUICK_PAIRS = ("znver",)
+"""CPUs, as LLVM's names begin, on which one conversion of two vectors to bfloat16 takes less time than the four instructions that round
+each by its bits. On Intel's (AVX512_BF16 as in Sapphire Rapids) multiply-adds ran at 9.8 G/s with it, at 11.5 without."""
+
+
+def rounds_in_pairs(manner):
+    """Whether the CPU had better round two vectors to this format in one instruction, of the widest kind."""
+    plain = manner.family == "bfloat16" and manner.nearest and not manner.noted
+    return plain and has_feature("avx512bf16") and has_feature("avx512bw") and cpu_name().startswith(QUICK_PAIRS)
 
 
 def paired_mul_add_step():

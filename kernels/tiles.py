@@ -11,11 +11,10 @@ from . import jit
 from .accumulate import STORE, draw_row
 from .carrier import source_of
 from .counting_steps import counting_exact_step, counting_tiles
-from .fast import cpu_name, has_feature
 from .jit import bits_float, copy_first, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
 from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
 from .noise import drawing, filling
-from .one_by_one import DRAWN_STEPS, STEPS, paired_mul_add_step
+from .one_by_one import DRAWN_STEPS, STEPS, paired_mul_add_step, rounds_in_pairs
 from .quick_steps import (
     LIFT,
     QUICK_DRAWN_STEPS,
@@ -181,17 +180,6 @@ def quick_tile(operation, manner):
         name, quick, went_wrong(manner, operation), careful, np.float32, manner.slots, watches(manner), Numbers._fields,
         QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner),
     )  # fmt: skip
-
-
-QUICK_PAIRS = ("znver",)
-"""CPUs, as LLVM's names begin, on which one conversion of two vectors to bfloat16 takes less time than the four instructions that round
-each by its bits. On Intel's (AVX512_BF16 as in Sapphire Rapids) multiply-adds ran at 9.8 G/s with it, at 11.5 without."""
-
-
-def rounds_in_pairs(manner):
-    """Whether the CPU had better round two vectors to this format in one instruction, of the widest kind."""
-    plain = manner.family == "bfloat16" and manner.nearest and not manner.noted
-    return plain and has_feature("avx512bf16") and has_feature("avx512bw") and cpu_name().startswith(QUICK_PAIRS)
 
 
 @jit.once
