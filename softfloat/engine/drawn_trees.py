@@ -58,17 +58,11 @@ def run(
     start = tiling.filled(c, *shape, np.float32)
     units = panels[0].shape[1] * panels[1].shape[1]
     size = a.shape[0], b.shape[1]
-    padded = None if tally is None else _room(shape)
+    padded = None if tally is None else Tally.room(shape, np.float32)
     _looped("grid", way, planned, panels, start, c is not None, values, flags, size, place, random, units, padded)
     if tally is not None and padded is not None:
-        for target, source in zip(tally, padded, strict=True):
-            target[...] = source[:, : size[0], : size[1]]
+        tally.cut(padded)
     return _coded(way, planned, values[: size[0], : size[1]], flags[: size[0], : size[1]])
-
-
-def _room(shape: tuple[int, int]) -> Tally:
-    """For counts of so many outputs."""
-    return Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), np.float32))
 
 
 def run_line(
@@ -103,7 +97,7 @@ def run_line(
         sums = tiling.filled(None if start is None else start[None], 1, tiled * cells, np.float32)
         where = Place(place.first + begin * place.column_stride, lanes * place.column_stride, place.column_stride)
         size = tiled * floor.ROWS, lanes
-        padded = None if tally is None else _room(size)
+        padded = None if tally is None else Tally.room(size, np.float32)
         _looped(
             "own", way, planned, both, sums.reshape(values.shape), c is not None, values, flags, size, where, random, tiled, padded, plain
         )  # fmt: skip
@@ -144,7 +138,7 @@ def _looped(
     of_nan = counts and rule.overflow is Overflow.NAN
     options = steps().Draws(rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz, of_nan=of_nan)
     loop = drawn_trees().drawn_tree(layout, family, options, ones, counts)
-    counted = tally or _room((0, 0))
+    counted = tally or Tally.room((0, 0), np.float32)
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
 
     def work(first: int, last: int) -> int:

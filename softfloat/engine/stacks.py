@@ -314,10 +314,9 @@ def run(
         units = a.shape[2] * b.shape[2]
         if tally is not None:
             one, shape = [x[0] for x in arrays], arrays[3].shape[1:]
-            padded = Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
+            padded = Tally.room(shape, way.carrier)
             run_tiles(way.counting_loop(planned, padded, place, random), one, units)
-            for target, source in zip(tally, padded, strict=True):
-                target[...] = source[:, :rows, :columns]
+            tally.cut(padded)
             return 0
         if way.stacked:
             begin = place._replace(first=first)

@@ -193,7 +193,7 @@ def run(
     coded = way.results if tally is None else None
     values, flags = np.empty(shape, coded or way.carrier), np.empty(shape, np.uint8)
     numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
-    padded = None if tally is None else Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
+    padded = None if tally is None else Tally.room(shape, way.carrier)
     found = (
         way.loop(planned, laid_out, place, random)
         if padded is None
@@ -215,8 +215,7 @@ def run(
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
     values, flags = values[:rows, :columns], flags[:rows, :columns]
     if tally is not None and padded is not None:
-        for target, source in zip(tally, padded, strict=True):
-            target[...] = source[:, :rows, :columns]
+        tally.cut(padded)
     if coded:
         codes = values.view(planned.partials.dtype)
         put_right(way, planned, codes, flags, reduce(or_, seen, 0))

@@ -158,8 +158,7 @@ def by_tiles(planned: Program, operands: tiling.Operands, tally: Tally | None = 
     shape = down.shape[0] * size, across.shape[0] * lanes
     begins = tiling.filled(c, *shape, way.carrier)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
-    room = (0, 0) if tally is None else shape
-    padded = Tally(np.empty((3, *room), np.int32), np.empty((2, *room), way.carrier))
+    padded = Tally.room((0, 0) if tally is None else shape, way.carrier)
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     loop = subtrees().pairwise(way.manner if tally is None else way.counted_manner, tally is not None)
 
@@ -169,8 +168,7 @@ def by_tiles(planned: Program, operands: tiling.Operands, tally: Tally | None = 
 
     threads.share_units(down.shape[0] * across.shape[0], work, planned.length * size * lanes)
     if tally is not None:
-        for target, source in zip(tally, padded, strict=True):
-            target[...] = source[:, :rows, :columns]
+        tally.cut(padded)
     values, flags = values[:rows, :columns], flags[:rows, :columns]
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= of_nan

@@ -240,7 +240,7 @@ def _counted(
     """(values, flags) of a grid of outputs; the tally is filled."""
     _, rows, columns = tally.counts.shape
     shape = panels[0].shape[2] * tiles().ROWS, panels[1].shape[2] * tiles().LANES[way.carrier]
-    padded = Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), way.carrier))
+    padded = Tally.room(shape, way.carrier)
     loop: Loop
     if unit.kind == "aligned" and phased(unit):
         loop = counted().counted_long_unit_loop(unit), padded
@@ -249,8 +249,7 @@ def _counted(
         made = counted().counted_unit_loop(unit, of_nan)
         loop = made, (*padded, *place, way.site.width, *random.words)
     values, flags = (x[0] for x in looped(way, loop, panels, c, rows, columns))
-    for target, source in zip(tally, padded, strict=True):
-        target[...] = source[:, :rows, :columns]
+    tally.cut(padded)
     return values, flags
 
 

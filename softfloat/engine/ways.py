@@ -55,6 +55,17 @@ class Tally(NamedTuple):
     counts: Codes
     extremes: Codes
 
+    @staticmethod
+    def room(shape: tuple[int, ...], carrier: type) -> Tally:
+        """For counts of outputs of this shape, whatever it holds."""
+        return Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), carrier))
+
+    def cut(self, padded: Tally) -> None:
+        """To be what a grid filled up to whole tiles has counted, of the outputs that there are."""
+        _, rows, columns = self.counts.shape
+        for target, source in zip(self, padded, strict=True):
+            target[...] = source[:, :rows, :columns]
+
     def take(self, other: Tally) -> None:
         """Further additions of the same outputs."""
         self.counts[...] += other.counts
@@ -159,7 +170,7 @@ class OneByOne(Way):
 
     @property
     def counted_manner(self) -> Any:
-        """How it rounds, for loops that count. Sums in float32 do not overflow."""
+        """How it rounds, for loops that count. Where overflows become NaN, no sum in float32 overflows."""
         narrow = not self.manner.family.startswith("float32")
         return self.manner._replace(of_nan=narrow and self.site.rule.overflow is Overflow.NAN)
 
@@ -218,7 +229,7 @@ class Drawn(Way):
 
     @property
     def counted_options(self) -> Any:
-        """How the steps draw that count. Sums in float32 do not overflow."""
+        """How the steps draw that count. No sum in float32 overflows."""
         return self.options()._replace(of_nan=self.family != "float32" and self.site.rule.overflow is Overflow.NAN)
 
     def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
