@@ -157,6 +157,15 @@ def once(make: Callable) -> Callable:
     return factory
 
 
+def outermost(make: Callable) -> Callable:
+    """A factory of loops that others call, as `referable` parts, made one of the same loops for callers from outside."""
+
+    def compile_made(*parameters: object) -> object:
+        return compiled(make(*parameters))
+
+    return once(wraps(make)(compile_made))
+
+
 def lowered(function):
     """Decorator of the definition of an intrinsic, (typing context, types) -> (signature, codegen): this is the function in compiled code.
 

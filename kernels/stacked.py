@@ -114,8 +114,8 @@ def stand(codes, corner, length, block, width):
 
 
 @jit.once
-def laid_out(reading, carrier, planes, stands):
-    """loop(codes, table, tiny, of_zeros, panels) -> (least, greatest, finite).
+def laying_out(reading, carrier, planes, stands):
+    """loop(codes, table, tiny, of_zeros, panels) -> (least, greatest, finite), a part of other loops.
 
     Codes of products, (products, k, n), or (products, n, k) if the operand `stands`, go to panels (products, planes, panels, k,
     size), filled up with code 0. `reading` is a key of READERS; a table holds what codes stand for. A second plane takes the
@@ -196,7 +196,10 @@ def laid_out(reading, carrier, planes, stands):
                 low_code, high_code = min(low_code, seen[lane]), max(high_code, seen[lanes + lane])
         return told(table, low, high, low_code, high_code)
 
-    return jit.compiled(laid_out_loop)
+    return jit.referable(row(laid_out_loop), reading, np.dtype(carrier), planes, stands)
+
+
+laid_out = jit.outermost(laying_out)
 
 
 @kernel

@@ -183,7 +183,7 @@ def quick_tile(operation, manner):
 
 
 @jit.once
-def deterministic(kind, carrier, block, planes, *options):
+def summing(kind, carrier, block, planes, *options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows) -> flags seen, over tiles first ... last - 1.
 
     `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (products, planes,
@@ -192,6 +192,7 @@ def deterministic(kind, carrier, block, planes, *options):
     codes of half or bfloat16 where the sums are such. Tiles of a product are numbered as `tile_of` says, those of the next
     one follow. Only outputs of the first `rows` and `columns` are wanted; what others raise is seen as well, INEXACT always.
     lows, flat, are what `least` finds in the panels of a, and after them of b, or empty; a lifted quick loop goes with them alone.
+    It is a part of other loops.
     """
     lanes = LANES[carrier]
     quick, lifted, family = None, False, ""
@@ -268,19 +269,25 @@ def deterministic(kind, carrier, block, planes, *options):
             product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
         return seen
 
-    return jit.compiled(deterministic_loop)
+    return jit.referable(row(deterministic_loop), kind, np.dtype(carrier), block, planes, *options)
+
+
+deterministic = jit.outermost(summing)
 
 
 @jit.once
-def least(size):
-    """loop(panels, low): of each turn of panels so wide, flat, the least magnitude that is not zero, or infinity."""
+def finding_least(size):
+    """loop(panels, low): of each turn of panels so wide, flat, the least magnitude that is not zero, or infinity; a part of other loops."""
     least_number = least_of(size)
 
     def least_loop(panels, low):
         for turn in range(low.size):
             least_number(panels, turn * size, low, turn)
 
-    return jit.compiled(least_loop)
+    return jit.referable(row(least_loop), size)
+
+
+least = jit.outermost(finding_least)
 
 
 @jit.once

@@ -207,6 +207,14 @@ def paired() -> ModuleType:
 
 
 @cache
+def batches() -> ModuleType:
+    """What reads, sums and writes small products one after the other."""
+    from softfloat.kernels import batches as module
+
+    return module
+
+
+@cache
 def stacked() -> ModuleType:
     """What brings operands into tiles, and outputs out of them."""
     from softfloat.kernels import stacked as module

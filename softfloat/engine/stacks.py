@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.lines import NO_TABLE, Span, readable
-from softfloat.engine.parameters import stacked, tiles
+from softfloat.engine.parameters import batches, stacked, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Panels, Place, Random, Tally, Way
@@ -26,18 +27,24 @@ ROOM = 5 << 18
 """Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
 SHARES = 4
 """Pieces for each thread, if there are several."""
+SMALL = 1 << 18
+"""Bytes of a product that one loop reads, sums and writes before the next. Panels of more leave the CPU's first caches."""
+QUICKER = 4
+"""Times that this loop is quicker than those that pieces of work are meant for, so that Python comes between fewer of them."""
 LONG = 1 << 26
 """Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
 
 
 class Operand(NamedTuple):
-    """Codes of all products' first or second operands, (products, rows, k) or (products, k, columns), and the loop that reads them.
+    """Codes of all products' first or second operands, and how they are read: (products, rows, k) if it `stands`, or (products, k, columns).
 
     With two `planes`, `tiny` and `of_zeros` are what the second has for subnormals and zeros.
     """
 
     format: Format
-    loop: Callable[..., tuple[float, float, bool]]
+    reading: str
+    carrier: type
+    stands: bool
     codes: Codes
     table: Codes
     tiny: float
@@ -46,7 +53,9 @@ class Operand(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> tuple[float, float, bool]:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        return self.loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
+        loop: Callable[..., tuple[float, float, bool]]
+        loop = stacked().laid_out(self.reading, self.carrier, self.planes, self.stands)
+        return loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
 
 
 def operands_of(
@@ -63,8 +72,7 @@ def operands_of(
             return None
         tiny = (planned.accumulator.unpacked or fmt).tiny
         reading, numbers, table = read
-        loop = stacked().laid_out(reading, carrier, planes, stands)
-        found.append(Operand(fmt, loop, numbers, table, tiny, of_zeros, planes))
+        found.append(Operand(fmt, reading, carrier, stands, numbers, table, tiny, of_zeros, planes))
     return found[0], found[1]
 
 
@@ -72,71 +80,67 @@ KEPT = 1 << 24
 """Bytes of memory for panels and sums that are kept from call to call: the first use of fresh memory costs as much as the arithmetic on it."""
 
 
-class _Memory:
-    """Buffers that calls borrow, and zeros that none writes to."""
-
-    def __init__(self) -> None:
-        self._free: list[Codes] = []
-        self._zeros: dict[type, Codes] = {}
-
-    def borrow(self, size: int) -> Codes:
-        """So many bytes from a cache line's start on, with whatever they hold."""
-        try:
-            buffer = self._free.pop()
-        except IndexError:
-            buffer = np.empty(0, np.uint8)
-        return buffer if buffer.size >= size else tiling.on_lines((max(size, tiling.FEW),), np.uint8, np.empty)
-
-    def give_back(self, buffer: Codes) -> None:
-        """What nobody reads any more."""
-        if buffer.size + sum(x.size for x in self._free) <= KEPT:
-            self._free.append(buffer)
-
-    def zeros(self, shape: tuple[int, ...], carrier: type) -> Codes:
-        """Zeros to read only."""
-        size = math.prod(shape)
-        found = self._zeros.get(carrier)
-        if found is None or found.size < size:
-            found = np.zeros(size, carrier)
-            if found.nbytes <= KEPT:
-                self._zeros[carrier] = found
-        return found[:size].reshape(shape)
-
-
-_memory = _Memory()
-
-
 class Arena:
     """Where products are done, some at a time: panels of both operands, sums before and after, of type `results`, flags.
 
-    What is after has no place here if `results` is None.
+    What is after has no place here if `results` is None. Sums before are zeros if none `begins`.
     """
 
     def __init__(
-        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool,
-        results: type | None,
+        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool, results: type | None
     ) -> None:  # fmt: skip
+        self.asked = carrier, planes, count, rows, length, columns, begins, results
         floor, line = tiles(), tiles().jit.CACHE_LINE
         lanes = floor.LANES[carrier]
         down, across = -(-rows // floor.ROWS), -(-columns // lanes)
-        panels = (count, planes, down, length, floor.ROWS), (count, planes, across, length, lanes)
-        shape = count, down * floor.ROWS, across * lanes
-        wanted = [(x, carrier) for x in (*panels, *((shape,) if begins else ()))]
-        wanted += [] if results is None else [(shape, results), (shape, np.uint8)]
-        spaces = [math.prod(x) * np.dtype(kind).itemsize for x, kind in wanted]
-        self.buffer, start, made = _memory.borrow(sum(-(-space // line) * line for space in spaces)), 0, []
+        shape = down * floor.ROWS, across * lanes
+        wanted: list[tuple[tuple[int, ...], type]] = [
+            ((count, planes, down, length, floor.ROWS), carrier),
+            ((count, planes, across, length, lanes), carrier),
+            ((count if begins else 1, *shape), carrier),
+        ]
+        wanted += [] if results is None else [((count, *shape), results), ((count, *shape), np.uint8)]
+        spaces = [-(-math.prod(x) * np.dtype(kind).itemsize // line) * line for x, kind in wanted]
+        made: list[Codes] = []
+        self.size, start = sum(spaces), 0
+        buffer = tiling.on_lines((max(self.size, tiling.FEW),), np.uint8, np.empty)
         for (x, kind), space in zip(wanted, spaces, strict=True):
-            made.append(self.buffer[start : start + space].view(kind).reshape(x))
-            start += -(-space // line) * line
-        if begins:
-            made[2][...] = 0
-        else:
-            made.insert(2, _memory.zeros((1, *shape[1:]), carrier))
+            made.append(buffer[start : start + math.prod(x) * np.dtype(kind).itemsize].view(kind).reshape(x))
+            start += space
+        made[2][...] = 0
         self.arrays = tuple(made)
 
-    def give_back(self) -> None:
-        """When its arrays are not used any more."""
-        _memory.give_back(self.buffer)
+
+class _Arenas:
+    """Those that no call uses, for calls that ask for the same."""
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[Any, ...], list[Arena]] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def borrow(self, *asked: Any) -> Arena:
+        """One with whatever its arrays hold, but that of sums before, of which its last user wrote what this one will."""
+        with self._lock:
+            free = self._free.get(asked)
+            if free:
+                arena = free.pop()
+                self._size -= arena.size
+                return arena
+        return Arena(*asked)
+
+    def give_back(self, arena: Arena) -> None:
+        """One that nobody uses any more."""
+        with self._lock:
+            if self._size + arena.size > KEPT:
+                self._free.clear()
+                self._size = 0
+            if arena.size <= KEPT:
+                self._free.setdefault(arena.asked, []).append(arena)
+                self._size += arena.size
+
+
+_arenas = _Arenas()
 
 
 def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) -> int:
@@ -168,6 +172,17 @@ class Numbers(NamedTuple):
 
     steps: Codes
     nan_flags: int
+
+
+def _serves(
+    way: Way, operands: tuple[Operand, Operand], found: list[tuple[float, float, bool]], start: Extent | None
+) -> bool:
+    """Whether a way does for operands of which laying out told this, and what sums begin with, if it spans anything."""
+    length = operands[0].codes.shape[2]
+    if start is None and tiling.always_fits(way, length, operands[0].format, operands[1].format):
+        return all(finite for *_, finite in found)
+    spans = [tiling.extent_of(*x, operand.format) for x, operand in zip(found, operands, strict=True)]
+    return tiling.fits(way, length, spans, start)
 
 
 def in_pieces(
@@ -218,14 +233,6 @@ def in_pieces(
             threads.share_units(units, run_unit, cost)
         return reduce(or_, seen, 0)
 
-    any_numbers = c is None and tiling.always_fits(way, length, first.format, second.format)
-
-    def served(found: list[tuple[float, float, bool]], span: Extent | None) -> bool:
-        if any_numbers:
-            return all(finite for *_, finite in found)
-        spans = [tiling.extent_of(*x, operand.format) for x, operand in zip(found, operands, strict=True)]
-        return tiling.fits(way, length, spans, span)
-
     arenas: list[Arena] = []  # that no thread is busy with
     seen: list[int] = []
 
@@ -234,7 +241,7 @@ def in_pieces(
             arena = arenas.pop()
         except IndexError:
             kept = None if straight else coded or way.carrier
-            arena = Arena(*place, together, rows, length, columns, c is not None, kept)
+            arena = _arenas.borrow(*place, together, rows, length, columns, c is not None, kept)
         for number in range(start, stop):
             part = slice(number * together, min((number + 1) * together, products))
             count = part.stop - part.start
@@ -246,7 +253,7 @@ def in_pieces(
             found = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
             if coded is not None and straight:
                 arrays += [codes[part].view(coded), flags[part]]
-            if served(found, span):
+            if _serves(way, operands, found, span):
                 raised = sums(
                     arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles
                 )
@@ -270,11 +277,88 @@ def in_pieces(
     else:
         some(0, pieces)
     for arena in arenas:
-        arena.give_back()
+        _arenas.give_back(arena)
     if sum(span.stop - span.start for span in left) == products:
         return None
     known = straight and way.site.rule.overflow is not Overflow.NAN
     return Done(codes, flags, sorted(left), reduce(or_, seen, 0) if known else None)
+
+
+class _Batch(NamedTuple):
+    """What is known of products that one loop does, beforehand."""
+
+    loop: Callable[..., int]
+    coded: type
+    arena: tuple[Any, ...]  # what is asked of it
+    settled: bool  # that all finite operands are served
+    constants: Numbers
+    size: int  # bytes of one
+    nowhere: tuple[Codes, Codes]  # in place of values and flags of one product, filled up
+
+
+@lru_cache(maxsize=512)
+def _batch(
+    way: Way, planned: Program, readings: tuple[str, str], rows: int, length: int, columns: int
+) -> _Batch | None:
+    """That of products of one size; None if no loop does them."""
+    coded, whole = way.results, rows % tiles().ROWS == 0 == columns % tiles().LANES[way.carrier]
+    loop = way.batch(readings, whole)
+    if coded is None or loop is None:
+        return None
+    settled = tiling.always_fits(way, length, *planned.formats)
+    constants = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
+    arena = way.carrier, way.planes, 1, rows, length, columns, False, None if whole else coded
+    size = _bytes_of(way.carrier, way.planes, rows, length, columns)
+    return _Batch(
+        loop, coded, arena, settled, constants, size, (np.empty((0, 0, 0), coded), np.empty((0, 0, 0), np.uint8))
+    )
+
+
+def _one_after_the_other(
+    way: Way, planned: Program, operands: tuple[Operand, Operand], into: tuple[Codes, Codes] | None
+) -> Done | None:
+    """As `in_pieces`, of products so small that what Python does between their loops counts: one loop does all. None if this is not for them."""
+    first, second = operands
+    (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
+    batch = _batch(way, planned, (first.reading, second.reading), rows, length, columns) if products > 1 else None
+    if batch is None or batch.size > SMALL or (into and not all(x.flags.c_contiguous for x in into)):
+        return None
+    shape = products, rows, columns
+    codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
+    values: Codes = codes.view(batch.coded)
+    spans, left = np.empty((products, 2, 2)), np.zeros(products, np.bool_)
+    seen: list[int] = []
+
+    def some(start: int, stop: int) -> int:
+        arena = _arenas.borrow(*batch.arena)
+        a, b, begins, *own = arena.arrays
+        lows = np.empty((a.shape[2] + b.shape[2]) * length, way.carrier)
+        raised = batch.loop(
+            start, stop, first.codes, first.table, second.codes, second.table, a, b, begins, values, flags, *(own or batch.nowhere),
+            *batch.constants, lows, spans, left,
+        )  # fmt: skip
+        _arenas.give_back(arena)
+        seen.append(raised)
+        return 0
+
+    threads.share_units(products, some, max(1, rows * length * columns // QUICKER))
+    raised, gone = reduce(or_, seen, 0), []
+    if not batch.settled and not _serves(way, operands, _widest(spans[~left]), None):
+        left |= [not _serves(way, operands, _widest(spans[n : n + 1]), None) for n in range(products)]
+        raised |= batches().LEFT
+    if raised & batches().LEFT:
+        gone = [Span(n, n + 1) for n in np.flatnonzero(left).tolist()]
+        codes[left], flags[left] = 0, 0  # whatever is there
+    if raised != spec.INEXACT:
+        tiling.put_right(way, planned, codes, flags, raised)
+    known = batch.arena[-1] is None and not gone and way.site.rule.overflow is not Overflow.NAN
+    return Done(codes, flags, gone, raised if known else None)
+
+
+def _widest(spans: Codes) -> list[tuple[float, float, bool]]:
+    """What two operands span of which a loop told the least and the greatest numbers, (products, 2, 2), all finite."""
+    least, greatest = spans[..., 0].min(axis=0, initial=np.inf), spans[..., 1].max(axis=0, initial=0.0)
+    return [(float(low), float(high), True) for low, high in zip(least, greatest, strict=True)]
 
 
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
@@ -307,6 +391,10 @@ def run(
     operands = operands_of(planned, a, b, way.carrier, way.planes)
     if operands is None or (tally is not None and way.counting_loop(planned, tally, place, random) is None):
         return None
+    if tally is None and c is None:
+        done = _one_after_the_other(way, planned, operands, into)
+        if done is not None:
+            return done if len(done.left) < len(a) else None
     rows, columns = a.shape[1], b.shape[2]
 
     def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: Tiles) -> int:

@@ -101,10 +101,14 @@ def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:
         if count:
             work(0, count)
         return
-    step = max(1, min(PIECE // max(cost, 1), -(-count // (4 * _workers.count))))
+    shares = 4 * _workers.count if _workers.count > 1 else 1
+    step = max(1, min(PIECE // max(cost, 1), -(-count // shares)))
+    if step >= count:
+        work(0, count)
+        return
     spans = [(start, min(start + step, count)) for start in range(0, count, step)]
     with Progress(len(spans)) as progress:
-        if _workers.count == 1 or len(spans) == 1:
+        if _workers.count == 1:
             for span in spans:
                 work(*span)
                 progress.advance()

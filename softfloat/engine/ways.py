@@ -12,7 +12,18 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, counted_draws, dots, few, steps, tiles
+from softfloat.engine.parameters import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    available,
+    batches,
+    counted_draws,
+    dots,
+    few,
+    steps,
+    tiles,
+)
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
@@ -131,6 +142,10 @@ class Way:
         """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
 
+    def batch(self, readings: tuple[str, str], whole: bool) -> Callable[..., int] | None:
+        """The loop of `kernels.batches` for operands read so, and outputs that are whole tiles or not, if there is one."""
+        return None
+
     @property
     def counts(self) -> bool:
         """Whether there are loops that count as well."""
@@ -162,6 +177,13 @@ class OneByOne(Way):
         """The loop for these operands."""
         lows = _lows(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
         return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), (lows,)
+
+    def batch(self, readings: tuple[str, str], whole: bool) -> Callable[..., int] | None:
+        """The loop of `kernels.batches`, which makes codes."""
+        if self.results is None:
+            return None
+        loop: Callable[..., int] = batches().batch(readings, self.operation, self.manner, whole)
+        return loop
 
     @property
     def counts(self) -> bool:

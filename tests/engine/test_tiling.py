@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -443,7 +444,9 @@ def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "ROOM", 1)  # one product after the other, of which some are not served
     a[1, 2, 3], b[3, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
     b[4], a[4] = 0, a[4] | (1 << (fmt.bits - 1))
-    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+    for size in (stacks.SMALL, 0):  # by one loop, and by others
+        monkeypatch.setattr(stacks, "SMALL", size)
+        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)
@@ -459,10 +462,65 @@ def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pyt
     monkeypatch.setattr(stacks, "ROOM", 1)
     a[1, 2, 3], b[2, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
     both_ways(monkeypatch, a.swapaxes(1, 2).copy().swapaxes(1, 2), b, fmt, accumulator, **options)
-    codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
-    again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
-    np.testing.assert_array_equal(codes, again)
-    assert seen == np.bitwise_or.reduce(flags, axis=None)
+    for size in (stacks.SMALL, 0):
+        monkeypatch.setattr(stacks, "SMALL", size)
+        codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
+        again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
+        np.testing.assert_array_equal(codes, again)
+        assert seen == np.bitwise_or.reduce(flags, axis=None)
+
+
+BATCHED = [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16"), fma("float32")]
+
+
+def left_by_one_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
+    """What tells of the calls since it was asked last which of their products the loop of small ones left; None: all, and more."""
+    found, one_after_the_other = set(), stacks._one_after_the_other
+
+    def watched(*arguments: Any) -> Any:
+        done = one_after_the_other(*arguments)
+        if len(arguments[2][0].codes) > 1:
+            found.add(None if done is None else tuple(span.start for span in done.left))
+        return done
+
+    def told() -> set[Any]:
+        before = found.copy()
+        found.clear()
+        return before
+
+    monkeypatch.setattr(stacks, "_one_after_the_other", watched)
+    return told
+
+
+@SERVED
+@pytest.mark.parametrize("how", BATCHED, ids=repr)
+def test_small_products_go_by_one_loop(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with an infinity or NaN are left by it, and no other; larger ones and those that go on from sums are not for it."""
+    rng, fmt, left = np.random.default_rng(8), how.partials, left_by_one_loop(monkeypatch)
+    for rows, length, columns in ((16, 24, 32), (9, 30, 21), (8, 33, 16)):
+        a, b = drawn(rng, fmt, (7, rows, length), 1.0), drawn(rng, fmt, (7, length, columns), 1.0)
+        both_ways(monkeypatch, a, b, fmt, how)
+        assert left() == {()}
+        a[2, rows - 1, 3], b[5, length - 1, columns - 1] = (bits.encode(x, fmt)[0] for x in (-np.inf, np.nan))
+        both_ways(monkeypatch, a, b, fmt, how)
+        assert left() == {(2, 5)}
+        c = drawn(rng, fmt, (7, rows, columns), 1.0)
+        both_ways(monkeypatch, a, b, fmt, how, c)
+        assert left() == set()
+    a, b = drawn(rng, fmt, (2, 300, 300), 1.0), drawn(rng, fmt, (2, 300, 8), 1.0)
+    bits.matmul(a, b, fmt, how)
+    assert left() == {None}
+
+
+@SERVED
+def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of formats whose numbers reach further than the loop: each product is judged by its own."""
+    rng, left = np.random.default_rng(8), left_by_one_loop(monkeypatch)
+    a, b = (drawn(rng, Format.from_name("bfloat16"), shape, 1.0) for shape in ((6, 16, 20), (6, 20, 32)))
+    a[1, 15, 19], b[3, 0, 0], a[4, 0, 1], b[4, 1, 31] = encoded([2.0**-130, 2.0**-120, 2.0**90, 2.0**80], "bfloat16")
+    a[5] = 0
+    both_ways(monkeypatch, a, b, "bfloat16", fma("bfloat16"))
+    assert left() == {(1, 3, 4)}
 
 
 @SERVED
