@@ -59,8 +59,8 @@ class Tile:
             self._loaded[product, plane] = load(self.builder, self._b[plane], where, FLOATS[self.carrier], self.lanes)
         return self._loaded[product, plane]
 
-    def lifted_b(self, factor):
-        """The numbers of the columns, times a power of two."""
+    def scaled_b(self, factor):
+        """The numbers of the columns, times as much."""
         if factor == 1.0:
             return self.b()
         if factor not in self._loaded:

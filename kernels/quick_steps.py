@@ -6,7 +6,9 @@ A sum is rounded by the CPU to float32 first, and then by adding and cutting bit
 import numpy as np
 from llvmlite import ir
 
-from .one_by_one import DRAWN_SINGLES, HARMLESS, OPEN_FROM, OPEN_TO, drawn_single, drawn_total, in_direction
+from .fast import has_feature
+from .lanes import guarded_tile, tile
+from .one_by_one import DRAWN_SINGLES, HARMLESS, OPEN_FROM, OPEN_TO, STEPS, drawn_single, drawn_total, in_direction
 from .steps import (
     BY_BITS,
     NEAR_ZERO,
@@ -15,9 +17,11 @@ from .steps import (
     TIE,
     VALUE,
     Manner,
+    Numbers,
     bounded,
 )
 
+QUICK_ROWS = 8  # rows after which quick steps are looked at
 HALF_BITS = 0x1FFF  # that rounding takes away
 HALF_TIE, LAST_BIT = 0x1000, 0x2000
 OF_WORDS, ABOVE_ZERO = 0x7FFF1FFF, 0x00010000
@@ -156,7 +160,7 @@ def quick_fma_step(manner):
     lift = lift_of(manner.family)
 
     def step(tile, row, state):
-        a, b, c = tile.a(row), tile.lifted_b(lift), state[VALUE]
+        a, b, c = tile.a(row), tile.scaled_b(lift), state[VALUE]
         watch_subnormal(tile, c, state, manner, lift > 1)
         settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
         if below:
@@ -176,7 +180,7 @@ def quick_mul_add_step(manner):
     def step(tile, row, state):
         c, settled = state[VALUE], is_settled(tile, "mul_add", manner)
         watch_subnormal(tile, c, state, manner, lift > 1)
-        product = tile.a(row) * tile.lifted_b(lift)
+        product = tile.a(row) * tile.scaled_b(lift)
         product = quickly(tile, product, state, manner, True, lifted=lift > 1, alone=settled)
         watch_subnormal(tile, product, state, manner, lift > 1)
         s = directed(tile, manner, lambda direction: product.plus_toward(direction, c)) or c + product
@@ -230,7 +234,7 @@ def quick_drawn_fma_step(family, options):
     lift, manner = lift_of(family), drawn_manner(family, options)
 
     def step(tile, row, state):
-        a, b, c = tile.a(row), tile.lifted_b(lift), state[VALUE]
+        a, b, c = tile.a(row), tile.scaled_b(lift), state[VALUE]
         watch_subnormal(tile, c, state, manner, lift > 1, ANY)
         s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
         noise = tile.noise(row).bits()
@@ -245,7 +249,7 @@ def quick_drawn_mul_add_step(family, options):
     lift, manner, roomy = lift_of(family), drawn_manner(family, options), options.roomy
 
     def step(tile, row, state):
-        product = tile.a(row) * tile.lifted_b(lift)
+        product = tile.a(row) * tile.scaled_b(lift)
         product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT, lift > 1)
         c = state[VALUE]
         watch_subnormal(tile, c, state, manner, lift > 1, ANY)
@@ -357,7 +361,7 @@ def mending(operation, manner):
 
     def settle_ties(tile, row, c, y):
         """Ties went up; those of exact sums go to even. A sum is exact, and tied, where both directions give what is half a unit below y."""
-        a, b = tile.a(row), tile.lifted_b(LIFT)
+        a, b = tile.a(row), tile.scaled_b(LIFT)
         low, high = (a.fused_toward(direction, b, c).bits() for direction in ("down", "up"))
         tie = y.bits() - HALF_TIE
         return (low.equals(tie) & high.equals(tie)).choose(y.bits() & ~LAST_BIT, y.bits())
@@ -379,9 +383,42 @@ def round_half_bits(x):
 
 def lifted_mul_add_step(tile, row, state):
     """A product and a sum, times LIFT, where no product is tiny: a tiny sum is exact."""
-    product = round_half_bits(tile.a(row) * tile.lifted_b(LIFT))
+    product = round_half_bits(tile.a(row) * tile.scaled_b(LIFT))
     state[VALUE] = round_half_bits(product + state[VALUE])
     return state
+
+
+SPLIT = {"half": 13, "bfloat16": 16}
+"""Bits of float32 that rounding to a family takes away."""
+SPLIT_MOST = 2.0**110
+"""Magnitudes below which nothing becomes infinite on the way."""
+
+
+def splits(operation, manner):
+    """Whether sums that no overflow threatens are rounded by what they lose as parts of larger ones."""
+    plain = manner.nearest and not (manner.daz or manner.ftz)
+    return is_lifted(operation, manner) or (operation == "mul_add" and manner.family == "bfloat16" and plain)
+
+
+def split_step(family):
+    """A product and a sum, neither tiny unless it is exact, each rounded by one multiplication and two subtractions.
+
+    Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
+    Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
+    part is even where they arise. All products and sums of both families' digits were compared.
+    """
+    up, fuses = 2.0 ** SPLIT[family], has_feature("fma")
+
+    def step(tile, row, state):
+        a = tile.a(row)
+        wide = a * tile.scaled_b(up + 1.0)
+        product = wide - (a.fused(tile.scaled_b(-1.0), wide) if fuses else wide - a * tile.b())
+        s = product + state[VALUE]
+        wide = s * (up + 1.0)
+        state[VALUE] = wide - (wide - s)
+        return state
+
+    return step
 
 
 TINY_BITS = (127 - 14 + 127) << 23
@@ -396,3 +433,46 @@ def is_tiny(tile, state):
     word = ir.IntType(32)
     rows, columns = (tile.builder.bitcast(tile.of_turn(columns=of), word) for of in (False, True))
     return tile.builder.icmp_unsigned("<", tile.builder.add(rows, columns), ir.Constant(word, TINY_BITS))
+
+
+def quick_tile(operation, manner):
+    """The quick loop of a way, if it has one. To nearest even, the brief steps of `mul_add` and of bfloat16 are quicker."""
+    if is_lifted(operation, manner):
+        return _without_tiny("lifted", lifted_mul_add_step, operation, manner, LIFT)
+    plain = manner.nearest and not (manner.daz or manner.ftz)
+    brief = operation == "mul_add" or manner.family == "bfloat16"
+    if manner.family.startswith("float32") or (brief and plain):
+        return None
+    quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
+    name = "quick", operation, manner
+    return guarded_tile(
+        name, quick, went_wrong(manner, operation), careful, np.float32, manner.slots, watches(manner), Numbers._fields,
+        QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner),
+    )  # fmt: skip
+
+
+def split_tile(operation, manner):
+    """The loop of `split_step`, a quick one of halves, a brief one of bfloat16; None for others."""
+    if not splits(operation, manner):
+        return None
+    step = split_step(manner.family)
+    if is_lifted(operation, manner):
+        return _without_tiny("split", step, operation, manner, 1.0)
+    return tile(("split", operation, manner), step, np.float32, (VALUE, *manner.slots), Numbers._fields)
+
+
+def _without_tiny(name, step, operation, manner, lift):
+    """A quick loop whose step does for all turns of which no product may be tiny."""
+    careful = STEPS[operation, manner.family](manner, False)
+    return guarded_tile(
+        (name, operation, manner),
+        step,
+        is_tiny,
+        careful,
+        np.float32,
+        manner.slots,
+        {},
+        Numbers._fields,
+        QUICK_ROWS,
+        lift,
+    )

@@ -16,18 +16,14 @@ from .lanes import closing, everywhere, guarded_tile, least_of, opening, startin
 from .noise import drawing, filling
 from .one_by_one import DRAWN_STEPS, STEPS, paired_mul_add_step, rounds_in_pairs
 from .quick_steps import (
-    LIFT,
     QUICK_DRAWN_STEPS,
-    QUICK_STEPS,
+    QUICK_ROWS,
     draw_went_wrong,
     drawn_watches,
     is_lifted,
-    is_tiny,
     lift_of,
-    lifted_mul_add_step,
-    mending,
-    watches,
-    went_wrong,
+    quick_tile,
+    split_tile,
 )
 from .redrawn import SITES, again
 from .rounding import target_of
@@ -65,7 +61,6 @@ NEAR = 1 << 18  # bytes of row panels that are read again and again before the n
 SOON, SOON_EXACT = 1, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
 WATCH = 8  # and at most between two others, before each of which they double
 QUICK = 128  # turns of quick steps between two looks whether they pay
-QUICK_ROWS = 8  # rows after which quick steps are looked at
 COUNT_BITS_NARROW, COUNT_BITS_WIDE = COUNT_BITS[32], COUNT_BITS[64]
 VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
 
@@ -161,30 +156,9 @@ def _compiled_tile(name, step, carrier, block, planes, watchful, *more, shared=(
     return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes, shared)
 
 
-def quick_tile(operation, manner):
-    """The quick loop of a way, if it has one. To nearest even, the brief steps of `mul_add` and of bfloat16 are quicker."""
-    if is_lifted(operation, manner):
-        careful = STEPS[operation, manner.family](manner, False)
-        name = "lifted", operation, manner
-        slots = manner.slots
-        return guarded_tile(
-            name, lifted_mul_add_step, is_tiny, careful, np.float32, slots, {}, Numbers._fields, QUICK_ROWS, LIFT
-        )
-    plain = manner.nearest and not (manner.daz or manner.ftz)
-    brief = operation == "mul_add" or manner.family == "bfloat16"
-    if manner.family.startswith("float32") or (brief and plain):
-        return None
-    quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
-    name = "quick", operation, manner
-    return guarded_tile(
-        name, quick, went_wrong(manner, operation), careful, np.float32, manner.slots, watches(manner), Numbers._fields,
-        QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner),
-    )  # fmt: skip
-
-
 @jit.once
 def summing(kind, carrier, block, planes, *options):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows) -> flags seen, over tiles first ... last - 1.
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, over tiles first ... last - 1.
 
     `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (products, planes,
     row panels, k, ROWS), b (products, planes, column panels, k, lanes); c and values are (products, ROWS * row panels,
@@ -192,17 +166,17 @@ def summing(kind, carrier, block, planes, *options):
     codes of half or bfloat16 where the sums are such. Tiles of a product are numbered as `tile_of` says, those of the next
     one follow. Only outputs of the first `rows` and `columns` are wanted; what others raise is seen as well, INEXACT always.
     lows, flat, are what `least` finds in the panels of a, and after them of b, or empty; a lifted quick loop goes with them alone.
-    It is a part of other loops.
+    `roomy`: what operands add up to is as small as loops that split sums ask. This is a part of other loops.
     """
     lanes = LANES[carrier]
-    quick, lifted, family = None, False, ""
+    quick, split, lifted, family = None, None, False, ""
     if kind == "aligned":
         make, slots, options = aligned_step, (UNDERFLOW,) * (options[0] == "half"), (block, *options)
     else:
         (manner,) = options
         family = manner.family
         make, slots = STEPS[kind, family], manner.slots
-        quick, lifted = quick_tile(kind, manner), is_lifted(kind, manner)
+        quick, split, lifted = quick_tile(kind, manner), split_tile(kind, manner), is_lifted(kind, manner)
     made = {watches: make(*options, watches) for watches in (True, False)}
     if kind == "mul_add" and rounds_in_pairs(*options):
         made[False] = paired_mul_add_step()
@@ -211,6 +185,8 @@ def summing(kind, carrier, block, planes, *options):
     )
     has_quick = quick is not None
     quick = quick or brief
+    splits_quick, splits_brief = lifted, split is not None and not lifted
+    split_quick, split_brief = split if lifted else quick, split if splits_brief else brief
     begin, end, all_inexact = frame(carrier, OVERFLOW + 1, noted=slots, family=family)
     integer = np.int32 if carrier is np.float32 else np.int64
     cells = ROWS * lanes
@@ -220,7 +196,7 @@ def summing(kind, carrier, block, planes, *options):
         (kind, options), made[True], carrier, (VALUE, INEXACT, *slots), Numbers._fields, soon, block, planes,
     )  # fmt: skip
 
-    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows):
+    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
         products, panels, turns = a.shape[0], a.shape[2], a.shape[3] // block
         a_size, b_size, size = a.size // products, b.size // products, values.size // products
         c_size = size if c.shape[0] == products else 0
@@ -257,11 +233,17 @@ def summing(kind, carrier, block, planes, *options):
                 elif ready and done >= rest:
                     count = min(count, QUICK)
                     beside, apart = (lows[low_a + done :], low_b - low_a) if lifted else (state, 0)
-                    again = quick(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
+                    if splits_quick and roomy:
+                        again = split_quick(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
+                    else:
+                        again = quick(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
                     rest = done + REST if again * VAIN > count else 0
                 else:
                     count = min(count, rest - done) if ready else count
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                    if splits_brief and roomy:
+                        split_brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
+                    else:
+                        brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
                 done += count
                 a_at += count * block * ROWS
                 b_at += count * block * lanes

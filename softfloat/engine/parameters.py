@@ -183,6 +183,14 @@ def few() -> ModuleType:
 
 
 @cache
+def quick_steps() -> ModuleType:
+    """What tells which of its steps serve, likewise."""
+    from softfloat.kernels import quick_steps as module
+
+    return module
+
+
+@cache
 def steps() -> ModuleType:
     """The steps of its loops."""
     from softfloat.kernels import steps as module

@@ -140,7 +140,8 @@ def _in_range(way: ways.Way, first: Format, second: Format, length: int) -> bool
     low = first.emin - first.mantissa_bits + second.emin - second.mantissa_bits
     high = first.emax + 1 + second.emax + 1
     bounded = way.bounded and high + length.bit_length() + 1 > 127
-    return low >= way.lowest and high <= way.highest and not bounded
+    lifted = way.lifts and second.emax + 1 > tiling.LIFTED
+    return low >= way.lowest and high <= way.highest and not (bounded or lifted)
 
 
 @lru_cache(maxsize=64)
@@ -197,7 +198,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         ones = np.ones((1, length)) if a is None else left
         spans = [tiling.extent(x, fmt) for x, fmt in zip((ones, right), plan.inputs, strict=False)]
         span_of_c = None if start is None else tiling.extent(start, plan.inputs[2])
-        if not tiling.fits(plan.way, length, spans, span_of_c):
+        if not tiling.fits(plan.way, length, spans, span_of_c) or tiling.lifts_beyond(plan.way, spans[1]):
             return None
     addends = plan.nothing
     if start is not None:
@@ -209,7 +210,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
     column_panels = laid_out(right, width)
     plan.loop(
         0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
-        ways.NO_LOWS,
+        ways.NO_LOWS, False,
     )  # fmt: skip
     raised = flags[:, :rows, :columns]
     if raised.size == 1:

@@ -182,7 +182,7 @@ def _serves(
     if start is None and tiling.always_fits(way, length, operands[0].format, operands[1].format):
         return all(finite for *_, finite in found)
     spans = [tiling.extent_of(*x, operand.format) for x, operand in zip(found, operands, strict=True)]
-    return tiling.fits(way, length, spans, start)
+    return tiling.fits(way, length, spans, start) and not tiling.lifts_beyond(way, spans[1])
 
 
 def in_pieces(
@@ -292,6 +292,7 @@ class _Batch(NamedTuple):
     arena: tuple[Any, ...]  # what is asked of it
     settled: bool  # that all finite operands are served
     constants: Numbers
+    limit: float  # as `Way.limit` has it
     size: int  # bytes of one
     nowhere: tuple[Codes, Codes]  # in place of values and flags of one product, filled up
 
@@ -310,7 +311,14 @@ def _batch(
     arena = way.carrier, way.planes, 1, rows, length, columns, False, None if whole else coded
     size = _bytes_of(way.carrier, way.planes, rows, length, columns)
     return _Batch(
-        loop, coded, arena, settled, constants, size, (np.empty((0, 0, 0), coded), np.empty((0, 0, 0), np.uint8))
+        loop,
+        coded,
+        arena,
+        settled,
+        constants,
+        way.limit(length),
+        size,
+        (np.empty((0, 0, 0), coded), np.empty((0, 0, 0), np.uint8)),
     )
 
 
@@ -335,7 +343,7 @@ def _one_after_the_other(
         lows = np.empty((a.shape[2] + b.shape[2]) * length, way.carrier)
         raised = batch.loop(
             start, stop, first.codes, first.table, second.codes, second.table, a, b, begins, values, flags, *(own or batch.nowhere),
-            *batch.constants, lows, spans, left,
+            *batch.constants, batch.limit, lows, spans, left,
         )  # fmt: skip
         _arenas.give_back(arena)
         seen.append(raised)
@@ -349,6 +357,7 @@ def _one_after_the_other(
     if raised & batches().LEFT:
         gone = [Span(n, n + 1) for n in np.flatnonzero(left).tolist()]
         codes[left], flags[left] = 0, 0  # whatever is there
+        raised ^= batches().LEFT
     if raised != spec.INEXACT:
         tiling.put_right(way, planned, codes, flags, raised)
     known = batch.arena[-1] is None and not gone and way.site.rule.overflow is not Overflow.NAN

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
@@ -151,11 +151,32 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     return way.carrier is not np.float64 or not (top > 127 or (isinstance(way, ExactBlocks) and top - low > SUBTLEST))
 
 
+LIFTED = 16  # exponent of float32's largest power of two over `LIFT`
+
+
+def lifts_beyond(way: Way, b: Extent) -> bool:
+    """Whether a number of the second operand becomes infinite where quick steps multiply it, though no product does."""
+    return way.lifts and not b.empty and b.high > LIFTED
+
+
+def balanced(way: Way, operands: Operands, spans: list[Extent]) -> tuple[Operands, list[Extent]]:
+    """The same products of operands the second of which may be lifted, and what these span."""
+    a, b = spans
+    if not (b.finite and lifts_beyond(way, b)):
+        return operands, spans
+    up = b.high - LIFTED
+    first, second = a._replace(low=a.low + up, high=a.high + up), b._replace(low=b.low - up, high=LIFTED)
+    if not a.finite or first.high > 127 or second.low < SMALLEST:
+        return operands, spans
+    scaled = replace(operands, a=operands.a * way.carrier(2.0**up), b=operands.b * way.carrier(2.0**-up))
+    return scaled, [first, second]
+
+
 @lru_cache(maxsize=512)
 def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
     """Whether all finite operands of these formats are of a kind that this way serves, without c."""
     spans = [Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in (first, second)]
-    return fits(way, length, spans, None)
+    return fits(way, length, spans, None) and not lifts_beyond(way, spans[1])
 
 
 def nan_flags_of(way: Way) -> int:
@@ -180,7 +201,8 @@ def run(
     """
     first, second = planned.formats
     start = None if operands.c is None else extent(operands.c, planned.partials)
-    if not fits(way, planned.length, [extent(operands.a, first), extent(operands.b, second)], start):
+    operands, spans = balanced(way, operands, [extent(operands.a, first), extent(operands.b, second)])
+    if not fits(way, planned.length, spans, start) or lifts_beyond(way, spans[1]):
         return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]

@@ -21,6 +21,7 @@ from softfloat.engine.parameters import (
     counted_draws,
     dots,
     few,
+    quick_steps,
     steps,
     tiles,
 )
@@ -124,6 +125,11 @@ class Way:
     """Whether random numbers may be those of later roundings."""
 
     @property
+    def lifts(self) -> bool:
+        """Whether quick steps multiply the second operand by `LIFT`."""
+        return False
+
+    @property
     def unflushed(self) -> parameters.Numbers:
         """What rounds by codes where the steps leave it open, and reads these as they are."""
         fmt = self.site.format.spec
@@ -141,6 +147,10 @@ class Way:
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands. `alone`: no other threads are busy with this call."""
         raise NotImplementedError
+
+    def limit(self, length: int) -> float:
+        """What the magnitudes of so many products must add up to less than for loops that split sums, 0 without any."""
+        return 0.0
 
     def batch(self, readings: tuple[str, str], whole: bool) -> Callable[..., int] | None:
         """The loop of `kernels.batches` for operands read so, and outputs that are whole tiles or not, if there is one."""
@@ -166,6 +176,11 @@ class OneByOne(Way):
     stacked: ClassVar[bool] = True
 
     @property
+    def lifts(self) -> bool:
+        """Halves."""
+        return bool(self.manner.family == "half")
+
+    @property
     def results(self) -> type | None:
         """Codes where values are some, the CPU makes them, or bits need only be cut."""
         family = self.manner.family
@@ -176,7 +191,19 @@ class OneByOne(Way):
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         lows = _lows(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
-        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), (lows,)
+        limit, roomy = self.limit(planned.length), False
+        if limit:
+            a, b, c = (_largest(x) for x in panels[:3])
+            roomy = planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
+        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), (lows, roomy)
+
+    def limit(self, length: int) -> float:
+        """Of halves and bfloat16, what no sum reaches, rounded or not."""
+        if not quick_steps().splits(self.operation, self.manner):
+            return 0.0
+        fmt = self.site.format  # the sum's roundings and the product's, each by half a unit in the last place
+        top = min(float(fmt.max), quick_steps().SPLIT_MOST) / _growth((length + 1) / 2, fmt)
+        return max(top - length * fmt.smallest_subnormal, 0.0)
 
     def batch(self, readings: tuple[str, str], whole: bool) -> Callable[..., int] | None:
         """The loop of `kernels.batches`, which makes codes."""
@@ -214,6 +241,11 @@ class Drawn(Way):
         """The family of formats that the steps know this one by."""
         return {FLOAT16: "half", FLOAT32: "float32"}.get(self.site.format.spec, "narrow")
 
+    @property
+    def lifts(self) -> bool:
+        """Halves."""
+        return self.family == "half"
+
     def options(self, roomy: bool = False) -> Any:
         """How the steps draw, where no sum can overflow or some may."""
         rule, narrow = self.site.rule, self.family != "float32"  # of which nothing is subnormal
@@ -223,8 +255,8 @@ class Drawn(Way):
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         fmt = self.site.format
-        largest = [float(np.abs(x).max(initial=0.0)) for x in panels[:3]]
-        reach = planned.length * (largest[0] * largest[1] + 2 * fmt.smallest_subnormal) + largest[2]
+        a, b, c = (_largest(x) for x in panels[:3])
+        reach = planned.length * (a * b + 2 * fmt.smallest_subnormal) + c
         roundings = planned.length * len(tiles().SITES[self.operation])
         roomy = self.bounded or reach * _growth(roundings, fmt) < fmt.max
         options = self.options(roomy)
@@ -349,7 +381,7 @@ class AlignedBlocks(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS,)
+        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS, False)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -429,7 +461,12 @@ def _spans(panels: Codes, chunk: int, shared: bool) -> tuple[Codes, Codes]:
     return lowest, largest
 
 
-def _growth(count: int, fmt: Format) -> float:
+def _largest(values: Codes) -> float:
+    """The greatest magnitude."""
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
+
+def _growth(count: float, fmt: Format) -> float:
     """What so many roundings, each by less than a unit in the last place, can make of a sum of normal numbers."""
     return math.exp(min(count * fmt.eps, 700.0))
 

@@ -512,6 +512,59 @@ def test_small_products_go_by_one_loop(how: Accumulator, monkeypatch: pytest.Mon
     assert left() == {None}
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_products_and_sums_of_all_digits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rounds by splitting, behind a product that makes all sums inexact: each pair of significands, and sums of any digits."""
+    fmt, rng = Format.from_name(name), np.random.default_rng(5)
+    every = np.arange(2**fmt.mantissa_bits, 2 ** (fmt.mantissa_bits + 1)) / 2.0**fmt.mantissa_bits
+    odd = every[1::2]
+    for scale in (1.0, 2.0**-3, 2.0**3):
+        a = np.stack([rng.choice(odd[odd > 1.5], every.size) * scale, every, rng.permutation(every)], axis=1)
+        b = np.stack([rng.choice(odd[odd > 1.5], every.size), every, rng.choice([1.0, -1.0, 0.0], every.size)])
+        both_ways(monkeypatch, encoded(a, name), encoded(b, name), name, mul_add(name))
+
+
+def test_products_of_a_batch_that_splitting_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that may overflow, and operands that are large alone, beside others."""
+    rng = np.random.default_rng(5)
+    for name, large in (("float16", 2.0**7), ("bfloat16", 2.0**60)):
+        a, b = rng.standard_normal((5, 16, 40)), rng.standard_normal((5, 40, 32))
+        a[1], b[1], a[3], b[3] = a[1] * large, b[1] * large, a[3] / large, b[3] * large
+        both_ways(monkeypatch, encoded(a, name), encoded(b, name), name, mul_add(name))
+    b[3], a[3] = b[3] * 2.0**58, 2.0**-100
+    both_ways(monkeypatch, encoded(a, "bfloat16"), encoded(b, "bfloat16"), "bfloat16", mul_add("bfloat16"))
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "toward_zero", "to_odd", "stochastic"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_second_operands_that_a_lift_would_make_infinite(
+    how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of formats that reach further than half: factors of 2^16 and more, of products that half has."""
+    rng, fmt = np.random.default_rng(4), "bfloat16"
+    options = {"rounding": rounding} | ({"seed": 3} if rounding == "stochastic" else {})
+    for exponent in (13, 17, 60):
+        a = encoded(rng.standard_normal((3, 24, 40)) * 2.0**-exponent, fmt)
+        b = encoded(rng.standard_normal((3, 40, 32)) * 2.0 ** (exponent + 2), fmt)
+        both_ways(monkeypatch, a, b, fmt, how, **options)
+        both_ways(monkeypatch, a[0], b[0], fmt, how, daz=True, overflow="saturate", **options)
+    a, b = encoded(np.full((16, 3), 1.0078125), fmt), encoded([[1.0078125] * 16, [2.0**17] * 16, [2.0] * 16], fmt)
+    a[:, 1] = encoded([2.0**-10], fmt)
+    codes, flags = bits.matmul(a, b, fmt, how, rounding="nearest_even")
+    assert (codes == 0x5818).all(), "1.0156 + 128 + 2.015625, each sum rounded to half; infinities before"
+    assert (flags == 1).all()
+
+
+@SERVED
+def test_products_beyond_the_lift_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_plain", None)
+    rng = np.random.default_rng(4)
+    a = encoded(rng.standard_normal((24, 40)) * 2.0**-15, "bfloat16")
+    b = encoded(rng.standard_normal((40, 32)) * 2.0**17, "bfloat16")
+    bits.matmul(a, b, "bfloat16", fma("float16"))
+    bits.matmul(np.stack([a] * 3), np.stack([b] * 3), "bfloat16", mul_add("float16"))
+
+
 @SERVED
 def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of formats whose numbers reach further than the loop: each product is judged by its own."""
@@ -521,6 +574,12 @@ def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.Mo
     a[5] = 0
     both_ways(monkeypatch, a, b, "bfloat16", fma("bfloat16"))
     assert left() == {(1, 3, 4)}
+    scales = 2.0 ** np.array([-60, 60, -20, 20, 0, 9])[:, None, None]
+    a, b = (encoded(rng.standard_normal(x.shape) * s, "bfloat16") for x, s in ((a, scales), (b, 1 / scales)))
+    both_ways(monkeypatch, a, b, "bfloat16", fma("bfloat16"))
+    assert left() == {()}, "together they span more than one may"
+    a, b = (np.tile(x, (9, 1, 1)) for x in (a, b))  # so many that their flags are told together
+    assert bits.matmul(a, b, "bfloat16", fma("bfloat16"), flags="any")[1] == 1
 
 
 @SERVED
