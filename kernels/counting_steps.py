@@ -8,9 +8,15 @@ from .one_by_one import DRAWN_SINGLES, drawn_total, settling, single_fused, sing
 from .quick_steps import (
     AROUND,
     EXACT,
+    is_lifted,
+    is_tiny,
+    never,
     quickly,
     quickly_drawn,
     round_half_bits,
+    split_product,
+    split_sum,
+    splits,
     watch_half,
     watch_subnormal,
     went_wrong,
@@ -242,6 +248,33 @@ def counting_tiles(name, operation, manner, rows, **shape):
 
     counted_singles = referable(counted_singles, *name, rows, *shape.values())
     return counted_singles, counted_singles
+
+
+def split_counting_step(manner):
+    """The same of multiply-adds that are rounded by splitting."""
+
+    def step(tile, row, state):
+        before, product = state[VALUE], tile.a(row) * tile.b()
+        term = split_product(tile, row, manner.family)
+        count(state, {INEXACT: term.apart_from(product)})
+        x = exact_sum(tile, term, before, manner)
+        after = split_sum(x, manner.family)
+        counted_addition(state, None, before, after.apart_from(x), after)
+        state[VALUE] = after
+        return state
+
+    return step
+
+
+def split_counting_tile(name, operation, manner, rows):
+    """As the quick one of `counting_tiles`, where no overflow threatens, or None. Of halves it asks for the least numbers of turns."""
+    if not splits(operation, manner):
+        return None
+    fails = is_tiny if is_lifted(operation, manner) else never
+    return guarded_tile(
+        (*name, "split"), split_counting_step(manner), fails, counting_step(operation, manner), np.float32,
+        (INEXACT, *manner.slots, OVERFLOWED), {}, Numbers._fields, rows, 1.0, (VALUE, COUNTS, LEAST, GREATEST), rows,
+    )  # fmt: skip
 
 
 def quick_drawn_counting_step(operation, family, options):

@@ -400,25 +400,38 @@ def splits(operation, manner):
     return is_lifted(operation, manner) or (operation == "mul_add" and manner.family == "bfloat16" and plain)
 
 
-def split_step(family):
-    """A product and a sum, neither tiny unless it is exact, each rounded by one multiplication and two subtractions.
+def split_product(tile, row, family):
+    """The product of a turn, not tiny, rounded to nearest even by one multiplication and two subtractions.
 
     Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
     Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
     part is even where they arise. All products and sums of both families' digits were compared.
     """
-    up, fuses = 2.0 ** SPLIT[family], has_feature("fma")
+    a, up = tile.a(row), 2.0 ** SPLIT[family]
+    wide = a * tile.scaled_b(up + 1.0)
+    product = a.fused(tile.scaled_b(-1.0), wide) if has_feature("fma") else wide - a * tile.b()
+    return wide - product
+
+
+def split_sum(s, family):
+    """A sum, exact if it is tiny, rounded in the same way."""
+    wide = s * (2.0 ** SPLIT[family] + 1.0)
+    return wide - (wide - s)
+
+
+def split_step(family):
+    """A product and a sum, each rounded by splitting."""
 
     def step(tile, row, state):
-        a = tile.a(row)
-        wide = a * tile.scaled_b(up + 1.0)
-        product = wide - (a.fused(tile.scaled_b(-1.0), wide) if fuses else wide - a * tile.b())
-        s = product + state[VALUE]
-        wide = s * (up + 1.0)
-        state[VALUE] = wide - (wide - s)
+        state[VALUE] = split_sum(split_product(tile, row, family) + state[VALUE], family)
         return state
 
     return step
+
+
+def never(tile, state):
+    """Whether what always stands does not, as a bit."""
+    return ir.Constant(ir.IntType(1), 0)
 
 
 TINY_BITS = (127 - 14 + 127) << 23

@@ -10,7 +10,7 @@ import numpy as np
 from . import jit
 from .accumulate import STORE, draw_row
 from .carrier import source_of
-from .counting_steps import counting_exact_step, counting_tiles
+from .counting_steps import counting_exact_step, counting_tiles, split_counting_tile
 from .jit import bits_float, copy_first, copy_row, fill_row, flat, float_bits, in_rows, row, scratch, unknown, viewed
 from .lanes import closing, everywhere, guarded_tile, least_of, opening, starting, tile
 from .noise import drawing, filling
@@ -274,18 +274,24 @@ least = jit.outermost(finding_least)
 
 @jit.once
 def counted(operation, manner):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes): as `deterministic`,
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, lows, roomy): as `deterministic`,
     with additions that overflowed, were inexact, or were swamped, and the least and greatest running sum of each output.
 
     counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles.
     """
     carrier, lanes = np.float32, LANES[np.float32]
-    quick, every = counting_tiles(("counted", operation, manner), operation, manner, COUNTED_ROWS)
+    name = "counted", operation, manner
+    quick, every = counting_tiles(name, operation, manner, COUNTED_ROWS)
+    split = split_counting_tile(name, operation, manner, COUNTED_ROWS)
+    splits, lifted = split is not None, is_lifted(operation, manner)
+    split = split or quick
     begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
     cells = COUNTED_ROWS * lanes
     state_size = COUNTED_SLOTS * cells
 
-    def counted_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes):
+    def counted_loop(
+        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, lows, roomy
+    ):
         panels, turns = a.shape[1], a.shape[2]
         flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
         a_panel = a.size // a.shape[1]
@@ -294,6 +300,7 @@ def counted(operation, manner):
         happened = viewed(state, np.int32)
         for unit in range(first, last):
             i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
+            low_a, low_b = i * turns, (panels + j) * turns
             for part in range(0, ROWS, COUNTED_ROWS):
                 place = (i * ROWS + part) * wide + j * lanes
                 begin(state, flat_c, place, wide)
@@ -303,7 +310,11 @@ def counted(operation, manner):
                     a_at, b_at = (i * turns + done) * ROWS + part, (j * turns + done) * lanes
                     if done >= rest:
                         count = min(turns - done, QUICK)
-                        again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
+                        if splits and roomy:
+                            beside, apart = (lows[low_a + done :], low_b - low_a) if lifted else (state, 0)
+                            again = split(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
+                        else:
+                            again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
                         rest = done + REST if again * VAIN > count else 0
                         take_counts(happened, cells, False)
                     else:

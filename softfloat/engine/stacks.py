@@ -398,7 +398,7 @@ def run(
     The first product's outputs lie at `place`, and those of the others follow. A `tally` is filled, of one product.
     """
     operands = operands_of(planned, a, b, way.carrier, way.planes)
-    if operands is None or (tally is not None and way.counting_loop(planned, tally, place, random) is None):
+    if operands is None or not (tally is None or way.counts_grids):
         return None
     if tally is None and c is None:
         done = _one_after_the_other(way, planned, operands, into)
@@ -412,7 +412,8 @@ def run(
         if tally is not None:
             one, shape = [x[0] for x in arrays], arrays[3].shape[1:]
             padded = Tally.room(shape, way.carrier)
-            run_tiles(way.counting_loop(planned, padded, place, random), one, units)
+            panels = Panels(one[0], one[1], one[2], low_c)
+            run_tiles(way.counting_loop(planned, panels, padded, place, random), one, units)
             tally.cut(padded)
             return 0
         if way.stacked:

@@ -204,6 +204,8 @@ def run(
     operands, spans = balanced(way, operands, [extent(operands.a, first), extent(operands.b, second)])
     if not fits(way, planned.length, spans, start) or lifts_beyond(way, spans[1]):
         return None
+    if tally is not None and not way.counts_grids:
+        return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]
     planes = planes_of(way, planned, operands.a, operands.b)
@@ -216,14 +218,10 @@ def run(
     values, flags = np.empty(shape, coded or way.carrier), np.empty(shape, np.uint8)
     numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
     padded = None if tally is None else Tally.room(shape, way.carrier)
-    found = (
-        way.loop(planned, laid_out, place, random)
-        if padded is None
-        else way.counting_loop(planned, padded, place, random)
-    )
-    if found is None:
-        return None
-    loop, more = found
+    if padded is None:
+        loop, more = way.loop(planned, laid_out, place, random)
+    else:
+        loop, more = way.counting_loop(planned, laid_out, padded, place, random)
     arrays = [*laid_out[:3], values, flags]
     if way.stacked and padded is None:
         arrays = [x[np.newaxis] for x in arrays]

@@ -123,6 +123,8 @@ class Way:
     """Whether the loop takes many products at once: arrays of one more axis, the first."""
     draws_anywhere: ClassVar[bool] = False
     """Whether random numbers may be those of later roundings."""
+    counts_grids: ClassVar[bool] = False
+    """Whether there are loops that count additions of outputs in a grid."""
 
     @property
     def lifts(self) -> bool:
@@ -161,9 +163,9 @@ class Way:
         """Whether there are loops that count as well."""
         return False
 
-    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
-        """The loop that counts as well, if there is one."""
-        return None
+    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
+        """The loop that counts as well, if the way `counts_grids`."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -174,6 +176,7 @@ class OneByOne(Way):
     manner: Any
 
     stacked: ClassVar[bool] = True
+    counts_grids: ClassVar[bool] = True
 
     @property
     def lifts(self) -> bool:
@@ -190,12 +193,16 @@ class OneByOne(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
+        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), self._watched(planned, panels)
+
+    def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
+        """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
         lows = _lows(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
         limit, roomy = self.limit(planned.length), False
         if limit:
             a, b, c = (_largest(x) for x in panels[:3])
             roomy = planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
-        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), (lows, roomy)
+        return lows, roomy
 
     def limit(self, length: int) -> float:
         """Of halves and bfloat16, what no sum reaches, rounded or not."""
@@ -223,9 +230,9 @@ class OneByOne(Way):
         narrow = not self.manner.family.startswith("float32")
         return self.manner._replace(of_nan=narrow and self.site.rule.overflow is Overflow.NAN)
 
-    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
+    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
-        return tiles().counted(self.operation, self.counted_manner), tally
+        return tiles().counted(self.operation, self.counted_manner), (*tally, *self._watched(planned, panels))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -235,6 +242,7 @@ class Drawn(Way):
     operation: str
 
     draws_anywhere: ClassVar[bool] = True
+    counts_grids: ClassVar[bool] = True
 
     @property
     def family(self) -> str:
@@ -286,7 +294,7 @@ class Drawn(Way):
         """How the steps draw that count. No sum in float32 overflows."""
         return self.options()._replace(of_nan=self.family != "float32" and self.site.rule.overflow is Overflow.NAN)
 
-    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
+    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
         loop = counted_draws().counted(self.operation, self.family, self.counted_options)
         return loop, (*tally, *self.unflushed, *self._address(planned, place, random))
@@ -305,6 +313,7 @@ class ExactBlocks(Way):
 
     carrier: ClassVar[type] = np.float64
     draws_anywhere: ClassVar[bool] = True
+    counts_grids: ClassVar[bool] = True
 
     @property
     def saturates(self) -> bool:
@@ -342,7 +351,7 @@ class ExactBlocks(Way):
         """Whether there are loops that count."""
         return True
 
-    def counting_loop(self, planned: Program, tally: Tally, place: Place, random: Random) -> Loop | None:
+    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
         of_nan = self.site.rule.overflow is Overflow.NAN
         loop = tiles().counted_blocks(self.block, self.group // self.block, self.stored, self.saturates, of_nan)
