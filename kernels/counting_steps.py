@@ -31,6 +31,7 @@ from .steps import (
     INEXACT,
     LEAST,
     LEFT_OPEN,
+    LOWEST_BIT,
     NEAR_ZERO,
     OVERFLOW,
     OVERFLOWED,
@@ -65,7 +66,7 @@ def count(state, happened):
         shared = COUNTS in state and slot in IN_COUNTS
         place = COUNTS if shared else slot
         counted = state[place].bits()
-        one = 1 << COUNT_BITS[counted.element.width] * IN_COUNTS.index(slot) if shared else 1
+        one = 1 << LOWEST_BIT + COUNT_BITS[counted.element.width] * IN_COUNTS.index(slot) if shared else 1
         state[place] = counted + lanes.choose(counted.all_of(one), 0)
 
 

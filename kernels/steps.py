@@ -69,8 +69,9 @@ after the sixth, which are for counting, three are numbers of additions: that ov
 though they should; and two are the least and the greatest running sum. UNSETTLED: a store needs more random bits than 16.
 COUNTS: some of these numbers of few additions, in one word."""
 IN_COUNTS = ROUNDED, SWAMPED, INEXACT
-COUNT_BITS = {32: 10, 64: 20}
-"""Which, lowest first, in so many bits of words of 32 or 64; INEXACT is of products."""
+COUNT_BITS, LOWEST_BIT = {32: 10, 64: 20}, 1
+"""Which, lowest first, in so many bits of words of 32 or 64, from the second bit on: LLVM makes of 1 where something holds two
+instructions, of 2 one with a mask. INEXACT is of products."""
 
 SIGN, MAGNITUDE, EXPONENT = -0x80000000, 0x7FFFFFFF, 0x7F800000
 EXPONENT64 = 0x7FF0000000000000

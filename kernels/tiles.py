@@ -40,6 +40,7 @@ from .steps import (
     LARGEST_SO_FAR,
     LEAST,
     LEFT_OPEN,
+    LOWEST_BIT,
     OVERFLOW,
     OVERFLOWED,
     ROUNDED,
@@ -333,7 +334,7 @@ def take_counts(happened, cells, wide):
     bits = COUNT_BITS_WIDE if wide else COUNT_BITS_NARROW
     swamped = ((1 << bits) - 1) << bits
     for cell in range(cells):
-        word = happened[COUNTS * cells + cell]
+        word = happened[COUNTS * cells + cell] >> LOWEST_BIT
         happened[COUNTS * cells + cell] = 0
         happened[ROUNDED * cells + cell] += word & ((1 << bits) - 1)
         happened[SWAMPED * cells + cell] += (word >> bits) & ((1 << bits) - 1)
