@@ -405,7 +405,7 @@ def split_product(tile, row, family):
 
     Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
     Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
-    part is even where they arise. All products and sums of both families' digits were compared.
+    part is even where they arise. Tests compare all products and sums of both families' digits.
     """
     a, up = tile.a(row), 2.0 ** SPLIT[family]
     wide = a * tile.scaled_b(up + 1.0)

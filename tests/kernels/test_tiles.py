@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import fast, jit, one_by_one, steps, tiles
+from softfloat.kernels import fast, jit, one_by_one, quick_steps, steps, tiles
 from softfloat.kernels.lanes import tile
 
 
@@ -38,6 +38,51 @@ def test_the_least_magnitudes_of_turns(size: int) -> None:
     tiles.least(size)(panels.reshape(-1), low)
     expected = np.where(panels == 0, np.float32(np.inf), abs(panels)).min(axis=1)
     np.testing.assert_array_equal(low, expected)
+
+
+class Numbers(np.ndarray):
+    """Numbers of float32 as steps take them."""
+
+    def fused(self, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """self * b + c, which float64 holds, rounded once."""
+        return (self.astype(np.float64) * b.astype(np.float64) + c).astype(np.float32)
+
+
+class Turn:
+    """What a step asks of a tile: one row and its columns."""
+
+    def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
+        self._a, self._b = (x.astype(np.float32).view(Numbers) for x in (a, b))
+
+    def a(self, row: int) -> np.ndarray:
+        return self._a
+
+    def b(self) -> np.ndarray:
+        return self._b
+
+    def scaled_b(self, factor: float) -> np.ndarray:
+        return self._b * factor
+
+
+def nearest_even(exact: np.ndarray, digits: int) -> np.ndarray:
+    significands, exponents = np.frexp(exact)
+    return np.ldexp(np.rint(np.ldexp(significands, digits)), exponents - digits)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize(("family", "digits"), [("half", 11), ("bfloat16", 8)])
+def test_splitting_rounds_to_nearest_even(
+    family: str, digits: int, fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each product of two significands, and each sum of float32's digits, of both signs."""
+    monkeypatch.setattr(quick_steps, "has_feature", lambda name: fused)
+    numbers = np.arange(2 ** (digits - 1), 2**digits) * 1.0
+    a, b = np.repeat(numbers, numbers.size), -np.tile(numbers, numbers.size)
+    np.testing.assert_array_equal(quick_steps.split_product(Turn(a, b), 0, family), nearest_even(a * b, digits))
+    sums = np.arange(2.0**23, 2.0**24)
+    for exact in (sums, -sums) if fused else (sums[::7],):
+        rounded = quick_steps.split_sum(exact.astype(np.float32), family)
+        np.testing.assert_array_equal(rounded, nearest_even(exact, digits))
 
 
 def brief_loop(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
