@@ -8,6 +8,7 @@ from .one_by_one import DRAWN_SINGLES, drawn_total, settling, single_fused, sing
 from .quick_steps import (
     AROUND,
     EXACT,
+    SPLIT,
     is_lifted,
     is_tiny,
     never,
@@ -15,7 +16,6 @@ from .quick_steps import (
     quickly_drawn,
     round_half_bits,
     split_product,
-    split_sum,
     splits,
     watch_half,
     watch_subnormal,
@@ -52,6 +52,7 @@ from .steps import (
     in_phases,
     random_number,
     rounded,
+    split,
     stored_half,
     sum_and_error,
     whole_block,
@@ -259,7 +260,7 @@ def split_counting_step(manner):
         term = split_product(tile, row, manner.family)
         count(state, {INEXACT: term.apart_from(product)})
         x = exact_sum(tile, term, before, manner)
-        after = split_sum(x, manner.family)
+        after = split(x, SPLIT[manner.family])
         counted_addition(state, None, before, after.apart_from(x), after)
         state[VALUE] = after
         return state

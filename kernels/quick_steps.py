@@ -19,6 +19,7 @@ from .steps import (
     Manner,
     Numbers,
     bounded,
+    split,
 )
 
 QUICK_ROWS = 8  # rows after which quick steps are looked at
@@ -401,29 +402,17 @@ def splits(operation, manner):
 
 
 def split_product(tile, row, family):
-    """The product of a turn, not tiny, rounded to nearest even by one multiplication and two subtractions.
-
-    Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
-    Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
-    part is even where they arise. Tests compare all products and sums of both families' digits.
-    """
-    a, up = tile.a(row), 2.0 ** SPLIT[family]
-    wide = a * tile.scaled_b(up + 1.0)
-    product = a.fused(tile.scaled_b(-1.0), wide) if has_feature("fma") else wide - a * tile.b()
-    return wide - product
-
-
-def split_sum(s, family):
-    """A sum, exact if it is tiny, rounded in the same way."""
-    wide = s * (2.0 ** SPLIT[family] + 1.0)
-    return wide - (wide - s)
+    """The product of a turn, not tiny, rounded as `split` does: its larger part is a product itself."""
+    a, taken = tile.a(row), SPLIT[family]
+    wide = a * tile.scaled_b(2.0**taken + 1.0)
+    return wide - (a.fused(tile.scaled_b(-1.0), wide) if has_feature("fma") else wide - a * tile.b())
 
 
 def split_step(family):
     """A product and a sum, each rounded by splitting."""
 
     def step(tile, row, state):
-        state[VALUE] = split_sum(split_product(tile, row, family) + state[VALUE], family)
+        state[VALUE] = split(split_product(tile, row, family) + state[VALUE], SPLIT[family])
         return state
 
     return step

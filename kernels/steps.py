@@ -468,10 +468,15 @@ def in_phases(*phases, shared=()):
     return step
 
 
-def keep_bits(x, taken):
-    """float64 rounded to nearest even with so many bits fewer, as if exponents had no end."""
-    bits = x.bits()
-    return (((bits | bits.logical_right(taken) & 1) + ((1 << (taken - 1)) - 1)) & -(1 << taken)).floats()
+def split(x, taken):
+    """Rounded to nearest even with so many bits fewer, as if exponents had no end, by one multiplication and two subtractions.
+
+    Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
+    Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
+    part is even where they arise.
+    """
+    wide = x * (2.0**taken + 1.0)
+    return wide - (wide - x)
 
 
 def moved_up(tile, row, x):
@@ -519,10 +524,10 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
                 s = running
                 for product in products:
                     s = tile.a(row, product).fused(tile.b(product), s)
-            magnitude = running.magnitude().bits()
-            state[LARGEST_SO_FAR] = state[LARGEST_SO_FAR].bits().at_least(magnitude)
-            state[SMALLEST] = state[SMALLEST].bits().at_most(magnitude - 1)  # no zero is smallest
-            running = keep_bits(s, BITS_OF_FLOAT32)
+            magnitude = running.magnitude()
+            state[LARGEST_SO_FAR] = magnitude.at_least(state[LARGEST_SO_FAR])
+            state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
+            running = split(s, BITS_OF_FLOAT32)
             if watchful:
                 state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
             return state | {RUNNING: running}
@@ -532,7 +537,7 @@ def exact_step(block, blocks, stored, saturate, careful, watchful):
     def kept(tile, row, state):
         running = state[RUNNING]
         if stored:
-            half = moved_up(tile, row, running) if stored == "drawn" else keep_bits(running, BITS_OF_HALF)
+            half = moved_up(tile, row, running) if stored == "drawn" else split(running, BITS_OF_HALF)
             if watchful:
                 state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ half.bits())
             running = half

@@ -262,7 +262,9 @@ class Vector:
         return self._call("smin", other)
 
     def at_most(self, other):
-        """The lesser, lane by lane, of integers without sign."""
+        """The lesser, lane by lane, of integers without sign, or of numbers; the other where this is NaN."""
+        if self.is_float:
+            return (self < other).choose(self, other)
         return self._call("umin", other)
 
     def with_sign(self, other):

@@ -103,12 +103,12 @@ def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:
         return
     shares = 4 * _workers.count if _workers.count > 1 else 1
     step = max(1, min(PIECE // max(cost, 1), -(-count // shares)))
-    if step >= count:
+    if step >= count and count * cost <= PIECE:  # a bar would show what is done
         work(0, count)
         return
     spans = [(start, min(start + step, count)) for start in range(0, count, step)]
     with Progress(len(spans)) as progress:
-        if _workers.count == 1:
+        if _workers.count == 1 or len(spans) == 1:
             for span in spans:
                 work(*span)
                 progress.advance()
