@@ -524,7 +524,7 @@ def test_products_and_sums_of_all_digits(name: str, monkeypatch: pytest.MonkeyPa
         both_ways(monkeypatch, encoded(a, name), encoded(b, name), name, mul_add(name))
 
 
-def test_products_of_a_batch_that_splitting_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_that_splitting_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums that may overflow, and operands that are large alone, beside others."""
     rng = np.random.default_rng(5)
     for name, large in (("float16", 2.0**7), ("bfloat16", 2.0**60)):
@@ -533,6 +533,13 @@ def test_products_of_a_batch_that_splitting_does_not_serve(monkeypatch: pytest.M
         both_ways(monkeypatch, encoded(a, name), encoded(b, name), name, mul_add(name))
     b[3], a[3] = b[3] * 2.0**58, 2.0**-100
     both_ways(monkeypatch, encoded(a, "bfloat16"), encoded(b, "bfloat16"), "bfloat16", mul_add("bfloat16"))
+    a, b, c = (
+        rng.standard_normal((16, 40)) * 4,
+        rng.standard_normal((40, 32)) * 4,
+        rng.choice([-1, 1], (16, 32)) * 65440.0,
+    )
+    both_ways(monkeypatch, encoded(a), encoded(b), "float16", mul_add("float16"), encoded(c))
+    assert (bits.matmul(encoded(a), encoded(b), "float16", mul_add("float16"), encoded(c))[1] & 4).any()
 
 
 @pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "toward_zero", "to_odd", "stochastic"])
