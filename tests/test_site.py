@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -130,10 +129,12 @@ def test_the_reference_has_every_public_name(pages: Any, tmp_path: Path, monkeyp
     monkeypatch.setattr(pages, "MADE", tmp_path)
     pages.reference()
     for module in pages.MODULES:
-        if module == "softfloat.torch" and importlib.util.find_spec("torch") is None:
+        try:
+            found = importlib.import_module(module)
+        except ImportError:  # an extra that is missing here
             continue
         text = (tmp_path / "api" / f"{module}.md").read_text(encoding="utf-8")
-        for name in pages.public(sys.modules[module]):
+        for name in pages.public(found):
             assert re.search(rf"\b{name}\b", text), (module, name)
 
 
