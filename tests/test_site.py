@@ -131,7 +131,9 @@ def test_the_reference_has_every_public_name(pages: Any, tmp_path: Path, monkeyp
     for module in pages.MODULES:
         try:
             found = importlib.import_module(module)
-        except ImportError:  # an extra that is missing here
+        except ImportError as error:
+            if "pip install" not in str(error):  # as an extra says that is missing here
+                raise
             continue
         text = (tmp_path / "api" / f"{module}.md").read_text(encoding="utf-8")
         for name in pages.public(found):

@@ -110,7 +110,7 @@ def _plan(
         beyond=0 if saturates else int(spec.OVERFLOW),
         inputs=inputs,
         read=tuple(numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, rules, strict=True)),  # type: ignore[arg-type]
-        in_range=not grid.addend and _in_range(way, first, second, grid.length),
+        in_range=not grid.addend and tiling.always_fits(way, grid.length, first, second),
         coded=way.site.format.dtype if way.results else np.uint32,
         to_output=to_output,
         output=output,
@@ -133,15 +133,6 @@ def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Fo
         return None, False
     ready = elementwise.prepared("convert", output, settings, elementwise.FAST, True, 0.0, FLOAT32)
     return ready, ready is not None
-
-
-def _in_range(way: ways.Way, first: Format, second: Format, length: int) -> bool:
-    """Whether no finite operands go beyond what a way can do."""
-    low = first.emin - first.mantissa_bits + second.emin - second.mantissa_bits
-    high = first.emax + 1 + second.emax + 1
-    bounded = way.bounded and high + length.bit_length() + 1 > 127
-    lifted = way.lifts and second.emax + 1 > tiling.LIFTED
-    return low >= way.lowest and high <= way.highest and not (bounded or lifted)
 
 
 @lru_cache(maxsize=64)
@@ -198,7 +189,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         ones = np.ones((1, length)) if a is None else left
         spans = [tiling.extent(x, fmt) for x, fmt in zip((ones, right), plan.inputs, strict=False)]
         span_of_c = None if start is None else tiling.extent(start, plan.inputs[2])
-        if not tiling.fits(plan.way, length, spans, span_of_c) or tiling.lifts_beyond(plan.way, spans[1]):
+        if not tiling.fits_tiles(plan.way, length, spans, span_of_c):
             return None
     addends = plan.nothing
     if start is not None:

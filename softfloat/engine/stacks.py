@@ -182,7 +182,7 @@ def _serves(
     if start is None and tiling.always_fits(way, length, operands[0].format, operands[1].format):
         return all(finite for *_, finite in found)
     spans = [tiling.extent_of(*x, operand.format) for x, operand in zip(found, operands, strict=True)]
-    return tiling.fits(way, length, spans, start) and not tiling.lifts_beyond(way, spans[1])
+    return tiling.fits_tiles(way, length, spans, start)
 
 
 def in_pieces(

@@ -159,6 +159,11 @@ def lifts_beyond(way: Way, b: Extent) -> bool:
     return way.lifts and not b.empty and b.high > LIFTED
 
 
+def fits_tiles(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bool:
+    """As `fits`, for tiles of a grid, whose quick steps may lift the second operand; lines have none that do."""
+    return fits(way, length, spans, start) and not lifts_beyond(way, spans[1])
+
+
 def balanced(way: Way, operands: Operands, spans: list[Extent]) -> tuple[Operands, list[Extent]]:
     """The same products of operands the second of which may be lifted, and what these span."""
     a, b = spans
@@ -176,7 +181,7 @@ def balanced(way: Way, operands: Operands, spans: list[Extent]) -> tuple[Operand
 def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
     """Whether all finite operands of these formats are of a kind that this way serves, without c."""
     spans = [Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in (first, second)]
-    return fits(way, length, spans, None) and not lifts_beyond(way, spans[1])
+    return fits_tiles(way, length, spans, None)
 
 
 def nan_flags_of(way: Way) -> int:
@@ -202,9 +207,7 @@ def run(
     first, second = planned.formats
     start = None if operands.c is None else extent(operands.c, planned.partials)
     operands, spans = balanced(way, operands, [extent(operands.a, first), extent(operands.b, second)])
-    if not fits(way, planned.length, spans, start) or lifts_beyond(way, spans[1]):
-        return None
-    if tally is not None and not way.counts_grids:
+    if not fits_tiles(way, planned.length, spans, start) or not (tally is None or way.counts_grids):
         return None
     floor = tiles()
     lanes = floor.LANES[way.carrier]
