@@ -57,6 +57,7 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 
 DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
+SPANNED = 16  # products, at least, whose operands are looked at together: the least of two rarely meet where these are few
 COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 SOON, SOON_EXACT = 1, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
@@ -375,19 +376,25 @@ def begin_counting(state, cells):
     fill_row(state[GREATEST * cells : (GREATEST + 1) * cells], -np.inf)
 
 
+def spanned_of(group):
+    """Products whose operands' spans are told apart, whole groups."""
+    return -(-SPANNED // group) * group
+
+
 def chunk_of(group):
-    """Products between two looks at the running sums, whole groups."""
-    return max(EXACT_WATCH // group, 1) * group
+    """Products between two looks at the running sums, several such."""
+    spanned = spanned_of(group)
+    return max(EXACT_WATCH // spanned, 1) * spanned
 
 
 @jit.once
 def spans():
-    """loop(panels, chunk, lowest, largest): of each panel's chunks of k, the smallest lowest bit and the largest magnitude."""
+    """loop(panels, stretch, lowest, largest): of each panel's stretches of k, the smallest lowest bit and the largest magnitude."""
 
-    def spans_loop(panels, chunk, lowest, largest):
+    def spans_loop(panels, stretch, lowest, largest):
         for panel in range(panels.shape[0]):
             for part in range(lowest.shape[1]):
-                values = flat(panels[panel, part * chunk : (part + 1) * chunk])
+                values = flat(panels[panel, part * stretch : (part + 1) * stretch])
                 least, greatest = np.int64(EXPONENT64), np.int64(0)
                 for n in range(values.size):  # integers, whose least and greatest are found many at a time
                     bits = float_bits(values[n]) & np.int64(0x7FFFFFFFFFFFFFFF)
@@ -410,9 +417,9 @@ def exact_blocks(block, blocks, stored, saturate):
     loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
     index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b): where outputs lie among
     random addresses, and how many stores were before, if `stored` is "drawn"; the lowest bit of c, and spans of both operands'
-    panels. A chunk of k is summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
-    lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a chunk are multiples of
-    its lowest bit; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
+    panels, as `spans` tells them of stretches of `spanned_of` products. A chunk of k is summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
+    lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a stretch are multiples of
+    its lowest bit, those of a chunk of the least of these; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
     of 2^-23 of its power of two.
     """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
@@ -429,7 +436,8 @@ def exact_blocks(block, blocks, stored, saturate):
     begin, end, all_inexact = frame(carrier)
     fill_noise = filling(carrier)
     cells = ROWS * lanes
-    watched = chunk_of(group) // group
+    chunk = chunk_of(group)
+    watched, near = chunk // group, chunk // spanned_of(group)
     stores, soon, state_size = bool(stored), max(SOON_EXACT // group, 1), SLOTS * cells
     room = (-(-watched // STEPS_OF_A_BLOCK) + 1) * STEPS_OF_A_BLOCK * cells if draws else 0
 
@@ -456,13 +464,16 @@ def exact_blocks(block, blocks, stored, saturate):
             if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
                 pass_over(happened, i, j, lanes, rows, columns)
             known, so_far = False, low_c
-            for part in range(low_a.shape[1]):
+            for part in range(-(-turns // watched)):
                 count = min(watched, turns - part * watched)
                 known = known or all_inexact(state)
                 corner, step = index + i * ROWS * row_stride + j * lanes * column_stride, begun + part * watched
-                lowest = low_a[i, part] * low_b[j, part]
+                lowest, greatest = np.inf, 0.0
+                for stretch in range(part * near, min((part + 1) * near, low_a.shape[1])):
+                    lowest = min(lowest, low_a[i, stretch] * low_b[j, stretch])
+                    greatest = max(greatest, high_a[i, stretch] * high_b[j, stretch])
                 so_far = min(so_far, lowest)
-                reach = block * (high_a[i, part] * high_b[j, part])
+                reach = block * greatest
                 limit, limit_so_far = lowest * 4503599627370496.0 - reach, so_far * 4503599627370496.0 - reach
                 done = False
                 if limit > 0.0:

@@ -340,10 +340,10 @@ class ExactBlocks(Way):
         address = *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0)
         if panels.c.size * planned.length <= FEW_PRODUCTS:
             return few().few_blocks(*kind), address
-        chunk = floor.chunk_of(self.group)
+        stretch = floor.spanned_of(self.group)
         spans: list[Any] = [panels.low_c]
         for operand in (panels.a[0], panels.b[0]):
-            spans += _spans(operand, chunk, alone)
+            spans += _spans(operand, stretch, alone)
         return floor.exact_blocks(*kind), (*address, *spans)
 
     @property
@@ -453,14 +453,14 @@ def _lows(*panels: Codes) -> Codes:
     return low
 
 
-def _spans(panels: Codes, chunk: int, shared: bool) -> tuple[Codes, Codes]:
-    """The smallest lowest bit and the largest magnitude of each chunk of k of each panel."""
+def _spans(panels: Codes, stretch: int, shared: bool) -> tuple[Codes, Codes]:
+    """The smallest lowest bit and the largest magnitude of each stretch of k of each panel."""
     count, length, size = panels.shape
-    shape = count, -(-length // chunk)
+    shape = count, -(-length // stretch)
     lowest, largest = np.empty(shape), np.empty(shape)
 
     def work(start: int, stop: int) -> int:
-        tiles().spans()(panels[start:stop], chunk, lowest[start:stop], largest[start:stop])
+        tiles().spans()(panels[start:stop], stretch, lowest[start:stop], largest[start:stop])
         return 0
 
     if shared:
