@@ -57,7 +57,10 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 
 DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
-SPANNED = 16  # products, at least, whose operands are looked at together: the least of two rarely meet where these are few
+COUNTED_WATCH = 64  # the same where additions are counted
+SPANNED = (
+    16  # products, at least, whose operands are looked at together: the least of two rarely meet where these are few
+)
 COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 SOON, SOON_EXACT = 1, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
@@ -330,6 +333,15 @@ def counted(operation, manner):
 
 
 @row
+def largest_of(happened, cells):
+    """The greatest magnitude of a tile's running sums, of float64's bits; infinity if one is none."""
+    top = np.int64(0)
+    for cell in range(cells):
+        top = max(top, happened[VALUE * cells + cell] & np.int64(0x7FFFFFFFFFFFFFFF))
+    return bits_float(min(top, np.int64(EXPONENT64)), 1.0)
+
+
+@row
 def take_counts(happened, cells, wide):
     """Counts of one word into slots of their own. What was swamped need not be inexact: it may have become a subnormal that reads as zero."""
     bits = COUNT_BITS_WIDE if wide else COUNT_BITS_NARROW
@@ -417,9 +429,10 @@ def exact_blocks(block, blocks, stored, saturate):
     loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
     index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b): where outputs lie among
     random addresses, and how many stores were before, if `stored` is "drawn"; the lowest bit of c, and spans of both operands'
-    panels, as `spans` tells them of stretches of `spanned_of` products. A chunk of k is summed quickly, and if a bit may have been lost, or a stored sum is no normal number of half, again with care. No bit is
-    lost where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products of a stretch are multiples of
-    its lowest bit, those of a chunk of the least of these; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
+    panels, as `spans` tells them of stretches of `spanned_of` products. A chunk of k is summed quickly, and if a bit may have
+    been lost, or a stored sum is no normal number of half, again with care. No bit is lost where all terms are multiples of
+    some bit, and no sum reaches 53 bits above it. Products of a stretch are multiples of its lowest bit, those of a chunk of
+    the least of these; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32,
     of 2^-23 of its power of two.
     """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
@@ -533,23 +546,32 @@ def exact_blocks(block, blocks, stored, saturate):
 def counted_blocks(block, blocks, stored, saturate, of_nan):
     """As `counted`, for blocks whose sums are exact.
 
-    loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream, begun).
+    loop(..., columns, counts, extremes, index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b):
+    with spans of operands as `exact_blocks` has them, that tell before a chunk of k whether all of its sums stay so small that
+    none loses a bit in float64, or overflows; care is taken if not.
     """
     carrier, lanes, group = np.float64, LANES[np.float64], block * blocks
     slots = (VALUE, COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * saturate, OVERFLOWED) * bool(stored))
     draws = stored == "drawn"
-    step = counting_exact_step(block, blocks, stored, saturate, of_nan)
     together = COUNTED_ROWS if stored else ROWS
-    name = "counted", block, blocks, stored, saturate, of_nan
-    every = tile(name, step, carrier, slots, Numbers._fields, group, rows=together)
+    options = block, blocks, stored, saturate, of_nan
+    every, roomy = (
+        tile(
+            ("counted", *options, careful), counting_exact_step(*options, careful), carrier, slots, Numbers._fields, group,
+            rows=together,
+        )
+        for careful in (True, False)
+    )  # fmt: skip
     begin, end, _ = frame(carrier, COUNTED_SLOTS, together)
     cells = together * lanes
     at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * blocks)
+    spanned, most = spanned_of(group), HALF_LARGEST if stored else 2.0**100
+    watched = min(max(COUNTED_WATCH // spanned, 1) * spanned // group, at_once)
     state_size, noise_size = COUNTED_SLOTS * cells, DRAWN_TURNS * cells * draws
 
     def counted_blocks_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-        counts, extremes, index, row_stride, column_stride, width, key, stream, begun,
+        counts, extremes, index, row_stride, column_stride, width, key, stream, begun, low_c, low_a, high_a, low_b, high_b,
     ):  # fmt: skip
         panels, turns = a.shape[1], a.shape[2] // group
         flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
@@ -564,6 +586,7 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
                 place = first_row * wide + j * lanes
                 begin(state, flat_c, place, wide)
                 begin_counting(state, cells)
+                lowest = low_c
                 for done in range(0, turns, at_once):
                     count = min(at_once, turns - done)
                     if draws:
@@ -571,9 +594,21 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
                         draw_stores(
                             noise, corner, row_stride, column_stride, begun + done, count, lanes, together, key, stream, width
                         )  # fmt: skip
-                    a_at = (i * turns + done) * group * ROWS + first_row - i * ROWS
-                    b_at = (j * turns + done) * group * lanes
-                    every(flat_a, a_at, 0, flat_b, b_at, 0, noise, state, numbers, count)
+                    for turn in range(done, done + count, watched):
+                        some = min(watched, done + count - turn)
+                        reach = largest_of(happened, cells)
+                        for stretch in range(turn * group // spanned, -(-(turn + some) * group // spanned)):
+                            lowest = min(lowest, low_a[i, stretch] * low_b[j, stretch])
+                            reach += spanned * (high_a[i, stretch] * high_b[j, stretch])
+                        a_at = (i * turns + turn) * group * ROWS + first_row - i * ROWS
+                        b_at = (j * turns + turn) * group * lanes
+                        beside = noise[(turn - done) * cells :] if draws else noise
+                        if (reach < lowest * 2251799813685248.0) & (
+                            2.0 * reach < most
+                        ):  # twice: sums are rounded up, too
+                            roomy(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, some)
+                        else:
+                            every(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, some)
                     take_counts(happened, cells, True)
                 end(state, flat_values, flat_flags, place, wide, nan_flags)
                 tell(state, happened, together, first_row, j, lanes, counts, extremes)

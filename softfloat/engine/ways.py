@@ -340,11 +340,14 @@ class ExactBlocks(Way):
         address = *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0)
         if panels.c.size * planned.length <= FEW_PRODUCTS:
             return few().few_blocks(*kind), address
-        stretch = floor.spanned_of(self.group)
+        return floor.exact_blocks(*kind), (*address, *self._spanned(panels, alone))
+
+    def _spanned(self, panels: Panels, alone: bool) -> list[Any]:
+        """The lowest bit of what sums begin with, and what operands span."""
         spans: list[Any] = [panels.low_c]
         for operand in (panels.a[0], panels.b[0]):
-            spans += _spans(operand, stretch, alone)
-        return floor.exact_blocks(*kind), (*address, *spans)
+            spans += _spans(operand, tiles().spanned_of(self.group), alone)
+        return spans
 
     @property
     def counts(self) -> bool:
@@ -355,7 +358,8 @@ class ExactBlocks(Way):
         """The loop that counts as well."""
         of_nan = self.site.rule.overflow is Overflow.NAN
         loop = tiles().counted_blocks(self.block, self.group // self.block, self.stored, self.saturates, of_nan)
-        return loop, (*tally, *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0))
+        address = *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0)
+        return loop, (*tally, *address, *self._spanned(panels, True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
