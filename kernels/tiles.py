@@ -603,9 +603,8 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
                         a_at = (i * turns + turn) * group * ROWS + first_row - i * ROWS
                         b_at = (j * turns + turn) * group * lanes
                         beside = noise[(turn - done) * cells :] if draws else noise
-                        if (reach < lowest * 2251799813685248.0) & (
-                            2.0 * reach < most
-                        ):  # twice: sums are rounded up, too
+                        reach *= 2.0  # sums are rounded up, too
+                        if (reach < lowest * 4503599627370496.0) & (reach < most):
                             roomy(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, some)
                         else:
                             every(flat_a, a_at, 0, flat_b, b_at, 0, beside, state, numbers, some)

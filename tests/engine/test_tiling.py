@@ -1193,6 +1193,37 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
     counted_both_ways(monkeypatch, a, np.where(noise[1] > 1, fmt.max_code, b).astype(fmt.dtype), fmt, how, **options)
 
 
+@pytest.mark.parametrize("place", [4, 20, 40, 100, 300])
+@pytest.mark.parametrize("how", [amp("float", out_format="float32"), exact("float32")], ids=repr)
+def test_bits_that_float64_would_lose(how: Accumulator, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^15 + 2^-9 is a tie of float32, which 2^-48 breaks: of one block, long before, or what sums begin with."""
+    large, half, little = (2.0**15, 1.0), (2.0**-9, 1.0), (2.0**-24, 2.0**-24)
+    cases: list[tuple[dict[int, tuple[float, float]], float]] = [
+        ({place: large, place + 1: half, place + 2: little}, 0.0),
+        ({1: little, place: large, place + 1: half}, 0.0),
+        ({place: large, place + 1: half}, 2.0**-48),
+    ]
+    for products_, begin in cases:
+        a, b = np.zeros((20, 400)), np.zeros((400, 33))
+        for k, (x, y) in products_.items():
+            a[:, k], b[k] = x, y
+        start = bits.encode(np.full((20, 33), begin), "float32")[0]
+        arguments = encoded(a), encoded(b), "float16", how, start
+        assert set(bits.matmul(*arguments)[0].reshape(-1).tolist()) == {0x47000001}
+        both_ways(monkeypatch, *arguments)
+        if how.block:
+            counted_both_ways(monkeypatch, *arguments)
+
+
+@pytest.mark.parametrize("options", [{}, {"environment": SATURATING}, {"environment": NANOO}], ids=str)
+def test_counted_stores_that_overflow(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of small operands that add up to more than a half, with none so small that a bit would be lost."""
+    a, b = np.full((20, 400), 30.0), np.full((400, 33), np.repeat([0.0, 300.0, -280.0], 11))
+    found = counted_both_ways(monkeypatch, encoded(a), encoded(b), "float16", amp("half"), **options)
+    assert (found.overflowed > 0).any()
+    assert (found.overflowed == 0).any()
+
+
 @pytest.mark.parametrize(
     "how",
     [
