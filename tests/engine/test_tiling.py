@@ -1196,8 +1196,8 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
 @pytest.mark.parametrize("place", [4, 20, 40, 100, 300])
 @pytest.mark.parametrize("how", [amp("float", out_format="float32"), exact("float32")], ids=repr)
 def test_bits_that_float64_would_lose(how: Accumulator, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^15 + 2^-9 is a tie of float32, which 2^-48 breaks: of one block, long before, or what sums begin with."""
-    large, half, little = (2.0**15, 1.0), (2.0**-9, 1.0), (2.0**-24, 2.0**-24)
+    """32 + 2^-19 is a tie of float32, which 2^-48 breaks, one bit beyond float64: of one block, long before, or what sums begin with."""
+    large, half, little = (32.0, 1.0), (2.0**-19, 1.0), (2.0**-24, 2.0**-24)
     cases: list[tuple[dict[int, tuple[float, float]], float]] = [
         ({place: large, place + 1: half, place + 2: little}, 0.0),
         ({1: little, place: large, place + 1: half}, 0.0),
@@ -1209,7 +1209,7 @@ def test_bits_that_float64_would_lose(how: Accumulator, place: int, monkeypatch:
             a[:, k], b[k] = x, y
         start = bits.encode(np.full((20, 33), begin), "float32")[0]
         arguments = encoded(a), encoded(b), "float16", how, start
-        assert set(bits.matmul(*arguments)[0].reshape(-1).tolist()) == {0x47000001}
+        assert set(bits.matmul(*arguments)[0].reshape(-1).tolist()) == {0x42000001}
         both_ways(monkeypatch, *arguments)
         if how.block:
             counted_both_ways(monkeypatch, *arguments)
