@@ -58,9 +58,7 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 DRAWN_TURNS = 16  # turns for which random numbers of stores are made at a time
 EXACT_WATCH = 256  # products between two looks at how large running sums have become
 COUNTED_WATCH = 64  # the same where additions are counted
-SPANNED = (
-    16  # products, at least, whose operands are looked at together: the least of two rarely meet where these are few
-)
+SPANNED = 16  # products, at least, whose operands are looked at together: of few the least of both rarely meet
 COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
 SOON, SOON_EXACT = 1, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks

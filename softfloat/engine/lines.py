@@ -168,10 +168,11 @@ def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
     reading, codes, table = read
     if any(step % codes.itemsize or step < 0 for step in codes.strides):
         codes = np.ascontiguousarray(codes)
-    if all(x > codes.itemsize and size > 1 for x, size in zip(codes.strides, codes.shape, strict=True)):
-        codes = np.ascontiguousarray(codes.T).T  # a chain's, which lie apart: their loop reads them one by one
     k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
     reach = (codes.shape[0] - 1) * k_step + (codes.shape[1] - 1) * step + 1
+    if k_step > 1 and step > 1 and codes.size <= reach:  # a chain's, which lie apart: their loop reads them one by one
+        codes = np.ascontiguousarray(codes.T).T
+        k_step, step, reach = 1, codes.shape[0], codes.size
     tiny = (planned.accumulator.unpacked or fmt).tiny
     return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, codes.shape[0])
 
