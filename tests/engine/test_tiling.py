@@ -1196,20 +1196,25 @@ def test_counts_of_long_sums(how: Accumulator, options: dict[str, Any], monkeypa
 @pytest.mark.parametrize("place", [4, 20, 40, 100, 300])
 @pytest.mark.parametrize("how", [amp("float", out_format="float32"), exact("float32")], ids=repr)
 def test_bits_that_float64_would_lose(how: Accumulator, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """32 + 2^-19 is a tie of float32, which 2^-48 breaks, one bit beyond float64: of one block, long before, or what sums begin with."""
+    """32 + 2^-19 is a tie of float32, which 2^-48 breaks, one bit beyond float64: of one block, long before, or what sums begin with.
+
+    So is 8 + 2^-21, where a bit is lost only beside products that cancel.
+    """
     large, half, little = (32.0, 1.0), (2.0**-19, 1.0), (2.0**-24, 2.0**-24)
-    cases: list[tuple[dict[int, tuple[float, float]], float]] = [
-        ({place: large, place + 1: half, place + 2: little}, 0.0),
-        ({1: little, place: large, place + 1: half}, 0.0),
-        ({place: large, place + 1: half}, 2.0**-48),
+    beside = {place: (2.0**15, 1.0), place + 1: little, place + 2: (-(2.0**15), 1.0), place + 3: (2.0**-21, 1.0)}
+    cases: list[tuple[dict[int, tuple[float, float]], float, int]] = [
+        ({place: large, place + 1: half, place + 2: little}, 0.0, 0x42000001),
+        ({1: little, place: large, place + 1: half}, 0.0, 0x42000001),
+        ({place: large, place + 1: half}, 2.0**-48, 0x42000001),
+        (beside, 8.0, 0x41000001),
     ]
-    for products_, begin in cases:
+    for products_, begin, expected in cases:
         a, b = np.zeros((20, 400)), np.zeros((400, 33))
         for k, (x, y) in products_.items():
             a[:, k], b[k] = x, y
         start = bits.encode(np.full((20, 33), begin), "float32")[0]
         arguments = encoded(a), encoded(b), "float16", how, start
-        assert set(bits.matmul(*arguments)[0].reshape(-1).tolist()) == {0x42000001}
+        assert set(bits.matmul(*arguments)[0].reshape(-1).tolist()) == {expected}
         both_ways(monkeypatch, *arguments)
         if how.block:
             counted_both_ways(monkeypatch, *arguments)
