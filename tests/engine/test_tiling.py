@@ -1156,8 +1156,9 @@ def counted_both_ways(
     """By tiles and by the plain loop."""
     found = []
     for fast in (True, False):
-        monkeypatch.setattr(elementwise, "FAST", fast)
-        codes, flags, counts = function(*arguments, count=True, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(elementwise, "FAST", fast)
+            codes, flags, counts = function(*arguments, count=True, **options)
         found.append((codes, flags, *vars(counts).values()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
