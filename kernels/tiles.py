@@ -391,10 +391,10 @@ def spanned_of(group):
     return -(-SPANNED // group) * group
 
 
-def chunk_of(group):
-    """Products between two looks at the running sums, several such."""
+def chunk_of(group, watch):
+    """Products between two looks at the running sums, several such, at most `watch` if there are several."""
     spanned = spanned_of(group)
-    return max(EXACT_WATCH // spanned, 1) * spanned
+    return max(watch // spanned, 1) * spanned
 
 
 @jit.once
@@ -447,7 +447,7 @@ def exact_blocks(block, blocks, stored, saturate):
     begin, end, all_inexact = frame(carrier)
     fill_noise = filling(carrier)
     cells = ROWS * lanes
-    chunk = chunk_of(group)
+    chunk = chunk_of(group, EXACT_WATCH)
     watched, near = chunk // group, chunk // spanned_of(group)
     stores, soon, state_size = bool(stored), max(SOON_EXACT // group, 1), SLOTS * cells
     room = (-(-watched // STEPS_OF_A_BLOCK) + 1) * STEPS_OF_A_BLOCK * cells if draws else 0
@@ -564,7 +564,7 @@ def counted_blocks(block, blocks, stored, saturate, of_nan):
     cells = together * lanes
     at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * blocks)
     spanned, most = spanned_of(group), HALF_LARGEST if stored else 2.0**100
-    watched = min(max(COUNTED_WATCH // spanned, 1) * spanned // group, at_once)
+    watched = min(chunk_of(group, COUNTED_WATCH) // group, at_once)
     state_size, noise_size = COUNTED_SLOTS * cells, DRAWN_TURNS * cells * draws
 
     def counted_blocks_loop(
