@@ -2,45 +2,83 @@
 
 import numpy as np
 
-from . import jit
-from .jit import flat
+from . import jit, spec
+from .jit import flat, row
 from .quick_steps import SPLIT_MOST
-from .stacked import laying_out
+from .stacked import laying_out, writing_out
 from .tiles import finding_least, is_lifted, summing
+from .unit_loops import summing_in_phases, summing_one_by_one
 from .vectors import LANES, ROWS
 
 LEFT = 1 << 8
 """Beside the flags that a loop has seen: some product was left."""
 
 
+@row
+def copied_out(values, raised, codes, flags):
+    """As `stacked.writing_out`, of outputs that are codes; no flags are told that their loop has not."""
+    products, rows, columns = codes.shape
+    for product in range(products):
+        for i in range(rows):
+            for j in range(columns):
+                codes[product, i, j] = values[product, i, j]
+                flags[product, i, j] = raised[product, i, j]
+    return True
+
+
 @jit.once
 def batch(readings, operation, manner, whole):
-    """loop(first, last, a, table_a, b, table_b, panels_a, panels_b, begins, values, flags, own_values, own_flags, numbers, nan_flags,
-    limit, lows, spans, left) -> flags seen, of products first ... last - 1.
+    """The loop of products that meet the sum one after the other, as `tiles.summing` has them, whose outputs are codes."""
+    sums = summing(operation, np.float32, 1, 1, manner)
+    return _batch(readings, np.float32, 1, sums, is_lifted(operation, manner), whole, copied_out)
+
+
+@jit.once
+def aligned_batch(readings, group, result, writing):
+    """The loop of aligned blocks, as `tiles.summing` has them, written as `stacked.WRITERS` says."""
+    sums = summing("aligned", np.float64, group, 2, result)
+    return _batch(readings, np.float64, 2, sums, False, False, writing_out(writing))
+
+
+@jit.once
+def unit_batch(readings, unit, phased, writing):
+    """The same of units whose terms are aligned, maybe in phases, and whose stores draw nothing."""
+    unit_sums = summing_in_phases(unit) if phased else summing_one_by_one(unit)
+
+    def sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
+        unit_sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns)
+        return 0
+
+    sums = jit.referable(row(sums), unit)
+    return _batch(readings, np.float64, 2, sums, False, False, writing_out(writing))
+
+
+def _batch(readings, carrier, planes, sums, lifted, whole, write):
+    """loop(first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
+    own_flags, numbers, nan_flags, limit, lows, spans, left) -> flags seen, of products first ... last - 1.
 
     a and b are codes, (products, rows, k) and (products, k, columns), read as `stacked.laying_out` has it, into panels of one product
-    that it fills; values and flags, (products, rows, columns), are what `tiles.summing` makes of them, in float32 or as codes. They are
-    `whole` tiles, or own values and flags are those of one product, filled up to such. `begins`, zeros, are what sums begin with.
-    Products whose magnitudes add up to less than `limit` are as small as loops that split sums ask. lows has room for what is least
-    in panels, if a step asks. spans, (products, 2, 2), tells the least and the greatest magnitude of a and of b. A product that is
-    not finite is left as it was, marked in `left`, and told by LEFT.
+    that it fills; values and flags, (products, rows, columns), are what `sums` makes of them, or what `write` makes of that. They
+    are `whole` tiles, or own values and flags are those of one product, filled up to such. `begins`, zeros, are what sums begin
+    with. Products whose magnitudes add up to less than `limit` are as small as loops that split sums ask. lows has room for what
+    is least in panels, if sums ask. spans, (products, 2, 2), tells the least and the greatest magnitude of a and of b. A product
+    that is not finite is left as it was, marked in `left`, and told by LEFT.
     """
-    carrier = np.float32
-    read_a, read_b = (laying_out(x, carrier, 1, stands) for x, stands in zip(readings, (True, False), strict=True))
-    sum_tiles, lifted = summing(operation, carrier, 1, 1, manner), is_lifted(operation, manner)
+    read_a, read_b = (laying_out(x, carrier, planes, stands) for x, stands in zip(readings, (True, False), strict=True))
     least_of_a, least_of_b = finding_least(ROWS), finding_least(LANES[carrier])
+    unbounded = spec.OVERFLOW | spec.INVALID
 
     def batch_loop(
-        first, last, a, table_a, b, table_b, panels_a, panels_b, begins, values, flags, own_values, own_flags, numbers, nan_flags,
-        limit, lows, spans, left,
+        first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
+        own_flags, numbers, nan_flags, limit, lows, spans, left,
     ):  # fmt: skip
         units = panels_a.shape[2] * panels_b.shape[2]
         rows, columns = a.shape[1], b.shape[2]
         turns_of_a = panels_a.shape[2] * panels_a.shape[3]
         seen = 0
         for n in range(first, last):
-            least_a, greatest_a, finite_a = read_a(a[n : n + 1], table_a, 1.0, 0.0, panels_a)
-            least_b, greatest_b, finite_b = read_b(b[n : n + 1], table_b, 1.0, 0.0, panels_b)
+            least_a, greatest_a, finite_a = read_a(a[n : n + 1], table_a, tiny_a, of_zeros, panels_a)
+            least_b, greatest_b, finite_b = read_b(b[n : n + 1], table_b, tiny_b, of_zeros, panels_b)
             spans[n, 0, 0], spans[n, 0, 1], spans[n, 1, 0], spans[n, 1, 1] = least_a, greatest_a, least_b, greatest_b
             if not (finite_a and finite_b):
                 left[n] = True
@@ -49,17 +87,18 @@ def batch(readings, operation, manner, whole):
             if lifted:
                 least_of_a(flat(panels_a), lows[:turns_of_a])
                 least_of_b(flat(panels_b), lows[turns_of_a:])
-            results = values[n : n + 1] if whole else own_values
-            raised = flags[n : n + 1] if whole else own_flags
             roomy = a.shape[2] * greatest_a * greatest_b < limit and greatest_b < SPLIT_MOST
-            seen |= sum_tiles(
-                0, units, panels_a, panels_b, begins, results, raised, numbers, nan_flags, rows, columns, lows, roomy
-            )
-            if not whole:
-                for i in range(rows):
-                    for j in range(columns):
-                        values[n, i, j] = own_values[0, i, j]
-                        flags[n, i, j] = own_flags[0, i, j]
+            if whole:
+                seen |= sums(
+                    0, units, panels_a, panels_b, begins, values[n : n + 1], flags[n : n + 1], numbers, nan_flags, rows, columns,
+                    lows, roomy,
+                )  # fmt: skip
+            else:
+                seen |= sums(
+                    0, units, panels_a, panels_b, begins, own_values, own_flags, numbers, nan_flags, rows, columns, lows, roomy,
+                )  # fmt: skip
+                finite = write(own_values, own_flags, values[n : n + 1], flags[n : n + 1])
+                seen |= 0 if finite else unbounded
         return seen
 
     return jit.compiled(batch_loop)

@@ -244,8 +244,8 @@ def coded(writing):
 
 
 @jit.once
-def out_of_tiles(writing):
-    """loop(values, raised, codes, flags) -> whether all are finite: as `coded`, of outputs with flags.
+def writing_out(writing):
+    """loop(values, raised, codes, flags) -> whether all are finite: as `coded`, of outputs with flags, a part of other loops.
 
     values and raised are (products, rows, columns), filled up to whole tiles; codes and flags only of the outputs.
     """
@@ -264,4 +264,7 @@ def out_of_tiles(writing):
                     unbounded |= 0 if abs(sums[j]) < np.inf else 1
         return unbounded == 0
 
-    return jit.compiled(out_of_tiles_loop)
+    return jit.referable(row(out_of_tiles_loop), writing)
+
+
+out_of_tiles = jit.outermost(writing_out)

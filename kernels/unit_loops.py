@@ -4,7 +4,7 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE
-from .jit import bits_float, copy_row, fill_row, flat, float_bits, scratch, viewed
+from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, viewed
 from .lanes import closing, everywhere, opening, starting, tile
 from .noise import filling
 from .steps import DRAWN_SLOTS, EXPONENT64, INEXACT, OVERFLOW, SLOTS, UNDERFLOW, UNSETTLED, VALUE, Numbers
@@ -112,8 +112,8 @@ class Kind:
 
 
 @jit.once
-def unit_loop(unit):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1.
+def summing_one_by_one(unit):
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns) over tiles first ... last - 1, a part of other loops.
 
     As `tiles.deterministic`, with products one after the other; k is a whole number of turns, a and b have planes of powers of
     two where terms are aligned.
@@ -171,7 +171,7 @@ def unit_loop(unit):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
             product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
 
-    return jit.compiled(units_loop)
+    return jit.referable(row(units_loop), unit)
 
 
 @jit.once
@@ -245,8 +245,8 @@ def drawn_unit_loop(unit):
 
 
 @jit.once
-def long_unit_loop(unit):
-    """As `unit_loop`, for aligned blocks so long that their products are no code of their own: a block in phases."""
+def summing_in_phases(unit):
+    """As `summing_one_by_one`, for aligned blocks so long that their products are no code of their own: a block in phases."""
     kind, block = Kind(unit), unit.block
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
@@ -303,7 +303,10 @@ def long_unit_loop(unit):
             end(state, flat_values, flat_flags, place, wide, nan_flags)
             product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
 
-    return jit.compiled(long_units_loop)
+    return jit.referable(row(long_units_loop), unit)
+
+
+unit_loop, long_unit_loop = (jit.outermost(make) for make in (summing_one_by_one, summing_in_phases))
 
 
 @jit.once

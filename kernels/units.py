@@ -245,7 +245,8 @@ class Aligned(NamedTuple):
 
     `cut` and `sum_cut`: "zero", "floor", "odd". `inside`: the running sum is a term; else it meets the terms' sum on a grid of
     its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
-    of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `stored`: "nearest", "drawn" or empty.
+    of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `positive`: a sum that rounding
+    makes zero is +0. `stored`: "nearest", "drawn" or empty.
     """
 
     kind: str
@@ -258,6 +259,7 @@ class Aligned(NamedTuple):
     apart: bool
     sum_cut: str
     drop: bool
+    positive: bool
     result: str
     stored: str
     saturate: bool
@@ -388,7 +390,8 @@ class Turn:
                 self.lost(state, addend.magnitude(), running.magnitude())
             s = self.cut_to(tile, s, scale, "sum", state)
             s = s + self.cut_to(tile, addend, scale, "addend", state)
-        return narrowed(tile, s + 0.0, unit.result, running, state, watchful)
+        found = narrowed(tile, s + 0.0, unit.result, running, state, watchful)
+        return found + 0.0 if unit.positive else found
 
 
 def scale_of(lead):

@@ -288,6 +288,7 @@ class _Batch(NamedTuple):
     """What is known of products that one loop does, beforehand."""
 
     loop: Callable[..., int]
+    writing: str  # how codes are written, if the loop does not make them
     coded: type
     arena: tuple[Any, ...]  # what is asked of it
     settled: bool  # that all finite operands are served
@@ -299,19 +300,22 @@ class _Batch(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _batch(
-    way: Way, planned: Program, readings: tuple[str, str], rows: int, length: int, columns: int
+    way: Way, planned: Program, readings: tuple[str, str], planes: int, rows: int, length: int, columns: int
 ) -> _Batch | None:
     """That of products of one size; None if no loop does them."""
-    coded, whole = way.results, rows % tiles().ROWS == 0 == columns % tiles().LANES[way.carrier]
-    loop = way.batch(readings, whole)
-    if coded is None or loop is None:
+    floor, writing = tiles(), "" if way.results else tiling.written(planned.partials)
+    whole = not writing and rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
+    loop = way.batch(readings, whole, writing)
+    if loop is None:
         return None
+    coded = way.results or way.carrier
     settled = tiling.always_fits(way, length, *planned.formats)
     constants = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
-    arena = way.carrier, way.planes, 1, rows, length, columns, False, None if whole else coded
-    size = _bytes_of(way.carrier, way.planes, rows, length, columns)
+    arena = way.carrier, planes, 1, rows, length, columns, False, None if whole else coded
+    size = _bytes_of(way.carrier, planes, rows, length, columns)
     return _Batch(
         loop,
+        writing,
         coded,
         arena,
         settled,
@@ -322,18 +326,19 @@ def _batch(
     )
 
 
-def _one_after_the_other(
+def one_after_the_other(
     way: Way, planned: Program, operands: tuple[Operand, Operand], into: tuple[Codes, Codes] | None
 ) -> Done | None:
     """As `in_pieces`, of products so small that what Python does between their loops counts: one loop does all. None if this is not for them."""
     first, second = operands
     (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
-    batch = _batch(way, planned, (first.reading, second.reading), rows, length, columns) if products > 1 else None
+    readings = first.reading, second.reading
+    batch = _batch(way, planned, readings, first.planes, rows, length, columns) if products > 1 else None
     if batch is None or batch.size > SMALL or (into and not all(x.flags.c_contiguous for x in into)):
         return None
     shape = products, rows, columns
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
-    values: Codes = codes.view(batch.coded)
+    values = tiling.places(codes, batch.writing) if batch.writing else codes.view(batch.coded)
     spans, left = np.empty((products, 2, 2)), np.zeros(products, np.bool_)
     seen: list[int] = []
 
@@ -342,8 +347,8 @@ def _one_after_the_other(
         a, b, begins, *own = arena.arrays
         lows = np.empty((a.shape[2] + b.shape[2]) * length, way.carrier)
         raised = batch.loop(
-            start, stop, first.codes, first.table, second.codes, second.table, a, b, begins, values, flags, *(own or batch.nowhere),
-            *batch.constants, batch.limit, lows, spans, left,
+            start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny, first.of_zeros, a, b, begins,
+            values, flags, *(own or batch.nowhere), *batch.constants, batch.limit, lows, spans, left,
         )  # fmt: skip
         _arenas.give_back(arena)
         seen.append(raised)
@@ -401,7 +406,7 @@ def run(
     if operands is None or not (tally is None or way.counts_grids):
         return None
     if tally is None and c is None:
-        done = _one_after_the_other(way, planned, operands, into)
+        done = one_after_the_other(way, planned, operands, into)
         if done is not None:
             return done if len(done.left) < len(a) else None
     rows, columns = a.shape[1], b.shape[2]

@@ -49,6 +49,10 @@ def _run(
     operands = stacks.operands_of(planned, a, b, way.carrier, 2, of_zeros)
     if operands is None:
         return None
+    if c is None and apart == a.shape[1] * columns:
+        done = stacks.one_after_the_other(way, planned, operands, into)
+        if done is not None:
+            return done if len(done.left) < len(a) else None
 
     def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: stacks.Tiles) -> int:
         begin = place._replace(first=place.first + first // (a.shape[1] * columns) * apart)

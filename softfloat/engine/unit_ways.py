@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import ModuleType
@@ -19,7 +20,7 @@ from softfloat.accumulators import Accumulator, Alignment, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import (
     LONGEST,
@@ -60,6 +61,10 @@ class UnitWay(Way):
     unit: Any
     known: Any
 
+    def numbers(self, planned: Program) -> Any:
+        """What the steps know of formats and grids."""
+        return self.known
+
 
 class Singles(UnitWay):
     """Sums in float32."""
@@ -69,6 +74,13 @@ class Wide(UnitWay):
     """Sums in float64."""
 
     carrier: ClassVar[type] = np.float64
+
+    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
+        """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
+        if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not writing:
+            return None
+        loop: Callable[..., int] = batches().unit_batch(readings, self.unit, phased(self.unit), writing)
+        return loop
 
 
 @lru_cache(maxsize=512)
@@ -300,6 +312,7 @@ def _aligned(planned: Program) -> UnitWay | None:
         apart=apart,
         sum_cut=CUTS[aligned.sum_cut],
         drop=aligned.drop_addend_below is not None,
+        positive=how.positive_zeros and result == "half",  # others never round a number to zero
         result=result,
         stored=stored.half,
         saturate=stored.saturate,

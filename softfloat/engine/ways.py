@@ -154,8 +154,8 @@ class Way:
         """What the magnitudes of so many products must add up to less than for loops that split sums, 0 without any."""
         return 0.0
 
-    def batch(self, readings: tuple[str, str], whole: bool) -> Callable[..., int] | None:
-        """The loop of `kernels.batches` for operands read so, and outputs that are whole tiles or not, if there is one."""
+    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
+        """The loop of `kernels.batches`, if there is one, for operands read so, and outputs that are whole tiles or not, or written so."""
         return None
 
     @property
@@ -212,7 +212,7 @@ class OneByOne(Way):
         top = min(float(fmt.max), quick_steps().SPLIT_MOST) / _growth((length + 1) / 2, fmt)
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
-    def batch(self, readings: tuple[str, str], whole: bool) -> Callable[..., int] | None:
+    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
         """The loop of `kernels.batches`, which makes codes."""
         if self.results is None:
             return None
@@ -395,6 +395,13 @@ class AlignedBlocks(Way):
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS, False)
+
+    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
+        """The loop of `kernels.batches`, which writes what the tiles hold."""
+        if not writing:
+            return None
+        loop: Callable[..., int] = batches().aligned_batch(readings, self.group, self.result, writing)
+        return loop
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.engine import elementwise, joining, lines, products, program, small, stacks, ways
+from softfloat.engine import elementwise, joining, lines, products, program, small, stacks, unit_ways, ways
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 E8M5 = Format("e8m5", exponent_bits=8, mantissa_bits=5)
@@ -470,12 +470,21 @@ def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pyt
         assert seen == np.bitwise_or.reduce(flags, axis=None)
 
 
-BATCHED = [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16"), fma("float32")]
+BATCHED = [
+    *(
+        (how, how.partials)
+        for how in (fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16"), fma("float32"))
+    ),
+    *((tensor_core(name), Format.from_name("float16")) for name in ("V100", "A100", "H100")),
+    *((tensor_core(name, output="float16"), Format.from_name("float16")) for name in ("V100", "H100")),
+    (tensor_core("H100", "bfloat16"), Format.from_name("bfloat16")),
+    (tensor_core("H100", "float8_e4m3fn"), Format.from_name("float8_e4m3fn")),
+]
 
 
 def left_by_one_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     """What tells of the calls since it was asked last which of their products the loop of small ones left; None: all, and more."""
-    found, one_after_the_other = set(), stacks._one_after_the_other
+    found, one_after_the_other = set(), stacks.one_after_the_other
 
     def watched(*arguments: Any) -> Any:
         done = one_after_the_other(*arguments)
@@ -488,28 +497,42 @@ def left_by_one_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
         found.clear()
         return before
 
-    monkeypatch.setattr(stacks, "_one_after_the_other", watched)
+    monkeypatch.setattr(stacks, "one_after_the_other", watched)
     return told
 
 
 @SERVED
-@pytest.mark.parametrize("how", BATCHED, ids=repr)
-def test_small_products_go_by_one_loop(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("how", "fmt"), BATCHED, ids=repr)
+def test_small_products_go_by_one_loop(how: Accumulator, fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with an infinity or NaN are left by it, and no other; larger ones and those that go on from sums are not for it."""
-    rng, fmt, left = np.random.default_rng(8), how.partials, left_by_one_loop(monkeypatch)
+    rng, left = np.random.default_rng(8), left_by_one_loop(monkeypatch)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    special = (-np.inf if fmt.infinities else np.nan), np.nan
     for rows, length, columns in ((16, 24, 32), (9, 30, 21), (8, 33, 16)):
         a, b = drawn(rng, fmt, (7, rows, length), 1.0), drawn(rng, fmt, (7, length, columns), 1.0)
         both_ways(monkeypatch, a, b, fmt, how)
         assert left() == {()}
-        a[2, rows - 1, 3], b[5, length - 1, columns - 1] = (bits.encode(x, fmt)[0] for x in (-np.inf, np.nan))
+        a[2, rows - 1, 3], b[5, length - 1, columns - 1] = (bits.encode(x, fmt)[0] for x in special)
         both_ways(monkeypatch, a, b, fmt, how)
         assert left() == {(2, 5)}
-        c = drawn(rng, fmt, (7, rows, columns), 1.0)
+        c = drawn(rng, how.partials, (7, rows, columns), 1.0)
         both_ways(monkeypatch, a, b, fmt, how, c)
         assert left() == set()
     a, b = drawn(rng, fmt, (2, 300, 300), 1.0), drawn(rng, fmt, (2, 300, 8), 1.0)
     bits.matmul(a, b, fmt, how)
     assert left() == {None}
+
+
+@SERVED
+@pytest.mark.parametrize("name", ["V100", "H100"])
+def test_small_products_that_overflow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinite sums are codes like any others."""
+    rng, how = np.random.default_rng(3), tensor_core(name, output="float16")
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    a, b = (encoded(rng.standard_normal(shape) * 100) for shape in ((6, 9, 64), (6, 64, 12)))
+    both_ways(monkeypatch, a, b, "float16", how)
+    beyond = ~np.isfinite(bits.decode(bits.matmul(a, b, "float16", how)[0], "float16"))
+    assert 0 < beyond.sum() < beyond.size
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])

@@ -63,6 +63,7 @@ CASES: list[Case] = [
     (tensor_core("H100", BF16, exponent_floor=-133), BF16, {}),
     (tensor_core("H100", BF16, exponent_floor=-3), BF16, {}),
     (tensor_core("H100", positive_zeros=True), HALF, {}),
+    (tensor_core("H100", output=HALF, positive_zeros=True), HALF, {}),
     (tensor_core("H100", E4M3, instruction="mma.sync", exponent_floor=-9), E4M3, {}),
     (tensor_core("Ada", E5M2, HALF, zero_exponent=-20), E5M2, {}),
     (tensor_core("B200", E2M1, instruction="mxf4nvf4"), E2M1, {}),
@@ -211,6 +212,19 @@ def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pyt
     both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
     both_ways(monkeypatch, a, b, fmt, accumulator, **options)
     assert served is not None
+
+
+@pytest.mark.parametrize("name", ["V100", "A100", "H100"])
+def test_sums_that_round_to_a_positive_zero(name: str, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """-2^-26 as a half is +0 where a core makes all zeros so, and -0 where none but those of its grid."""
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    a, b = np.zeros((9, 16), np.uint16), np.zeros((16, 17), np.uint16)
+    a[:, 15], b[15] = bits.encode([-(2.0**-13), 2.0**-13], HALF)[0]
+    for positive, zero in ((True, 0), (False, 0x8000)):
+        codes, flags = bits.matmul(a, b, HALF, tensor_core(name, output=HALF, positive_zeros=positive))
+        assert set(codes.flat) == {zero}
+        assert set(flags.flat) == {3}
+    assert any(served) or not all(available())
 
 
 @pytest.mark.parametrize("case", CASES[::4], ids=label)
