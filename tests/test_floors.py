@@ -42,7 +42,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier dot_state prng | rounding | projected | arith | fast sticky | "
+    "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
     "counting_steps redrawn | loops dot_steps quantization tiles units | alone counted_draws counted_levels dots few four_over_six "
     "hadamard paired rules unit_loops | counted_lines counted_units drawn_trees entries inlined stacked | batches exported subtrees",

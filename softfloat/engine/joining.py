@@ -11,7 +11,7 @@ import numpy as np
 
 from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import in_single
+from softfloat.engine.decoding import fits_single, in_single
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import FLOAT32, dots
 from softfloat.engine.programs import Program, Site, program, segment_bounds, segment_ends
@@ -177,10 +177,9 @@ def _one_after_the_other(
     """Segments or chains whose roundings draw or are counted, or that flush, each as it would be alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
     flags: Codes = np.zeros(shape, np.uint8)
-    total = found = None
+    total = None
     if tally is not None:
         tally.counts[...], tally.extremes[0], tally.extremes[1] = 0, np.inf, -np.inf
-        found = ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
         total = segments.Tally(tally.counts.reshape(3, size), tally.extremes.reshape(2, size))
         if not (
             np.may_share_memory(total.counts, tally.counts) and np.may_share_memory(total.extremes, tally.extremes)
@@ -191,16 +190,19 @@ def _one_after_the_other(
         """A part has no faster way."""
 
     def sums() -> Iterator[Codes]:
+        found = None if tally is None else _found(tally, planned)
         for part, cut in (_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call):
             if not part.length:
                 yield np.zeros(size, part.partials.dtype)
                 continue
+            if total is not None:
+                total.settle()
             done = run_parts(part, [cut], found)
             if done is None:
                 raise Unserved
             np.bitwise_or(flags, done[1][0], out=flags)
-            if tally is not None and found is not None:
-                tally.take(found)
+            if total is not None and found is not None:
+                total.waiting = segments.Tally(found.counts.reshape(3, size), found.extremes.reshape(2, size))
             yield done[0].reshape(-1)
 
     start = None if c is None else np.ascontiguousarray(c).reshape(-1)
@@ -211,6 +213,14 @@ def _one_after_the_other(
     except Unserved:
         return None
     return codes.reshape(shape), flags | raised.reshape(shape)
+
+
+def _found(tally: ways.Tally, planned: Program) -> ways.Tally:
+    """Where a part counts: a grid's as its loops do, so that they need no other place; loops of lines know results' types alone."""
+    if tally.counts.ndim == 2:
+        return ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
+    single = fits_single(planned.sites[dots().RUNNING].format)
+    return ways.Tally.room(tally.counts.shape[1:], np.float32 if single else np.float64)
 
 
 _Part = tuple[Program, slice]

@@ -271,6 +271,14 @@ def counted_levels() -> ModuleType:
 
 
 @cache
+def counted_parts() -> ModuleType:
+    """What puts counts of a sum's parts together."""
+    from softfloat.kernels import counted_parts as module
+
+    return module
+
+
+@cache
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module

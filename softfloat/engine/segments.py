@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise
+from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.draws import Draw
 from softfloat.engine.lines import holds
-from softfloat.engine.parameters import FLOAT32, dots
+from softfloat.engine.parameters import FLOAT32, counted_parts, dots
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
@@ -94,11 +96,51 @@ class Drawing(NamedTuple):
     bits: Callable[[int, int, int], Codes]
 
 
-class Tally(NamedTuple):
-    """What additions did: overflowed, inexact, swamped; the least and the greatest sum."""
+MANY = 1 << 13
+"""Outputs whose counts are put together by a compiled loop."""
+
+
+@dataclasses.dataclass
+class Tally:
+    """What additions did: overflowed, inexact, swamped, (3, outputs); the least and the greatest sum, (2, outputs)."""
 
     counts: Codes
     extremes: Codes
+    waiting: Tally | None = None  # further counts, of the part whose sum is added next
+
+    def note(self, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
+        """Take note of one addition of all outputs, and of what waits."""
+        if before.size < MANY:
+            self.settle()
+            self._note(before, addend, after, raised)
+            return
+        nothing = np.empty((3, 0), self.counts.dtype), np.empty((2, 0), self.extremes.dtype)
+        more = nothing if self.waiting is None else (self.waiting.counts, self.waiting.extremes)
+        self.waiting, loop = None, counted_parts().joined()
+
+        def work(start: int, stop: int) -> int:
+            loop(start, stop, before, addend, after, raised, *more, self.counts, self.extremes)
+            return 0
+
+        threads.share(before.size, work)
+
+    def _note(self, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
+        changed = (addend != 0.0) & np.isfinite(before)
+        self.counts[0] += raised & spec.OVERFLOW != 0
+        self.counts[1] += raised & spec.INEXACT != 0
+        self.counts[2] += changed & (after == before)
+        self._span(after, after)
+
+    def _span(self, least: Codes, greatest: Codes) -> None:
+        np.fmin(self.extremes[0], least, out=self.extremes[0])
+        np.fmax(self.extremes[1], greatest, out=self.extremes[1])
+
+    def settle(self) -> None:
+        """Take in what waits, without an addition."""
+        if self.waiting is not None:
+            self.counts[...] += self.waiting.counts
+            self._span(*self.waiting.extremes)
+            self.waiting = None
 
 
 @dataclasses.dataclass
@@ -119,6 +161,7 @@ class _Sum:
         reading = Rule(daz=rule.daz, nan=rule.nan, conversion=True)
         return elementwise.settled("convert", [self.codes], self.site.format.spec, fmt, reading)[0]
 
+    @cached_property
     def values(self) -> Codes:
         """The numbers."""
         return decoded(self.codes, self.site.format, Rule(daz=self.site.rule.daz))
@@ -153,7 +196,7 @@ class _Joining:
         operands = [total.read(source), addend.read(source)]
         found, raised = self._rounded("add", operands, source, number)
         if self.tally is not None:
-            _count(self.tally, total.values(), addend.values(), found.values(), raised)
+            self.tally.note(total.values, addend.values, found.values, raised)
         return found
 
     def converted(self, total: _Sum, number: int) -> _Sum:
@@ -182,16 +225,6 @@ def _wide_enough(first: Format, second: Format) -> Format:
             f"sums of segments in {second} and {first} are put together only where one format of both, or float32, holds all their numbers"
         )
     return found
-
-
-def _count(tally: Tally, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
-    """Take note of one addition of all outputs."""
-    changed = (addend != 0.0) & np.isfinite(before)
-    tally.counts[0] += raised & spec.OVERFLOW != 0
-    tally.counts[1] += raised & spec.INEXACT != 0
-    tally.counts[2] += changed & (after == before)
-    np.fmin(tally.extremes[0], after, out=tally.extremes[0])
-    np.fmax(tally.extremes[1], after, out=tally.extremes[1])
 
 
 def join(
@@ -241,7 +274,8 @@ def join_chains(
     site = planned.sites[running]
     begun = planned.begun.get(running, 0) + planned.length
     joining = _Joining(planned, drawing, tally, {running: begun})
-    total, *others = (_Sum(x, site) for x in sums)
-    for addend in [*others, *([] if c is None else [_Sum(c, site)])]:
-        total = joining.added(total, addend, running)
+    parts = iter(sums)
+    total = _Sum(next(parts), site)
+    for codes in itertools.chain(parts, [] if c is None else [c]):  # the counts of a part wait for its addition
+        total = joining.added(total, _Sum(codes, site), running)
     return total.codes, joining.flags

@@ -416,7 +416,7 @@ def run(
         units = a.shape[2] * b.shape[2]
         if tally is not None:
             one, shape = [x[0] for x in arrays], arrays[3].shape[1:]
-            padded = Tally.room(shape, way.carrier)
+            padded = tally.padded(shape, way.carrier)
             panels = Panels(one[0], one[1], one[2], low_c)
             run_tiles(way.counting_loop(planned, panels, padded, place, random), one, units)
             tally.cut(padded)

@@ -220,7 +220,7 @@ def run(
     coded = way.results if tally is None else None
     values, flags = np.empty(shape, coded or way.carrier), np.empty(shape, np.uint8)
     numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
-    padded = None if tally is None else Tally.room(shape, way.carrier)
+    padded = None if tally is None else tally.padded(shape, way.carrier)
     if padded is None:
         loop, more = way.loop(planned, laid_out, place, random)
     else:

@@ -240,7 +240,7 @@ def _counted(
     """(values, flags) of a grid of outputs; the tally is filled."""
     _, rows, columns = tally.counts.shape
     shape = panels[0].shape[2] * tiles().ROWS, panels[1].shape[2] * tiles().LANES[way.carrier]
-    padded = Tally.room(shape, way.carrier)
+    padded = tally.padded(shape, way.carrier)
     loop: Loop
     if unit.kind == "aligned" and phased(unit):
         loop = counted().counted_long_unit_loop(unit), padded

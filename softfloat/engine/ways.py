@@ -72,17 +72,19 @@ class Tally(NamedTuple):
         """For counts of outputs of this shape, whatever it holds."""
         return Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), carrier))
 
+    def padded(self, shape: tuple[int, ...], carrier: type) -> Tally:
+        """For counts of a grid filled up to whole tiles, of this shape: these arrays, if they are such."""
+        kinds = self.counts.dtype, self.extremes.dtype
+        fits = self.counts.shape[1:] == shape and kinds == (np.int32, carrier)
+        return self if fits and all(x.flags.c_contiguous for x in self) else Tally.room(shape, carrier)
+
     def cut(self, padded: Tally) -> None:
         """To be what a grid filled up to whole tiles has counted, of the outputs that there are."""
+        if padded is self:
+            return
         _, rows, columns = self.counts.shape
         for target, source in zip(self, padded, strict=True):
             target[...] = source[:, :rows, :columns]
-
-    def take(self, other: Tally) -> None:
-        """Further additions of the same outputs."""
-        self.counts[...] += other.counts
-        np.fmin(self.extremes[0], other.extremes[0], out=self.extremes[0])
-        np.fmax(self.extremes[1], other.extremes[1], out=self.extremes[1])
 
 
 class Random(NamedTuple):

@@ -11,7 +11,7 @@ from faster import both, same
 
 from softfloat import Accumulator, Position, bits
 from softfloat.accumulators import Reduction, Stage, amp, chunked, exact, fma, mul_add, pairwise
-from softfloat.engine import available, joining
+from softfloat.engine import available, elementwise, joining, segments
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -193,41 +193,42 @@ COUNTED: list[dict[str, Any]] = [
 ]
 
 
-def same_counts(found: Any) -> None:
-    """Of the faster way and the plain loop."""
-    same(tuple(x[:2] for x in found))
-    quick, plain = (x[2] for x in found)
-    assert quick.additions == plain.additions
-    for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
-        np.testing.assert_array_equal(getattr(quick, name), getattr(plain, name), name)
+def same_counts(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> None:
+    """Of the faster way, its parts put together by NumPy and by a compiled loop, and of the plain loop."""
+    quick, plain = both(monkeypatch, call)
+    monkeypatch.setattr(elementwise, "FAST", True)
+    with monkeypatch.context() as patch:
+        patch.setattr(segments, "MANY", 1)
+        compiled = call()
+    for found in (quick, compiled):
+        same((found[:2], plain[:2]))
+        assert found[2].additions == plain[2].additions
+        for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
+            np.testing.assert_array_equal(getattr(found[2], name), getattr(plain[2], name), name)
 
 
 @pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
 def test_segments_and_chains_that_are_counted(
     monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator
 ) -> None:
-    for length, rule in zip((5, 23, 64, 64, 24), COUNTED, strict=True):
+    for length, outputs, rule in zip((5, 23, 64, 64, 24), (21, 32, 40, 21, 32), COUNTED, strict=True):
         if isinstance(how.segments, int) and length < how.segments:
             continue
-        a, b = operands(length, 21, False)
+        a, b = operands(length, outputs, False)
         a[1:3] = bits.mul(a[1:3], np.uint16(0x7000), "float16")[0]  # overflows
         b[5] = bits.mul(b[5], np.uint16(0x1400), "float16")[0]  # is swamped
-        c = bits.encode(np.linspace(-2, 2, 21 * 21).reshape(21, 21), how.partials)[0]
+        c = bits.encode(np.linspace(-2, 2, outputs**2).reshape(outputs, outputs), how.partials)[0]
         for start in (None, c):
             same_counts(
-                both(
-                    monkeypatch,
-                    lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, count=True, **r),
-                )
+                monkeypatch,
+                lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, count=True, **r),
             )
         x, y = (np.tile(operand, (9, 1)) for operand in (a, b))
         x[7, 2] = x[30, 0] = 0x7C00  # two that do not go with the others
         for start in (None, c[:9].reshape(-1)):
             same_counts(
-                both(
-                    monkeypatch,
-                    lambda a=x, b=y, s=start, r=rule: bits.vecdot(a, b, "float16", how, s, count=True, **r),
-                )
+                monkeypatch,
+                lambda a=x, b=y, s=start, r=rule: bits.vecdot(a, b, "float16", how, s, count=True, **r),
             )
     assert how not in SERVED.values() or len(joins) > 2 or not all(available())
 
