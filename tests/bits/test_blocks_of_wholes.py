@@ -19,7 +19,7 @@ import softfloat
 from softfloat import Position, accumulators, bits, engine, reference
 from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise, tensor_core
 from softfloat.accumulators.accumulator import Reduction, Stage
-from softfloat.engine import elementwise
+from softfloat.engine import elementwise, segments
 from softfloat.formats import check_format
 from softfloat.reference import dots
 from softfloat.reference.outputs import philox, random_bits_of
@@ -524,18 +524,29 @@ def test_segments_of_convolutions(kernel: int) -> None:
     assert raised | seen == flags
 
 
-def test_sums_of_numbers_cut_into_segments() -> None:
+@pytest.mark.parametrize("many", [1, segments.MANY])
+def test_sums_of_numbers_cut_into_segments(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what additions did, joined by NumPy and by a compiled loop."""
+    monkeypatch.setattr(segments, "MANY", many)
     how = chunked(64, fma("float16"), "float32")
     (x,) = operands(1, (500, 6), "float16")
     x = np.where(np.isfinite(bits.decode(x, "float16")), x, 0).astype(np.uint16)
-    whole = bits.sum(x, "float16", how, axis=0, **DRAWN)
+    x[:, 4] = 0
+    x[3, 5] = 0x7C00
+    counted: dict[str, Any] = {**DRAWN, "count": True}
+    whole = bits.sum(x, "float16", how, axis=0, **counted)
     parts = [
-        bits.sum(x[start:stop], "float16", how, axis=0, position=Position(segment=number, k=500), **DRAWN)
+        bits.sum(x[start:stop], "float16", how, axis=0, position=Position(segment=number, k=500), **counted)
         for number, (start, stop) in enumerate(bits.segments(how, 500))
     ]
-    joined, raised = bits.join_segments([codes for codes, _ in parts], "float16", how, k=500, **DRAWN)
+    joined, raised, counts = bits.join_segments([codes for codes, *_ in parts], "float16", how, k=500, **counted)
     np.testing.assert_array_equal(joined, whole[0])
-    np.testing.assert_array_equal(raised | np.bitwise_or.reduce([flags for _, flags in parts]), whole[1])
+    np.testing.assert_array_equal(raised | np.bitwise_or.reduce([flags for _, flags, _ in parts]), whole[1])
+    every = [counts, *(part[2] for part in parts)]
+    for name in ("overflowed", "inexact", "swamped"):
+        np.testing.assert_array_equal(sum(getattr(x, name) for x in every), getattr(whole[2], name))
+    np.testing.assert_array_equal(np.fmin.reduce([x.smallest for x in every]), whole[2].smallest)
+    np.testing.assert_array_equal(np.fmax.reduce([x.largest for x in every]), whole[2].largest)
 
 
 def test_bits_of_a_rounding_are_those_of_the_loops() -> None:
