@@ -1,4 +1,4 @@
-"""Multiply-adds rounded stochastically, and counted: the tiles of `tiles.stochastic`, each rounding looked at as `accumulate.count_row` does."""
+"""Multiply-adds rounded stochastically, and counted: tiles of `drawn_tiles.stochastic`, each rounding looked at as `accumulate.count_row` does."""
 
 from functools import cache
 
@@ -96,7 +96,7 @@ def counted(operation, family, options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, ints, floats,
     index, row_stride, column_stride, width, key, stream, begun, apart).
 
-    As `tiles.counted`, of multiply-adds rounded as `tiles.stochastic` does; `options` are Draws.
+    As `tiles.counted`, of multiply-adds rounded as `drawn_tiles.stochastic` does; `options` are Draws.
     """
     carrier, lanes = np.float32, LANES[np.float32]
     counted_again = counting_again(operation, options.daz, options.of_nan)

@@ -404,7 +404,7 @@ def drawn_tree(layout, family, options, ones, counts):
     """loop(first, last, a, b, c, has_c, values, flags, numbers, nan_flags, rows, columns, counted, extremes, ints, floats,
     index, row_stride, column_stride, width, key, stream) over tiles first ... last - 1.
 
-    As `tiles.stochastic`, for products added in pairs, k of them; with `ones` for numbers of the format, without products. `options`
+    As `drawn_tiles.stochastic`, for products added in pairs, k of them; with `ones` for numbers of the format, without products. `options`
     are Draws that look for overflows. In the layout "own" every output has operands of its own: a and b are (1, tiles, k, cells), b
     may be a itself. c, values and flags are of whole tiles. Where the loop `counts`, counted (3, ...) and extremes (2, ...) are filled, as by
     `tiles.counted`; else they may be empty.

@@ -61,7 +61,7 @@ def few_blocks(block, blocks, stored, saturate):
 
 @jit.once
 def few_drawn(operation, options):
-    """`tiles.stochastic` for few outputs, of which it settles none.
+    """`drawn_tiles.stochastic` for few outputs, of which it settles none.
 
     loop(..., columns, ints, floats, index, row_stride, column_stride, width, key, stream, begun, apart) -> tiles done: what
     16 random bits leave open ends the loop, and that tile and those after it are left.

@@ -245,7 +245,7 @@ def drawn(operation, options, layout, records=False):
 
     As `chain`, for multiply-adds rounded stochastically; `options` are Draws.
     `step` is the number of the first product, `apart` how far the next one's is from it; outputs are numbers first + n * stride of
-    the call, `count` of them. As in `tiles.stochastic`, what 16 random bits leave open is done again with all of them. `records`: the
+    the call, `count` of them. As in `drawn_tiles.stochastic`, what 16 random bits leave open is done again with all of them. `records`: the
     state after every product goes to kept, as `chain` says; else kept is any array.
     """
     lanes = LANES[np.float32]

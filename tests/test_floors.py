@@ -44,7 +44,7 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
-    "counting_steps redrawn | loops dot_steps quantization tiles units | alone counted_draws counted_levels dots few four_over_six "
+    "counting_steps redrawn | loops dot_steps quantization tiles units | alone counted_draws counted_levels dots drawn_tiles few four_over_six "
     "hadamard paired rules unit_loops | counted_lines counted_units drawn_trees entries inlined stacked | batches exported subtrees",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",

@@ -239,6 +239,14 @@ def counted_lines() -> ModuleType:
 
 
 @cache
+def drawn_tiles() -> ModuleType:
+    """The loops of its tiles that draw."""
+    from softfloat.kernels import drawn_tiles as module
+
+    return module
+
+
+@cache
 def drawn_trees() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import drawn_trees as module

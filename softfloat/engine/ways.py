@@ -20,6 +20,7 @@ from softfloat.engine.parameters import (
     batches,
     counted_draws,
     dots,
+    drawn_tiles,
     few,
     quick_steps,
     steps,
@@ -267,10 +268,10 @@ class Drawn(Way):
         fmt = self.site.format
         a, b, c = (_largest(x) for x in panels[:3])
         reach = planned.length * (a * b + 2 * fmt.smallest_subnormal) + c
-        roundings = planned.length * len(tiles().SITES[self.operation])
+        roundings = planned.length * len(drawn_tiles().SITES[self.operation])
         roomy = self.bounded or reach * _growth(roundings, fmt) < fmt.max
         options = self.options(roomy)
-        settling = partial(tiles().stochastic, self.operation, self.family, options)
+        settling = partial(drawn_tiles().stochastic, self.operation, self.family, options)
         brief = roundings * panels.c.size <= FEW_ROUNDINGS
         loop = self._leaving(few().few_drawn(self.operation, options), settling) if brief else settling()
         return loop, (*self.unflushed, *self._address(planned, place, random))

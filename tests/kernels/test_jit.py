@@ -274,8 +274,8 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import alone, blocks, counted_draws, counted_levels, counted_lines, dots, drawn_conversions, drawn_singles, fast, few
-from softfloat.kernels import gathered, loops, paired, singles, stacked, tiles
+from softfloat.kernels import alone, blocks, counted_draws, counted_levels, counted_lines, dots, drawn_conversions, drawn_singles, drawn_tiles, fast
+from softfloat.kernels import few, gathered, loops, paired, singles, stacked, tiles
 from softfloat.kernels.steps import Draws, Manner
 
 half, single = Manner("half"), Manner("float32")
@@ -294,8 +294,8 @@ made = [
     tiles.deterministic("aligned", np.float64, 16, 2, "cut"),
     tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", "half", Draws(True)),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
-    tiles.stochastic("fma", "half", Draws(False, True)), tiles.stochastic("fma", "half", Draws(True, True, daz=True)),
-    tiles.stochastic("mul_add", "narrow", Draws(True, True)), tiles.stochastic("single_fma", "float32", Draws(False, True)),
+    drawn_tiles.stochastic("fma", "half", Draws(False, True)), drawn_tiles.stochastic("fma", "half", Draws(True, True, daz=True)),
+    drawn_tiles.stochastic("mul_add", "narrow", Draws(True, True)), drawn_tiles.stochastic("single_fma", "float32", Draws(False, True)),
     few.few_blocks(4, 4, "drawn", True), few.few_drawn("fma", Draws(False, True)), few.few_drawn("mul_add", Draws(True, ftz=True)),
     paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
     paired.drawn("fma", Draws(), "paired"), paired.drawn("mul_add", Draws(), "shared"), gathered.gather("half", np.float32),
