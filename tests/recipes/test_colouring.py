@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from drawn import sampled
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,37 +32,37 @@ FORCE = [(".*FORCE_BF16_PRECISION.*", "")]
 def graphs(draw: st.DrawFn) -> Graph:
     """Up to ten nodes in a topological order; some tensors are integers, some operands and results stay wide."""
     given_tensors, parameters = ["x0", "x1"], ["p0", "p1"]
-    types = {"x0": "float32", "x1": draw(st.sampled_from(["float32", "int64"])), "p0": "float32", "p1": "int32"}
+    types = {"x0": "float32", "x1": draw(sampled(["float32", "int64"])), "p0": "float32", "p1": "int32"}
     nodes: list[Node] = []
     there = [*given_tensors, *parameters]
     for i in range(draw(st.integers(0, 10))):
-        inputs = draw(st.lists(st.sampled_from([*there, ""]), max_size=3))
+        inputs = draw(st.lists(sampled([*there, ""]), max_size=3))
         outputs = [f"t{i}_{j}" for j in range(draw(st.integers(1, 2)))]
-        types |= {x: draw(st.sampled_from(["float32", "float32", "float32", "bool"])) for x in outputs}
+        types |= {x: draw(sampled(["float32", "float32", "float32", "bool"])) for x in outputs}
         wide = draw(st.booleans()) and draw(st.booleans())
         nodes.append(
             Node(
                 f"n{i}",
-                draw(st.sampled_from(TYPES)),
+                draw(sampled(TYPES)),
                 inputs,
                 outputs,
-                draw(st.sampled_from(SCOPES)),
+                draw(sampled(SCOPES)),
                 wide_inputs=[draw(st.integers(0, len(inputs) - 1))] if wide and inputs else [],
                 wide_outputs=[draw(st.integers(0, len(outputs) - 1))] if wide else [],
             )
         )
         there += outputs
-    outputs = draw(st.lists(st.sampled_from(there), max_size=4))
+    outputs = draw(st.lists(sampled(there), max_size=4))
     return Graph(nodes, types, given_tensors, outputs, parameters, "tensorflow")
 
 
 def type_lists() -> st.SearchStrategy[list[str]]:
-    return st.lists(st.sampled_from(TYPES), unique=True, max_size=4)
+    return st.lists(sampled(TYPES), unique=True, max_size=4)
 
 
 @st.composite
 def recipes(draw: st.DrawFn) -> Recipe:
-    pairs = st.lists(st.tuples(st.sampled_from(["n[0-4]", ".*n7", "a/.*"]), st.sampled_from(["", *TYPES])), max_size=2)
+    pairs = st.lists(st.tuples(sampled(["n[0-4]", ".*n7", "a/.*"]), sampled(["", *TYPES])), max_size=2)
     return Recipe(
         draw(type_lists()),
         draw(type_lists()),
