@@ -18,7 +18,7 @@ from softfloat.testing.vectors.coverage import Coverage, coverage_of
 from softfloat.testing.vectors.distributions import draw_operands
 from softfloat.testing.vectors.files import write_vectors
 from softfloat.testing.vectors.levels import corners_of
-from softfloat.testing.vectors.measures import ROUNDINGS, dimensions, measure
+from softfloat.testing.vectors.measures import ROUNDINGS, Exact, dimensions, measure
 from softfloat.testing.vectors.operations import Case, resolve
 
 
@@ -97,6 +97,14 @@ def test_all_pairs_of_8_bits_agree_with_the_flags_and_modes(name: str) -> None:
     assert np.array_equal((kind == ROUNDINGS.index("tie, even")) & ~over, known & (away != results) & ~over)
     up = known & ~over & (results != zero)
     assert np.array_equal(up, known & ~over & np.isin(kind, (3, 4)))
+
+
+@pytest.mark.parametrize("width", [1, 24, 25, 53, 54, 63, 64, 65, 200])
+def test_leading_bits_of_integers_of_any_width(width: int) -> None:
+    """About as many as float32, float64 and 64 bits hold."""
+    for integer in (2**width - 1, 1 - 2**width, 2**width, -(2**width), 2**width + 1):
+        numbers = Exact(np.array([0, integer, 5], object), np.array([0, 0, -2]), np.ones(3, bool))
+        assert numbers.top.tolist() == [-(1 << 20), abs(integer).bit_length() - 1, 0]
 
 
 def test_what_a_sum_is_sorted_by() -> None:

@@ -56,6 +56,17 @@ _modulo = np.frompyfunc(lambda x, n: abs(x) & ((1 << n) - 1) if n > 0 else 0, 2,
 _shift = np.frompyfunc(lambda x, n: x << n if n >= 0 else x >> -n, 2, 1)
 
 
+def _lengths(x: Codes) -> Codes:
+    """Bits of integers of Python's; of those that float64 holds, all at once."""
+    try:
+        magnitude = np.abs(x.astype(np.int64))
+    except OverflowError:
+        return _length(x).astype(np.int64)
+    if magnitude.max(initial=0) > 1 << 53:
+        return _length(x).astype(np.int64)
+    return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
+
+
 def _isqrt(x: int) -> int:
     """The root of an integer, with what is lost as a last bit."""
     root = math.isqrt(x)
@@ -75,7 +86,7 @@ class Exact(NamedTuple):
     @property
     def top(self) -> Codes:
         """Exponents of the leading bits; far below everything for 0."""
-        length = _length(self.integer).astype(np.int64)
+        length = _lengths(self.integer)
         return np.where(length > 0, length + self.weight - 1, -(1 << 20))
 
     def times(self, other: Exact) -> Exact:
@@ -103,7 +114,8 @@ def exact_values(codes: Codes, number: Number) -> Exact:
     finite = np.isfinite(values)
     mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
     integer = np.ldexp(mantissa, 53).astype(np.int64)
-    drop = np.where(integer != 0, _trailing(np.where(integer == 0, 1, integer).astype(object)).astype(np.int64), 0)
+    lowest = np.where(integer != 0, integer & -integer, 1).astype(np.float64)
+    drop = np.frexp(lowest)[1].astype(np.int64) - 1
     return Exact((integer >> drop).astype(object), exponent.astype(np.int64) - 53 + drop, finite)
 
 
@@ -116,7 +128,7 @@ def _quotient(a: Exact, b: Exact, p: int) -> Exact:
     """Quotients to p + 3 bits, what is lost as a last bit."""
     usable = a.finite & b.finite & (b.integer != 0)
     divisor = np.where(usable, b.integer, 1)
-    room = np.maximum(p + 4 - _length(a.integer).astype(np.int64) + _length(divisor).astype(np.int64), 0)
+    room = np.maximum(p + 4 - _lengths(a.integer) + _lengths(divisor), 0)
     numerator = _shift(np.abs(a.integer), room)
     quotient, rest = numerator // np.abs(divisor), numerator % np.abs(divisor)
     sign = np.where((a.integer < 0) ^ (divisor < 0), -1, 1).astype(object)
