@@ -67,11 +67,13 @@ def first_difference(ours: Any, theirs: Any, path: str = "") -> str:
     return "" if ours == theirs else f"{path}: {ours!r}, JavaScript {theirs!r}"
 
 
-def assert_javascript_agrees(node: Node, state: dict, event: dict) -> None:
+def assert_javascript_agrees(node: Node, state: dict, event: dict) -> dict:
+    """Returns the answer."""
     after, refused = outcome(state, event)
     expected = {"refused": refused} if refused else {"state": after, "view": exploration.view(after)}
     found = node.ask({"state": state, "event": event})
     assert not first_difference(json.loads(json.dumps(expected)), found)
+    return found
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -204,8 +206,7 @@ def assert_javascript_quantises_as_bits_does(
     }  # fmt: skip
     state["rounding"], state["random_bits"] = source.choice(MODES), source.randrange(256)
     event = {"do": "set", "name": "tininess", "value": source.choice(["after", "before"])}
-    assert_javascript_agrees(node, state, event)
-    shown = node.ask({"state": state, "event": event})["view"]["block"]
+    shown = assert_javascript_agrees(node, state, event)["view"]["block"]
     after = exploration.act(state, event)
     fmt = exploration.format_of(after)
     element_format = fmt if element == "{format}" else block_exploration.FIXED.get(element, element)
@@ -254,8 +255,7 @@ def test_each_rounding_to_float32_of_two_levels_is_taken(
     levels = {"element": "float4_e2m1fn", "scale": "float8_e4m3fn", "tensor_scale": "float32"}
     state["block"] = {**levels, "rule": rule, "size": size, "numbers": numbers + ["0"] * (32 - size)}
     event = {"do": "set", "name": "tininess", "value": "before"}
-    assert_javascript_agrees(node, state, event)
-    shown = node.ask({"state": state, "event": event})["view"]["block"]
+    shown = assert_javascript_agrees(node, state, event)["view"]["block"]
     assert bits.decode(int(shown["facts"][0][1].split()[0], 16), "float8_e4m3fn") == scale
     assert [float(row["element"]) for row in shown["rows"]] == elements
 
