@@ -31,6 +31,7 @@ NANS = tuple(
 )  # of those that propagate payloads, `test_accumulators` holds the codes
 OVERFLOWS = ("infinity", "saturate", "nan")
 LONGEST = 13
+LENGTHS = st.integers(0, 4) | st.integers(0, LONGEST)
 
 
 @st.composite
@@ -48,14 +49,17 @@ def stages(draw: st.DrawFn) -> Stage:
     )
 
 
+STAGES = stages()  # made once: Hypothesis looks at each strategy that is new
+
+
 @st.composite
 def reductions(draw: st.DrawFn, sums: int) -> tuple[Reduction, ...]:
     """One to three levels over so many sums of segments."""
     levels = []
     for _ in range(draw(st.integers(0, 2)) if sums else 0):
         sums = draw(st.integers(1, sums))
-        levels.append(Reduction(draw(stages()), sums, draw(optional(stages()))))
-    return (*levels, Reduction(draw(stages()), None, draw(optional(stages()))))
+        levels.append(Reduction(draw(STAGES), sums, draw(optional(STAGES))))
+    return (*levels, Reduction(draw(STAGES), None, draw(optional(STAGES))))
 
 
 @st.composite
@@ -93,7 +97,7 @@ def alignments(draw: st.DrawFn, block: int, rounded: bool, alone: bool, narrow: 
 def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> Accumulator:
     """Any accumulator that `length` products allow."""
     block = draw(sampled((1, 1, 1, 2, 3, 4, ALL)))
-    fields: dict[str, Any] = {"name": "drawn", "running": draw(stages()), "block": block}
+    fields: dict[str, Any] = {"name": "drawn", "running": draw(STAGES), "block": block}
     single = draw(sampled((None, None, "fixed", "compensation"))) if block == 1 else None
     fields["tree"] = block != ALL and not single and draw(st.integers(0, 3)) == 0
     whole_tree = block == 1 and fields["tree"]
@@ -101,7 +105,7 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
         if single == "fixed":
             fields["fixed"] = draw(fixed_points())
         else:
-            fields["product"] = draw(stages() if fields["tree"] or single else optional(stages()))
+            fields["product"] = draw(STAGES if fields["tree"] or single else optional(STAGES))
             fields["unsigned_zeros"] = fields["product"] is not None and draw(st.booleans())
         if single == "compensation":
             fields["compensation"] = draw(sampled(COMPENSATIONS))
@@ -109,7 +113,7 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
             fields["leaf"] = draw(sampled([n for n in (1, 2, 4) if block % n == 0]))
             fields["keeps_zero_sign"] = fields["leaf"] > 1 and draw(st.booleans())
     elif block != ALL:
-        fields["block_sum"] = draw(optional(stages()))
+        fields["block_sum"] = draw(optional(STAGES))
     if block != ALL:
         fields["chains"] = 1 if whole_tree or single else draw(sampled((1, 1, 2, 3)))
         fields["order"] = tuple(draw(st.permutations(range(draw(sampled((1, 1, 2, 3, 4)))))))
@@ -132,7 +136,7 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
     fields["scale_exponent"] = draw(sampled((0, 0, 0, 1, -3, 20, -127, 127)))
     if block != ALL:
         if not whole_tree and not single and fields["chains"] == 1:
-            fields["store"] = draw(optional(stages()))
+            fields["store"] = draw(optional(STAGES))
         if fields.get("store") is not None:
             fields["store_every"] = block * draw(st.integers(1, 4))
         split = draw(sampled((None, "length", "count", "lengths")))
@@ -235,7 +239,7 @@ class Trial(NamedTuple):
 def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
     pair = draw(sampled(OPERANDS)), draw(sampled(OPERANDS))
     if length is None:
-        length = draw(st.integers(0, 4) | st.integers(0, LONGEST))
+        length = draw(LENGTHS)
     trial = Trial(
         accumulator=draw(accumulators(length, pair)),
         pair=pair,
