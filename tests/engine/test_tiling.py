@@ -1284,7 +1284,7 @@ def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.Mon
     def watched(name: str, kept: Any) -> Any:
         return lambda *arguments: calls.append(name) or kept(*arguments)
 
-    for floor, name in ((ways.few(), "few_drawn"), (ways.tiles(), "stochastic")):
+    for floor, name in ((ways.few(), "few_drawn"), (ways.drawn_tiles(), "stochastic")):
         monkeypatch.setattr(floor, name, watched(name, getattr(floor, name)))
     for seed in range(4):
         a, b, c = (drawn(rng, fmt, shape, 1.0) for shape in ((8, 32), (32, 16), (8, 16)))
