@@ -110,5 +110,5 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         return None
     loop = units.loop_of(way, way.unit, place, random)
     panels = [target[np.newaxis] for target, _ in made]
-    values, flags = (x[0] for x in units.looped(way, loop, panels, values_of_c, rows, columns))
+    values, flags = (x[0] for x in units.looped(way, planned, loop, panels, values_of_c, rows, columns))
     return units.coded(way, planned, values, flags)

@@ -59,7 +59,7 @@ def _run(
         loop = units.loop_of(way, way.unit, begin, random, apart)
         return run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
 
-    numbers = stacks.Numbers(unit_ways.numbers_of(way), tiling.nan_flags_of(way))
+    numbers = stacks.Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
     return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums, into)
 
 

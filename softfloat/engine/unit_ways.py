@@ -19,7 +19,6 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Alignment, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, parameters
-from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import (
@@ -81,13 +80,6 @@ class Wide(UnitWay):
             return None
         loop: Callable[..., int] = batches().unit_batch(readings, self.unit, phased(self.unit), writing)
         return loop
-
-
-@lru_cache(maxsize=512)
-def numbers_of(way: UnitWay) -> Codes:
-    """What its steps know, as an array that nobody writes to."""
-    packed: Codes = parameters.steps().packed(way.known, way.carrier)
-    return packed
 
 
 LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}

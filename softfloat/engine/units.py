@@ -19,7 +19,6 @@ from softfloat.engine.unit_ways import (
     REGISTER_ROOM,
     UnitWay,
     choose,
-    numbers_of,
     phased,
 )
 from softfloat.engine.ways import (
@@ -159,9 +158,11 @@ def run(
     panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
     rows, columns = a.shape[0], b.shape[1]
     if tally is None:
-        values, flags = (x[0] for x in looped(way, loop_of(way, unit, place, random), panels, c, rows, columns))
+        values, flags = (
+            x[0] for x in looped(way, planned, loop_of(way, unit, place, random), panels, c, rows, columns)
+        )
     else:
-        values, flags = _counted(way, unit, panels, c, place, random, tally)
+        values, flags = _counted(way, planned, unit, panels, c, place, random, tally)
     if np.any(flags & loops().WRONG):
         return None
     if unit.kind == "fixed":
@@ -235,7 +236,14 @@ def loop_of(way: UnitWay, unit: Any, place: Place, random: Random, apart: int = 
 
 
 def _counted(
-    way: UnitWay, unit: Any, panels: list[Codes], c: Codes | None, place: Place, random: Random, tally: Tally
+    way: UnitWay,
+    planned: Program,
+    unit: Any,
+    panels: list[Codes],
+    c: Codes | None,
+    place: Place,
+    random: Random,
+    tally: Tally,
 ) -> tuple[Codes, Codes]:
     """(values, flags) of a grid of outputs; the tally is filled."""
     _, rows, columns = tally.counts.shape
@@ -248,7 +256,7 @@ def _counted(
         of_nan = bool(unit.stored) and way.site.rule.overflow is Overflow.NAN
         made = counted().counted_unit_loop(unit, of_nan)
         loop = made, (*padded, *place, way.site.width, *random.words)
-    values, flags = (x[0] for x in looped(way, loop, panels, c, rows, columns))
+    values, flags = (x[0] for x in looped(way, planned, loop, panels, c, rows, columns))
     tally.cut(padded)
     return values, flags
 
@@ -291,7 +299,7 @@ def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
 
 
 def looped(
-    way: UnitWay, loop: Loop, panels: list[Codes], c: Codes | None, rows: int, columns: int
+    way: UnitWay, planned: Program, loop: Loop, panels: list[Codes], c: Codes | None, rows: int, columns: int
 ) -> tuple[Codes, Codes]:
     """(values, flags) of the outputs of products whose operands are laid out so: (products, rows, columns)."""
     floor = tiles()
@@ -300,7 +308,7 @@ def looped(
     values, flags = np.zeros(shape, way.carrier), np.empty(shape, np.uint8)
     if c is not None:
         values[:, :rows, :columns] = c
-    numbers, of_nan = numbers_of(way), tiling.nan_flags_of(way)
+    numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     run_tiles, more = loop
 
     def work(first: int, last: int) -> int:
