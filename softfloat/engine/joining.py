@@ -24,6 +24,9 @@ Done = tuple[Codes, Codes]
 Parts = Callable[[Program, Sequence[slice], ways.Tally | None], Done | None]
 """Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one."""
 
+Chains = Callable[[Program], Done | None]
+"""The same of all chains at once, by the program of the first; None if these are no chains that share random numbers."""
+
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
 WORTH_CALLS = 1 << 14  # products of all outputs' segments from which on calls for each cost less than the plain loop
 
@@ -173,6 +176,7 @@ def _one_after_the_other(
     run_parts: Parts,
     bits: Callable[[int, int, int], Codes],
     tally: ways.Tally | None,
+    run_chains: Chains | None,
 ) -> Done | None:
     """Segments or chains whose roundings draw or are counted, or that flush, each as it would be alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
@@ -189,9 +193,16 @@ def _one_after_the_other(
     class Unserved(Exception):
         """A part has no faster way."""
 
+    parts = list((_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call))
+    together = None if run_chains is None else run_chains(parts[0][0])
+
     def sums() -> Iterator[Codes]:
+        if together is not None:
+            np.bitwise_or.reduce(together[1], axis=0, out=flags)
+            yield from together[0].reshape(len(parts), size)
+            return
         found = None if tally is None else _found(tally, planned)
-        for part, cut in (_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call):
+        for part, cut in parts:
             if not part.length:
                 yield np.zeros(size, part.partials.dtype)
                 continue
@@ -274,11 +285,12 @@ def run(
     bits: Callable[[int, int, int], Codes],
     products: int = 1,
     tally: ways.Tally | None = None,
+    run_chains: Chains | None = None,
 ) -> Done | None:
     """Segments or chains, their sums added up elementwise. None where this does not serve.
 
     Stretches of at most so many `products` go side by side; a longer one goes alone. bits(site, step, width) are the random
-    bits of one rounding of each output. A `tally` is filled.
+    bits of one rounding of each output. A `tally` is filled. `run_chains` takes chains that draw, if it can.
     """
     accumulator = planned.accumulator
     chains = accumulator.chains > 1
@@ -296,7 +308,7 @@ def run(
         parts = accumulator.chains if chains else len(segment_bounds(accumulator, planned.products))
         if math.prod(shape) * planned.products < WORTH_CALLS * parts:
             return None
-        return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally)
+        return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
     if chains and planned.index is not None:
         return None
     inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)

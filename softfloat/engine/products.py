@@ -530,12 +530,18 @@ def _quick(
                 done = tiling.run(way, part, operands, place, random, of_part)
             return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
 
+        def run_chains(first: Program) -> Done | None:
+            way = _way(first) if accumulator.chains > 1 and tally is None else None
+            if not isinstance(way, ways.Drawn) or any(planned.begun.values()):
+                return None
+            return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
+
         def bits(site: int, step: int, width: int) -> Codes:
             return grid_bits(shape, place, site, step, width, key, call.stream)
 
         if math.prod(shape) < dots().LANES:
             return None
-        done = joining.run(planned, problem.c, shape, call, run_parts, bits, tally=tally)
+        done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains)
         return _by_unit(planned, a, b, start, place, random) if done is None and tally is None else done
     if trees.serves(planned, tally is not None):
         done = trees.by_tiles(planned, tiling.Operands(a, b, start), tally)

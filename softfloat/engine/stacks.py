@@ -15,10 +15,10 @@ from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.lines import NO_TABLE, Span, readable
-from softfloat.engine.parameters import batches, stacked, tiles
+from softfloat.engine.parameters import batches, drawn_tiles, stacked, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
-from softfloat.engine.ways import Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow, Rule
@@ -31,6 +31,8 @@ SMALL = 1 << 18
 """Bytes of a product that one loop reads, sums and writes before the next. Panels of more leave the CPU's first caches."""
 QUICKER = 4
 """Times that this loop is quicker than those that pieces of work are meant for, so that Python comes between fewer of them."""
+BOOK = 1 << 21
+"""Random numbers, at most, that a tile's chains share: more leave the CPU's caches, and are drawn for each chain."""
 LONG = 1 << 26
 """Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
 
@@ -434,3 +436,43 @@ def run(
     numbers = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
     coded = way.results if tally is None else None
     return in_pieces(way, planned, operands, c, place.first, numbers, sums, into, coded)
+
+
+def run_chains(
+    way: Drawn, planned: Program, a: Codes, b: Codes, chains: int, place: Place, random: Random
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags) of chains that draw, (chains, rows, columns), of codes a, (rows, k), and b, (k, columns).
+
+    `planned` is the program of the first, the longest. Random numbers are drawn once for all of them. None if this does not serve.
+    """
+    (rows, length), columns, floor = a.shape, b.shape[1], tiles()
+    size = drawn_tiles().room_of_chains(way.operation, length)
+    if way.is_brief(length, rows * columns) or chains > length or size > BOOK:
+        return None
+    missing = planned.length * chains - length
+    first = np.pad(a, ((0, 0), (0, missing))).reshape(rows, planned.length, chains).transpose(2, 0, 1)
+    second = np.pad(b, ((0, missing), (0, 0))).reshape(planned.length, chains, columns).transpose(1, 0, 2)
+    operands = operands_of(planned, first, second, way.carrier, 1)
+    if operands is None:
+        return None
+    of_a, of_b, begins, values, raised = Arena(
+        way.carrier, 1, chains, rows, planned.length, columns, False, way.carrier
+    ).arrays
+    found = [operand.lay_out(slice(None), x) for operand, x in zip(operands, (of_a, of_b), strict=True)]
+    if not _serves(way, operands, found, None):
+        return None
+    panels = Panels(of_a[:, 0], of_b[:, 0], begins[0], math.inf)
+    loop, more = way.loop_of_chains(planned, panels, place, random, length)
+    numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
+    arrays = *panels[:3], *(x.reshape(-1, x.shape[2]) for x in (values, raised))
+
+    def work(start: int, stop: int) -> int:
+        loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more, np.empty(size, np.uint32))
+        return 0
+
+    units = of_a.shape[2] * of_b.shape[2]
+    threads.share_units(units, work, length * floor.ROWS * floor.LANES[way.carrier])
+    shape = chains, rows, columns
+    codes, flags = np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8)
+    _write(way, planned, values, raised, codes, flags)
+    return codes, flags

@@ -102,6 +102,8 @@ class Random(NamedTuple):
 
 NO_LOWS = np.empty(0, np.float32)
 """Where a loop takes the least numbers of panels' turns, but none are needed."""
+NO_BOOK = np.empty(0, np.uint32)
+"""Where a loop keeps random numbers that chains share, but there are none."""
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
 
@@ -263,25 +265,40 @@ class Drawn(Way):
         saturates = rule.overflow is Overflow.SATURATE
         return steps().Draws(saturates, roomy, rule.daz and narrow, rule.ftz and narrow)
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands."""
+    def roundings(self, length: int) -> int:
+        """Of an output of so many products."""
+        return length * len(drawn_tiles().SITES[self.operation])
+
+    def is_brief(self, length: int, outputs: int) -> bool:
+        """Whether so many outputs of whole tiles take less time than the loop that settles everything takes to compile."""
+        return self.roundings(length) * outputs <= FEW_ROUNDINGS
+
+    def _settling(self, planned: Program, panels: Panels) -> tuple[Any, Callable[[], Callable[..., Any]]]:
+        """How the steps draw for these operands, and the loop that settles everything."""
         fmt = self.site.format
         a, b, c = (_largest(x) for x in panels[:3])
         reach = planned.length * (a * b + 2 * fmt.smallest_subnormal) + c
-        roundings = planned.length * len(drawn_tiles().SITES[self.operation])
-        roomy = self.bounded or reach * _growth(roundings, fmt) < fmt.max
-        options = self.options(roomy)
-        settling = partial(drawn_tiles().stochastic, self.operation, self.family, options)
-        brief = roundings * panels.c.size <= FEW_ROUNDINGS
+        options = self.options(self.bounded or reach * _growth(self.roundings(planned.length), fmt) < fmt.max)
+        return options, partial(drawn_tiles().stochastic, self.operation, self.family, options)
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
+        """The loop for these operands."""
+        options, settling = self._settling(planned, panels)
+        brief = self.is_brief(planned.length, panels.c.size)
         loop = self._leaving(few().few_drawn(self.operation, options), settling) if brief else settling()
-        return loop, (*self.unflushed, *self._address(planned, place, random))
+        return loop, (*self.unflushed, *self._address(planned, place, random), planned.length, NO_BOOK)
+
+    def loop_of_chains(self, planned: Program, panels: Panels, place: Place, random: Random, length: int) -> Loop:
+        """The loop for operands of several chains, of so many products in all; `planned` is the program of the first. It takes a book as well."""
+        _, settling = self._settling(planned, panels)
+        return settling(), (*self.unflushed, *self._address(planned, place, random), length)
 
     @staticmethod
     def _leaving(few_loop: Callable[..., int], settling: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         """The loop of few roundings, followed by the one that settles where one of them hangs on more than 16 random bits."""
 
         def loop(first: int, last: int, *arguments: Any) -> None:
-            done = first + few_loop(first, last, *arguments)
+            done = first + few_loop(first, last, *arguments[:-2])
             if done < last:
                 settling()(done, last, *arguments)
 

@@ -11,7 +11,7 @@ from faster import both, same
 
 from softfloat import Accumulator, Position, bits
 from softfloat.accumulators import Reduction, Stage, amp, chunked, exact, fma, mul_add, pairwise
-from softfloat.engine import available, elementwise, joining, segments
+from softfloat.engine import available, elementwise, joining, segments, stacks
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -120,13 +120,22 @@ def test_segments_and_chains_that_draw(
     assert how not in SERVED.values() or len(joins) > 5 or not all(available())
 
 
-@pytest.mark.parametrize("chains", [2, 3, 9, 16])
+@pytest.mark.parametrize("shares", [True, False], ids=["drawn once", "for each"])
+@pytest.mark.parametrize("chains", [2, 3, 8, 9, 16])
 @pytest.mark.parametrize("multiplied", ["float16", "float8_e4m3fnuz"])
 def test_chains_take_the_random_numbers_of_their_products(
-    monkeypatch: pytest.MonkeyPatch, joins: list[int], chains: int, multiplied: str
+    monkeypatch: pytest.MonkeyPatch, joins: list[int], chains: int, multiplied: str, shares: bool
 ) -> None:
     """As many as some blocks of random numbers hold, fewer, and more; of formats without a negative zero as well."""
-    random, where = np.random.default_rng(chains), Position(5)
+    random, where, together, run_chains = np.random.default_rng(chains), Position(5), [], stacks.run_chains
+
+    def watched(*arguments: Any) -> Any:
+        found = run_chains(*arguments)
+        together.append(found is not None)
+        return found
+
+    monkeypatch.setattr(stacks, "run_chains", watched)
+    monkeypatch.setattr(stacks, "BOOK", stacks.BOOK if shares else 0)
     for make, length in ((fma, 64), (mul_add, 97), (fma, 200)):
         how = make("float16").replace(chains=chains)
         a, b = (bits.encode(random.standard_normal(shape), multiplied)[0] for shape in ((21, length), (length, 33)))
@@ -134,7 +143,17 @@ def test_chains_take_the_random_numbers_of_their_products(
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, **d)))
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, position=where, **d)))
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.vecdot(a[:20], b[:, :20].T, multiplied, h, **d)))
-    assert len(joins) == 9 or not all(available())
+    assert (len(joins) == 9 and together == [shares] * 6) or not all(available())
+
+
+def test_chains_that_end_early_keep_negative_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fills up shorter chains is not added: -2^-26 rounded to -0, and then +0, would be +0."""
+    a = np.full((40, 5), bits.encode(-(2.0**-13), "float16")[0])
+    b = np.full((5, 64), bits.encode(2.0**-13, "float16")[0])
+    how = fma("float16").replace(chains=3)
+    pair = both(monkeypatch, lambda: bits.matmul(a, b, "float16", how, rounding="stochastic", seed=3))
+    same(pair)
+    assert (pair[1][0] == 0x8000).any()
 
 
 @pytest.mark.parametrize("make", [fma, mul_add])
