@@ -8,7 +8,7 @@ from .jit import copy_first, flat, in_rows, row, scratch, viewed
 from .lanes import guarded_tile
 from .noise import drawing
 from .one_by_one import DRAWN_STEPS
-from .quick_steps import QUICK_DRAWN_STEPS, QUICK_ROWS, draw_went_wrong, drawn_watches, lift_of
+from .quick_steps import QUICK_DRAWN_STEPS, QUICK_ROWS, draw_went_wrong, drawn_watches, lift_of, unfit
 from .redrawn import SITES, again
 from .rounding import target_of
 from .steps import LEFT_OPEN, OVERFLOW, SLOTS, UNDERFLOW, Numbers
@@ -58,6 +58,7 @@ def stochastic(operation, family, options):
     quick = guarded_tile(
         name, QUICK_DRAWN_STEPS[operation](family, options), draw_went_wrong(family, roomy, lifted=True),
         make(options, False), np.float32, options.slots, drawn_watches(family, roomy, True), Numbers._fields, QUICK_ROWS, lift_of(family),
+        unfit=unfit(options),
     )  # fmt: skip
     begin, end, all_inexact = frame(np.float32)
     cells = ROWS * lanes

@@ -266,7 +266,7 @@ def tile(
 
 def guarded_tile(
     name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0, carried=(0,), rows=ROWS,
-    kind=Tile, lanes=0, mending=None,
+    kind=Tile, lanes=0, mending=None, unfit=None,
 ):  # fmt: skip
     """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
 
@@ -276,6 +276,8 @@ def guarded_tile(
     `mending`, if any, has (fails_beyond, mend): unless fails_beyond(tile, state), what does not stand is put right by
     mend(tile, row, sums before, sums after) -> sums, which notes nothing, and is not counted. Where the CPU cannot, the
     first is None.
+    unfit(tile, state), if any, tells as a bit that the quick step cannot begin with a state: of what the tile begins with, and then of what the
+    careful step makes.
     `kind`, `rows` and `lanes` are those of `tile`. Where a step asks for numbers of a turn, these are in `noise`: the rows', and `a_plane`
     further the columns'.
     """
@@ -311,11 +313,20 @@ def guarded_tile(
                     turn.row = row
                     made = careful(turn, row, {slot: Vector(builder, value) for (slot, _), value in given.items()})
                     cells.store({(slot, row): made[slot].floats().value for slot in (*carried, *noted)})
-                return {cell: times(1.0 if cell[0] else lift, value) for cell, value in cells.load(kept).items()}
+                made = cells.load(kept)
+                return {cell: times(1.0 if cell[0] else lift, value) for cell, value in made.items()}, is_unfit(made)
 
-            def step(turn, during, count):
-                """Code of a turn: the state after it, and how many groups were done again so far."""
-                after = {}
+            def is_unfit(states):
+                """Whether a quick turn must not begin with the states of some rows."""
+                found = ir.Constant(ir.IntType(1), 0)
+                for row in {row for _, row in states} if unfit else ():
+                    state = {slot: Vector(builder, states[slot, row]) for slot in carried}
+                    found = builder.or_(found, unfit(operands.turn(none), state))
+                return found
+
+            def step(turn, during, count, refused):
+                """Code of a turn: the state after it, how many groups were done again so far, and whether the next one is refused."""
+                after, refuses = {}, ir.Constant(ir.IntType(1), 0)
                 for start in range(0, rows, group):
                     group_rows = range(start, start + group)
                     seen = {slot: Vector(builder, begins[slot]) for slot in watched}
@@ -328,49 +339,53 @@ def guarded_tile(
                     stood = builder.block
                     repair = builder.function.append_basic_block("repair")
                     on = builder.function.append_basic_block("on")
-                    branch = builder.cbranch(fails(turn, seen), repair, on)
+                    failed = builder.or_(fails(turn, seen), refused) if unfit else fails(turn, seen)
+                    branch = builder.cbranch(failed, repair, on)
                     branch.set_weights([1, 100])
-                    ways = [(made, count, stood)]
+                    fit = ir.Constant(ir.IntType(1), 0)
+                    ways = [(made, count, fit, stood)]
                     builder.position_at_end(repair)
                     fails_beyond, mend = mending or (None, None)
                     beyond = fails_beyond and fails_beyond(turn, seen)
                     if beyond is not None:
                         mended, whole = (builder.function.append_basic_block(part) for part in ("mend", "whole"))
-                        builder.cbranch(beyond, whole, mended)
+                        builder.cbranch(builder.or_(beyond, refused) if unfit else beyond, whole, mended)
                         builder.position_at_end(mended)
                         other, anew = dict(made), operands.turn(opaque(builder, k))
                         for row in group_rows:
                             anew.row = row
                             sums = (Vector(builder, values[0, row]) for values in (during, made))
                             other[0, row] = mend(anew, row, *sums).floats().value
-                        ways.append((other, count, builder.block))
+                        ways.append((other, count, fit, builder.block))
                         builder.branch(on)
                         builder.position_at_end(whole)
-                    ways.append((again(turn, start, during), builder.add(count, one), builder.block))
+                    redone, bad = again(turn, start, during)
+                    ways.append((redone, builder.add(count, one), bad, builder.block))
                     builder.branch(on)
                     builder.position_at_end(on)
                     after |= {cell: builder.phi(cells.kind) for cell in made}
-                    total = builder.phi(INDEX)
-                    for values, number, block in ways:
+                    total, bad = builder.phi(INDEX), builder.phi(refuses.type)
+                    for values, number, unfitting, block in ways:
                         for cell in made:
                             after[cell].add_incoming(values[cell], block)
                         total.add_incoming(number, block)
-                    count = total
-                return after, count
+                        bad.add_incoming(unfitting, block)
+                    count, refuses = total, builder.or_(refuses, bad)
+                return after, count, refuses
 
-            stop, entry = operands.index(9), builder.block
-            before = {cell: times(1.0 if cell[0] else lift, value) for cell, value in cells.load().items()}
+            stop, entry, given = operands.index(9), builder.block, cells.load()
+            before, begun = {cell: times(1.0 if cell[0] else lift, x) for cell, x in given.items()}, is_unfit(given)
             loop, done = (builder.function.append_basic_block(part) for part in ("quick", "quick_done"))
             builder.cbranch(builder.icmp_signed(">", stop, none), loop, done)
             builder.position_at_end(loop)
-            k, count = builder.phi(INDEX), builder.phi(INDEX)
+            k, count, refused = builder.phi(INDEX), builder.phi(INDEX), builder.phi(begun.type)
             during = cells.join()
-            for joined, value in ((k, none), (count, none)):
+            for joined, value in ((k, none), (count, none), (refused, begun)):
                 joined.add_incoming(value, entry)
             cells.meet(during, before, entry)
-            after, total = step(operands.turn(k), during, count)
+            after, total, refuses = step(operands.turn(k), during, count, refused)
             following = builder.add(k, one)
-            for joined, value in ((k, following), (count, total)):
+            for joined, value in ((k, following), (count, total), (refused, refuses)):
                 joined.add_incoming(value, builder.block)
             cells.meet(during, after, builder.block)
             last = builder.block
@@ -399,6 +414,7 @@ def guarded_tile(
             kind.__name__,
             lanes,
             mending is not None,
+            unfit is not None,
         ),
     )
 

@@ -132,16 +132,25 @@ def out_of_lifted(state, ties):
     return wrong.anywhere()
 
 
-def watch_subnormal(tile, c, state, manner, lifted=False, past=EVEN):
+def watch_subnormal(tile, c, state, manner):
     """A number that reads as zero is watched for like one that comes out tiny."""
     if not manner.daz:
         return
-    if lifted:
-        watch_lifted(c.bits() | 1, state, past)
-    elif manner.family == "half":
+    if manner.family == "half":
         watch_half(c.bits() | 1, state)
     else:
         state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
+
+
+def has_subnormals(tile, state):
+    """Whether a sum reads as zero, and is none. Those of quick steps never do: they are watched for when they come out tiny."""
+    bits, normal = state[VALUE].bits(), tile.integer("normal")
+    return (bits + bits - 1).below(normal + normal - 1).anywhere()
+
+
+def unfit(manner):
+    """Of which states quick steps cannot begin with: those with sums that they would have to flush."""
+    return has_subnormals if manner.daz else None
 
 
 def lift_of(family):
@@ -162,7 +171,6 @@ def quick_fma_step(manner):
 
     def step(tile, row, state):
         a, b, c = tile.a(row), tile.scaled_b(lift), state[VALUE]
-        watch_subnormal(tile, c, state, manner, lift > 1)
         settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
         if below:
             s = a.fused_toward("zero", b, c)
@@ -180,10 +188,8 @@ def quick_mul_add_step(manner):
 
     def step(tile, row, state):
         c, settled = state[VALUE], is_settled(tile, "mul_add", manner)
-        watch_subnormal(tile, c, state, manner, lift > 1)
         product = tile.a(row) * tile.scaled_b(lift)
         product = quickly(tile, product, state, manner, True, lifted=lift > 1, alone=settled)
-        watch_subnormal(tile, product, state, manner, lift > 1)
         s = directed(tile, manner, lambda direction: product.plus_toward(direction, c)) or c + product
         state[VALUE] = quickly(tile, s, state, manner, settled, lifted=lift > 1)
         return state
@@ -232,11 +238,10 @@ def drawn_manner(family, options):
 
 def quick_drawn_fma_step(family, options):
     """A fused multiply-add of the CPU, toward zero if it can, and random bits. `options` are Draws."""
-    lift, manner = lift_of(family), drawn_manner(family, options)
+    lift = lift_of(family)
 
     def step(tile, row, state):
         a, b, c = tile.a(row), tile.scaled_b(lift), state[VALUE]
-        watch_subnormal(tile, c, state, manner, lift > 1, ANY)
         s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
         noise = tile.noise(row).bits()
         state[VALUE] = quickly_drawn(tile, s, noise, state, family, options.roomy, drawn_from(tile), lift > 1)
@@ -247,13 +252,12 @@ def quick_drawn_fma_step(family, options):
 
 def quick_drawn_mul_add_step(family, options):
     """A product and a sum, each with random bits of its own. Products are exact."""
-    lift, manner, roomy = lift_of(family), drawn_manner(family, options), options.roomy
+    lift, roomy = lift_of(family), options.roomy
 
     def step(tile, row, state):
         product = tile.a(row) * tile.scaled_b(lift)
         product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT, lift > 1)
         c = state[VALUE]
-        watch_subnormal(tile, c, state, manner, lift > 1, ANY)
         s = product.plus_toward("zero", c) if tile.directed else product + c
         noise = tile.noise(row).bits()
         state[VALUE] = quickly_drawn(tile, s, noise, state, family, roomy, drawn_from(tile), lift > 1)
@@ -354,7 +358,7 @@ def went_wrong(manner, operation=None):
 
 def mending(operation, manner):
     """What puts a quick step's results right without doing them again, (fails_beyond, mend), if there is such: its ties are all that is wrong."""
-    if operation != "fma" or manner.family != "half" or not manner.nearest or manner.daz:
+    if operation != "fma" or manner.family != "half" or not manner.nearest:
         return None
 
     def beyond_ties(tile, state):
@@ -449,7 +453,7 @@ def quick_tile(operation, manner):
     name = "quick", operation, manner
     return guarded_tile(
         name, quick, went_wrong(manner, operation), careful, np.float32, manner.slots, watches(manner), Numbers._fields,
-        QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner),
+        QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner), unfit=unfit(manner),
     )  # fmt: skip
 
 

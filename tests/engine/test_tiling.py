@@ -316,6 +316,19 @@ def test_ties_zeros_and_tiny_sums(
     both_ways(monkeypatch, a, b, "float16", how, rounding=rounding, **flushes)
 
 
+@pytest.mark.parametrize("options", [{}, {"rounding": "toward_zero"}, {"rounding": "to_odd"}, STOCHASTIC], ids=str)
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_quick_steps_that_begin_with_subnormals(
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inexact and subnormal everywhere after eight products, about 2^-15, which reads as zero: with the next product it would be normal."""
+    for x, y in ((2.0**-7, 2.0**-7), (3 * 2.0**-12, 683 * 2.0**-13)):  # and half way between two, with the sum before
+        a = encoded(np.tile([*[0.0] * 7, 3 * 2.0**-13, x, x], (8, 1)))
+        b = encoded(np.tile([[1.0]] * 7 + [[683 * 2.0**-13], [y], [-y]], (1, 16)))
+        both_ways(monkeypatch, a, b, "float16", how, daz=True, **options)
+        both_ways(monkeypatch, a[:, :9], b[:9], "float16", how, daz=True, **options)
+
+
 def test_ties_of_the_first_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """2049 and a product of +-2^-30: half a quantum, and next to nothing that float32 does not hold, or does."""
     a = encoded(np.tile([[1.0, 2.0**-15, -1.0, 1.0, -(2.0**-15)]], (8, 60)))
