@@ -429,6 +429,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
             "GB/s",
             "two threads' copy",
             0.8,
+            unless="float32 → half, 2²⁴",
         ),
     ),
     "Small calls": (

@@ -81,7 +81,8 @@ class Row:
 
     `prepare` makes the operands and returns the work. `against` names a yardstick or another row; with one, `goal` is a
     ratio of rates, else a figure in `unit`. Rates and ratios shall reach their goal, times stay within it. `needs` is
-    the switch of the command line without which the row is not measured.
+    the switch of the command line without which the row is not measured. With `unless`, the goal stands in for that of
+    another row, and is none where that one reaches its own.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Row:
     against: str = ""
     goal: float | None = None
     needs: str = ""
+    unless: str = ""
 
     @property
     def upwards(self) -> bool:
@@ -118,15 +120,16 @@ HEAD = ("measured", "share", "of", "goal", "")
 
 
 class Figure(NamedTuple):
-    """What came of a row; `missing` says why nothing did."""
+    """What came of a row; `missing` says why nothing did, `spared` that another row reached the goal that this one's stands in for."""
 
     value: float | None = None
     share: float | None = None
     missing: str = ""
+    spared: bool = False
 
     def verdict(self, row: Row) -> str:
         found = self.share if row.against else self.value
-        if row.goal is None or found is None:
+        if row.goal is None or found is None or self.spared:
             return ""
         return (
             "ok" if (found >= row.goal if row.upwards else found <= row.goal) else "below" if row.upwards else "above"
@@ -332,6 +335,7 @@ class Benchmark:
         about_machine = machine()  # before anything here adds to its load
         print(described(about_machine))
         figures: dict[str, Figure] = {}
+        reached: set[str] = set()
         records = []
         widths = (50, 22, 10, 26, 10, 8)
         with np.errstate(all="ignore"):
@@ -343,6 +347,10 @@ class Benchmark:
                     else:
                         figures[row.name] = self.measure(row, 0.1 if arguments.quick else 1.0)
                     found = figures[row.name]
+                    if row.unless in reached:
+                        found = figures[row.name] = found._replace(spared=True)
+                    if found.verdict(row) == "ok":
+                        reached.add(row.name)
                     print(columns(widths, row.cells(found)), flush=True)
                     about = {
                         "table": heading,

@@ -4,7 +4,7 @@ import numpy as np
 
 from .jit import referable, row, stand_alone, viewed
 from .lanes import guarded_tile, tile
-from .one_by_one import DRAWN_SINGLES, drawn_total, settling, single_fused, single_product, single_sum
+from .one_by_one import DRAWN_SINGLES, drawn_total, product_to_draw, settling, single_fused, single_product, single_sum
 from .quick_steps import (
     AROUND,
     EXACT,
@@ -50,7 +50,9 @@ from .steps import (
     drawn,
     drawn_half,
     exact_fma,
+    exact_product,
     exact_sum,
+    fused_and_error,
     in_phases,
     random_number,
     rounded,
@@ -81,7 +83,7 @@ def counting_step(operation, manner):
         if operation == "fma":
             x = exact_fma(tile, tile.a(row), tile.b(), before, manner)
         else:
-            product = rounded(tile, tile.a(row) * tile.b(), state, manner, True)
+            product = rounded(tile, exact_product(tile, tile.a(row), tile.b(), manner), state, manner, True)
             x = exact_sum(tile, without_subnormals(tile, product, manner), before, manner)
         may_underflow = operation == "fma" or manner.ftz
         state[VALUE] = counted_rounding(tile, x, before, state, manner, may_underflow)
@@ -129,7 +131,7 @@ def quick_counting_step(operation, manner):
         if operation == "fma":
             x = exact_fma(tile, tile.a(row), tile.b(), before, manner)
         else:
-            product = tile.a(row) * tile.b()
+            product = exact_product(tile, tile.a(row), tile.b(), manner)
             term = quick(tile, product, state)
             watch_subnormal(tile, term, state, manner)
             count(state, {INEXACT: term.apart_from(product)})
@@ -144,8 +146,12 @@ def quick_counting_step(operation, manner):
 
 def drawn_counted_sum(tile, x, y, noise, state, options):
     """x + y of numbers as they are read, rounded stochastically as `steps.drawn` does; the addition of y to x is counted."""
+    return drawn_counted(tile, x, *sum_and_error(y, x), noise, state, options)
+
+
+def drawn_counted(tile, x, s, error, noise, state, options):
+    """The same of s + error, the sum."""
     nothing = x.all_of(0.0)
-    s, error = sum_and_error(y, x)
     own = state | {INEXACT: nothing, OVERFLOW: nothing}
     total = drawn(tile, s, error, noise, own, options, True)
     after = without_subnormals(tile, total, options)
@@ -168,14 +174,18 @@ def drawn_counting_step(operation, options):
     """Multiply-adds rounded stochastically; what 16 random bits leave open is told, as `steps.drawn` does. Counts are in one word of COUNTS."""
 
     def step(tile, row, state):
-        before, product = without_subnormals(tile, state[VALUE], options), tile.a(row) * tile.b()
+        before, noise = without_subnormals(tile, state[VALUE], options), random_number(tile, row)
         if operation == "mul_add":
             own = state | {INEXACT: before.all_of(0.0)}
-            product = drawn(tile, product, None, random_number(tile, row, 1), own, options, True)
+            product, lost = product_to_draw(tile, row, options)
+            product = drawn(tile, product, lost, random_number(tile, row, 1), own, options, True)
             count(state, {INEXACT: own.pop(INEXACT).bits().nonzero()})
             state |= {slot: own[slot] for slot in own if slot != COUNTS}
             product = without_subnormals(tile, product, options)
-        state[VALUE] = drawn_counted_sum(tile, before, product, random_number(tile, row), state, options)
+            state[VALUE] = drawn_counted_sum(tile, before, product, noise, state, options)
+        else:
+            s, error = fused_and_error(tile.a(row), tile.b(), before, options.wide)
+            state[VALUE] = drawn_counted(tile, before, s, error, noise, state, options)
         return state
 
     return step
@@ -283,7 +293,7 @@ def split_counting_tile(name, operation, manner, rows):
 
 def quick_drawn_counting_step(operation, family, options):
     """The same, of numbers that `quick_steps.quickly_drawn` rounds: sums to odd first, which says whether they are numbers of the format."""
-    manner = Manner(family, daz=options.daz)
+    manner, exact = Manner(family, daz=options.daz, wide=options.wide), AROUND if options.wide else EXACT
 
     def step(tile, row, state):
         before, a, b = state[VALUE], tile.a(row), tile.b()
@@ -291,8 +301,8 @@ def quick_drawn_counting_step(operation, family, options):
         if operation == "fma":
             x = exact_fma(tile, a, b, before, manner)
         else:
-            product = a * b
-            term = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, False, EXACT)
+            product = exact_product(tile, a, b, manner)
+            term = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, False, exact)
             count(state, {INEXACT: term.apart_from(product)})
             x = exact_sum(tile, term, before, manner)
         after = quickly_drawn(tile, x, tile.noise(row).bits(), state, family, False, AROUND)

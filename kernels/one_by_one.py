@@ -14,7 +14,10 @@ from .steps import (
     between,
     drawn,
     exact_fma,
+    exact_product,
     exact_sum,
+    fused_and_error,
+    product_and_error,
     random_number,
     rounded,
     sum_and_error,
@@ -74,7 +77,7 @@ def mul_add_step(manner, watchful):
     """A product rounded, a sum rounded."""
 
     def step(tile, row, state):
-        product = rounded(tile, tile.a(row) * tile.b(), state, manner, watchful)
+        product = rounded(tile, exact_product(tile, tile.a(row), tile.b(), manner), state, manner, watchful)
         state[VALUE] = rounded_sum(tile, state[VALUE], product, state, manner, watchful)
         return state
 
@@ -88,7 +91,7 @@ each by its bits. On Intel's (AVX512_BF16 as in Sapphire Rapids) multiply-adds r
 
 def rounds_in_pairs(manner):
     """Whether the CPU had better round two vectors to this format in one instruction, of the widest kind."""
-    plain = manner.family == "bfloat16" and manner.nearest and not manner.noted
+    plain = manner.family == "bfloat16" and manner.nearest and not (manner.noted or manner.wide)
     return plain and has_feature("avx512bf16") and has_feature("avx512bw") and cpu_name().startswith(QUICK_PAIRS)
 
 
@@ -233,18 +236,25 @@ def drawn_fma_step(options, watchful):
 
     def step(tile, row, state):
         c = without_subnormals(tile, state[VALUE], options)
-        s, error = sum_and_error(tile.a(row) * tile.b(), c)
+        s, error = fused_and_error(tile.a(row), tile.b(), c, options.wide)
         state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
         return state
 
     return step
 
 
+def product_to_draw(tile, row, options):
+    """A product, and what the multiplication lost, None if that is nothing."""
+    a, b = tile.a(row), tile.b()
+    return product_and_error(a, b) if options.wide else (a * b, None)
+
+
 def drawn_mul_add_step(options, watchful):
     """A product and a sum, each with a random number of its own."""
 
     def step(tile, row, state):
-        product = drawn(tile, tile.a(row) * tile.b(), None, random_number(tile, row, 1), state, options, watchful)
+        product, lost = product_to_draw(tile, row, options)
+        product = drawn(tile, product, lost, random_number(tile, row, 1), state, options, watchful)
         product, c = (without_subnormals(tile, x, options) for x in (product, state[VALUE]))
         s, error = sum_and_error(product, c)
         state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)

@@ -19,6 +19,7 @@ from .steps import (
     Manner,
     Numbers,
     bounded,
+    exact_product,
     split,
 )
 
@@ -183,12 +184,12 @@ def quick_fma_step(manner):
 
 
 def quick_mul_add_step(manner):
-    """A product and a sum of the CPU, each rounded again. Products are exact; sums of so few bits have no false ties."""
+    """A product and a sum of the CPU, each rounded again. Products are exact, or to odd; sums of so few bits have no false ties."""
     lift = lift_of(manner.family)
 
     def step(tile, row, state):
         c, settled = state[VALUE], is_settled(tile, "mul_add", manner)
-        product = tile.a(row) * tile.scaled_b(lift)
+        product = exact_product(tile, tile.a(row), tile.scaled_b(lift), manner)
         product = quickly(tile, product, state, manner, True, lifted=lift > 1, alone=settled)
         s = directed(tile, manner, lambda direction: product.plus_toward(direction, c)) or c + product
         state[VALUE] = quickly(tile, s, state, manner, settled, lifted=lift > 1)
@@ -251,12 +252,13 @@ def quick_drawn_fma_step(family, options):
 
 
 def quick_drawn_mul_add_step(family, options):
-    """A product and a sum, each with random bits of its own. Products are exact."""
+    """A product and a sum, each with random bits of its own. Products are exact, unless they are wide."""
     lift, roomy = lift_of(family), options.roomy
 
     def step(tile, row, state):
-        product = tile.a(row) * tile.scaled_b(lift)
-        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, EXACT, lift > 1)
+        a, b, exact = tile.a(row), tile.scaled_b(lift), drawn_from(tile) if options.wide else EXACT
+        product = a.times_toward("zero", b) if exact == ABOVE else a * b
+        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, exact, lift > 1)
         c = state[VALUE]
         s = product.plus_toward("zero", c) if tile.directed else product + c
         noise = tile.noise(row).bits()
@@ -376,7 +378,7 @@ def mending(operation, manner):
 
 def is_lifted(operation, manner):
     """Whether halves are taken times LIFT: their overflows are float32's then, and whole words round them."""
-    plain = manner.nearest and not (manner.daz or manner.ftz or manner.noted)
+    plain = manner.nearest and not (manner.daz or manner.ftz or manner.noted or manner.wide)
     return operation == "mul_add" and manner.family == "half" and plain
 
 
@@ -401,7 +403,7 @@ SPLIT_MOST = 2.0**110
 
 def splits(operation, manner):
     """Whether sums that no overflow threatens are rounded by what they lose as parts of larger ones."""
-    plain = manner.nearest and not (manner.daz or manner.ftz)
+    plain = manner.nearest and not (manner.daz or manner.ftz or manner.wide)
     return is_lifted(operation, manner) or (operation == "mul_add" and manner.family == "bfloat16" and plain)
 
 

@@ -191,6 +191,7 @@ class Manner(NamedTuple):
     daz: bool = False
     ftz: bool = False
     of_nan: bool = False  # where additions are counted: infinities stand for NaN, which is no least and no greatest sum
+    wide: bool = False  # products have more bits than the carrier
 
     @property
     def nearest(self):
@@ -211,6 +212,7 @@ class Draws(NamedTuple):
     daz: bool = False
     ftz: bool = False
     of_nan: bool = False  # as Manner's
+    wide: bool = False
 
     @property
     def slots(self):
@@ -295,17 +297,47 @@ def exact_sum(tile, product, c, manner):
         low, high = product.plus_toward("down", c), product.plus_toward("up", c)
         x = between(low, high)
         return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
-    s, error = sum_and_error(product, c)
+    return oddly_summed(*sum_and_error(product, c), product, c, manner)
+
+
+def oddly_summed(s, error, product, c, manner):
+    """s + error, to odd, a sum of these; the sign of an exact zero is theirs."""
     x = to_odd(s, error)
     if manner.rounding == "toward_negative":
         x = s.is_zero().choose(((product.bits() | c.bits()) & SIGN).floats(), x)
     return x
 
 
+def product_and_error(a, b):
+    """a * b and what the multiplication lost; needs a CPU that fuses."""
+    product = a * b
+    return product, a.fused(b, product * -1.0)
+
+
+def fused_and_error(a, b, c, wide):
+    """a * b + c and what is lost: of `wide` products, whose own error may be larger than what is left of them and c, nearly all."""
+    if not wide:
+        return sum_and_error(a * b, c)
+    product, lost = product_and_error(a, b)
+    s, error = sum_and_error(product, c)
+    rest, less = sum_and_error(error, lost)
+    total, error = sum_and_error(s, rest)
+    return rest.nonzero().choose(total, s), error + less  # of zeros -0 stays
+
+
+def exact_product(tile, a, b, manner):
+    """a * b: exact, or if it is wide to odd."""
+    if not manner.wide:
+        return a * b
+    if tile.directed:
+        return between(a.times_toward("down", b), a.times_toward("up", b))
+    return to_odd(*product_and_error(a, b))
+
+
 def exact_fma(tile, a, b, c, manner):
-    """a * b + c, alike. The product is exact in the carrier; so where the CPU has directed roundings, the two around the sum need it not."""
+    """a * b + c, alike. Where the CPU has directed roundings, the two around the sum do not need an exact product."""
     if not tile.directed:
-        return exact_sum(tile, a * b, c, manner)
+        return oddly_summed(*fused_and_error(a, b, c, manner.wide), a * b, c, manner)
     low, high = a.fused_toward("down", b, c), a.fused_toward("up", b, c)
     x = between(low, high)
     return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x

@@ -42,6 +42,8 @@ FEW_ROUNDINGS = 1 << 13
 """Roundings of whole tiles, hardly one of which hangs on more random bits than 16."""
 FEW_PRODUCTS = 1 << 15
 """Of a call whose blocks are summed with care alone, which takes less than what comes before and after the loop."""
+SUBNORMAL = -149
+"""Exponent of float32's smallest number: errors of sums and products are multiples of it."""
 LONGEST = 64  # products of a turn, which are written out in code
 
 
@@ -242,9 +244,10 @@ class OneByOne(Way):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drawn(Way):
-    """The same, rounded stochastically."""
+    """The same, rounded stochastically. `wide`: products have more bits than float32, and the sum fewer."""
 
     operation: str
+    wide: bool = False
 
     draws_anywhere: ClassVar[bool] = True
     counts_grids: ClassVar[bool] = True
@@ -263,7 +266,7 @@ class Drawn(Way):
         """How the steps draw, where no sum can overflow or some may."""
         rule, narrow = self.site.rule, self.family != "float32"  # of which nothing is subnormal
         saturates = rule.overflow is Overflow.SATURATE
-        return steps().Draws(saturates, roomy, rule.daz and narrow, rule.ftz and narrow)
+        return steps().Draws(saturates, roomy, rule.daz and narrow, rule.ftz and narrow, wide=self.wide)
 
     def roundings(self, length: int) -> int:
         """Of an output of so many products."""
@@ -569,7 +572,7 @@ def in_pairs(planned: Program) -> OneByOne | None:
 def _in_pairs(planned: Program, features: tuple[bool, ...]) -> OneByOne | None:
     """The same, on a CPU with these features."""
     way = _one_by_one(planned)
-    return way if isinstance(way, OneByOne) else None
+    return way if isinstance(way, OneByOne) and not way.manner.wide else None
 
 
 def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
@@ -594,15 +597,19 @@ def _one_by_one(planned: Program) -> Way | None:
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
     if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:
         return None
-    exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
+    precisions, p = [fmt.p for fmt in planned.formats], FLOAT32.mantissa_bits + 1
+    exact = sum(precisions) <= p
     if family == "float32":
         return _single(operation, site, exact) if available()[0] else None
-    if not exact:
+    if not exact and (max(precisions) > p or not available()[0]):
         return None
+    narrow = parameters.fits_narrow_carrier(site.format.spec)  # nothing that is scaled leaves the carrier
     if rule.rounding is Rounding.STOCHASTIC:
         if not available()[0]:
             return None
-        return Drawn(operation=operation, site=site, lowest=SCALED_NORMAL)
+        return Drawn(
+            operation=operation, site=site, lowest=SCALED_NORMAL if exact or not narrow else SUBNORMAL, wide=not exact
+        )
     nearest = rule.rounding is Rounding.NEAREST_EVEN
     ranged = family == "bfloat16"  # within the range asked of operands nothing is subnormal
     manner = steps().Manner(
@@ -611,14 +618,16 @@ def _one_by_one(planned: Program) -> Way | None:
         noted=any(math.isfinite(x) for x in _beyond(site)),
         daz=rule.daz and not ranged,
         ftz=rule.ftz and not ranged,
+        wide=not exact,
     )
+    lowest = SUBNORMAL if manner.wide and narrow else NORMAL if nearest else SCALED_NORMAL
     highest = 100 if family == "narrow" or not nearest else 126
     # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
     return OneByOne(
         operation=operation,
         manner=manner,
         site=site,
-        lowest=NORMAL if nearest else SCALED_NORMAL,
+        lowest=lowest,
         highest=WIDE_HIGHEST if wide else highest,
     )
 
