@@ -177,7 +177,7 @@ def drawn_counting_step(operation, options):
         before, noise = without_subnormals(tile, state[VALUE], options), random_number(tile, row)
         if operation == "mul_add":
             own = state | {INEXACT: before.all_of(0.0)}
-            product, lost = product_to_draw(tile, row, options)
+            product, lost = product_to_draw(tile.a(row), tile.b(), options)
             product = drawn(tile, product, lost, random_number(tile, row, 1), own, options, True)
             count(state, {INEXACT: own.pop(INEXACT).bits().nonzero()})
             state |= {slot: own[slot] for slot in own if slot != COUNTS}

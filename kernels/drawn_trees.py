@@ -20,6 +20,7 @@ from .counting_steps import count, counted_addition, drawn_counted_sum
 from .jit import copy_row, fill_row, flat, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
+from .one_by_one import product_to_draw
 from .quick_steps import (
     AROUND,
     EXACT,
@@ -49,6 +50,7 @@ from .steps import (
     Manner,
     Numbers,
     drawn,
+    exact_product,
     exact_sum,
     in_pairs,
     random_number,
@@ -124,15 +126,15 @@ ROW_KINDS = {"grid": Row, "own": OwnRow}
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def quick_subtree_step(leaves, family, ones, counts):
+def quick_subtree_step(leaves, family, options, ones, counts):
     """Leaves, and the additions of their subtree, by the CPU's float32 and random bits."""
 
     def step(tile, row, state):
         def leaf(place):
             if ones:
                 return tile.a(row, place)
-            product = tile.a(row, place) * tile.b(place)
-            term = quickly_drawn(tile, product, tile.noise(row, place).bits(), state, family, False, EXACT)
+            product, where = quick_product(tile, tile.a(row, place), tile.b(place), options, counts)
+            term = quickly_drawn(tile, product, tile.noise(row, place).bits(), state, family, False, where)
             if counts:
                 count(state, {INEXACT: term.apart_from(product)})
             return term
@@ -144,6 +146,15 @@ def quick_subtree_step(leaves, family, ones, counts):
         return state
 
     return step
+
+
+def quick_product(tile, a, b, options, counts):
+    """A product that is exact, or if it is wide rounded as sums are, and where the exact one may lie."""
+    if not options.wide:
+        return a * b, EXACT
+    if counts:
+        return exact_product(tile, a, b, options), AROUND
+    return (a.times_toward("zero", b) if tile.directed else a * b), drawn_from(tile)
 
 
 def quick_sum(tile, x, y, noise, state, family, counts):
@@ -187,8 +198,8 @@ def subtree_step(leaves, options, ones, counts):
         def leaf(place):
             if ones:
                 return tile.a(row, place)
-            product = tile.a(row, place) * tile.b(place)
-            return drawn(tile, product, None, random_number(tile, row, place), state, options, True)
+            product, lost = product_to_draw(tile.a(row, place), tile.b(place), options)
+            return drawn(tile, product, lost, random_number(tile, row, place), state, options, True)
 
         def joined(x, y, number):
             return drawn_sum(tile, x, y, random_number(tile, row, GROUP + number), state, options, counts)
@@ -418,7 +429,7 @@ def drawn_tree(layout, family, options, ones, counts):
     leaves_of_row, leaf_of_row = (
         rows_of(
             (name, leaves), kind, carried, noted, subtree_step(leaves, options, ones, counts),
-            quick_subtree_step(leaves, family, ones, counts), fails, watched,
+            quick_subtree_step(leaves, family, options, ones, counts), fails, watched,
         )
         for leaves in (GROUP, 1)
     )  # fmt: skip

@@ -243,9 +243,8 @@ def drawn_fma_step(options, watchful):
     return step
 
 
-def product_to_draw(tile, row, options):
+def product_to_draw(a, b, options):
     """A product, and what the multiplication lost, None if that is nothing."""
-    a, b = tile.a(row), tile.b()
     return product_and_error(a, b) if options.wide else (a * b, None)
 
 
@@ -253,7 +252,7 @@ def drawn_mul_add_step(options, watchful):
     """A product and a sum, each with a random number of its own."""
 
     def step(tile, row, state):
-        product, lost = product_to_draw(tile, row, options)
+        product, lost = product_to_draw(tile.a(row), tile.b(), options)
         product = drawn(tile, product, lost, random_number(tile, row, 1), state, options, watchful)
         product, c = (without_subnormals(tile, x, options) for x in (product, state[VALUE]))
         s, error = sum_and_error(product, c)

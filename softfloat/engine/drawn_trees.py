@@ -9,9 +9,19 @@ import numpy as np
 from softfloat.engine import elementwise, threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, steps, tiles
+from softfloat.engine.parameters import FLOAT16, available, dots, drawn_trees, steps, tiles
 from softfloat.engine.programs import Program
-from softfloat.engine.ways import SCALED_NORMAL, Place, Random, Tally, Way, family_of_sums, overflow_serves
+from softfloat.engine.ways import (
+    Place,
+    Random,
+    Tally,
+    Way,
+    family_of_sums,
+    lowest_drawn,
+    overflow_serves,
+    products_are_exact,
+    products_are_wide,
+)
 from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 20  # products of outputs with operands of their own that are laid out at a time
@@ -19,7 +29,9 @@ PIECE = 1 << 20  # products of outputs with operands of their own that are laid 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tree(Way):
-    """Neighbours added in pairs."""
+    """Neighbours added in pairs. `wide`: products have more bits than float32."""
+
+    wide: bool = False
 
 
 def serves(planned: Program) -> bool:
@@ -35,12 +47,13 @@ def serves(planned: Program) -> bool:
         return False
     family, _ = family_of_sums(running.format.spec)
     plain = family not in ("", "float32")
-    exact = planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
-    return plain and exact and overflow_serves(running, planned.policy)
+    held = products_are_exact(planned) or products_are_wide(planned)
+    return plain and held and overflow_serves(running, planned.policy)
 
 
 def _way(planned: Program) -> Tree:
-    return Tree(site=planned.sites[dots().RUNNING], lowest=SCALED_NORMAL)
+    site, wide = planned.sites[dots().RUNNING], not products_are_exact(planned)
+    return Tree(site=site, lowest=lowest_drawn(site.format, wide), wide=wide)
 
 
 def run(
@@ -118,7 +131,7 @@ def _fits(way: Way, planned: Program, operands: tiling.Operands) -> bool:
 
 def _looped(
     layout: str,
-    way: Way,
+    way: Tree,
     planned: Program,
     panels: tuple[Codes, Codes],
     start: Codes,
@@ -136,7 +149,9 @@ def _looped(
     family = "half" if way.site.format.spec == FLOAT16 else "narrow"
     rule, counts = way.site.rule, tally is not None
     of_nan = counts and rule.overflow is Overflow.NAN
-    options = steps().Draws(rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz, of_nan=of_nan)
+    options = steps().Draws(
+        rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz, of_nan=of_nan, wide=way.wide
+    )
     loop = drawn_trees().drawn_tree(layout, family, options, ones, counts)
     counted = tally or Tally.room((0, 0), np.float32)
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)

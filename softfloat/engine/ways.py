@@ -597,19 +597,15 @@ def _one_by_one(planned: Program) -> Way | None:
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
     if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:
         return None
-    precisions, p = [fmt.p for fmt in planned.formats], FLOAT32.mantissa_bits + 1
-    exact = sum(precisions) <= p
+    exact = products_are_exact(planned)
     if family == "float32":
         return _single(operation, site, exact) if available()[0] else None
-    if not exact and (max(precisions) > p or not available()[0]):
+    if not (exact or products_are_wide(planned)):
         return None
-    narrow = parameters.fits_narrow_carrier(site.format.spec)  # nothing that is scaled leaves the carrier
     if rule.rounding is Rounding.STOCHASTIC:
         if not available()[0]:
             return None
-        return Drawn(
-            operation=operation, site=site, lowest=SCALED_NORMAL if exact or not narrow else SUBNORMAL, wide=not exact
-        )
+        return Drawn(operation=operation, site=site, lowest=lowest_drawn(site.format, not exact), wide=not exact)
     nearest = rule.rounding is Rounding.NEAREST_EVEN
     ranged = family == "bfloat16"  # within the range asked of operands nothing is subnormal
     manner = steps().Manner(
@@ -620,16 +616,36 @@ def _one_by_one(planned: Program) -> Way | None:
         ftz=rule.ftz and not ranged,
         wide=not exact,
     )
-    lowest = SUBNORMAL if manner.wide and narrow else NORMAL if nearest else SCALED_NORMAL
+    lowest = NORMAL if nearest else SCALED_NORMAL
     highest = 100 if family == "narrow" or not nearest else 126
     # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
     return OneByOne(
         operation=operation,
         manner=manner,
         site=site,
-        lowest=lowest,
+        lowest=SUBNORMAL if manner.wide and _scales(site.format) else lowest,
         highest=WIDE_HIGHEST if wide else highest,
     )
+
+
+def products_are_exact(planned: Program) -> bool:
+    """Whether float32 has all bits of the operands' products."""
+    return sum(fmt.p for fmt in planned.formats) <= FLOAT32.mantissa_bits + 1
+
+
+def products_are_wide(planned: Program) -> bool:
+    """Whether it has those of the operands, and the CPU tells what their products lose."""
+    return max(fmt.p for fmt in planned.formats) <= FLOAT32.mantissa_bits + 1 and available()[0]
+
+
+def _scales(fmt: Format) -> bool:
+    """Whether float32's smallest numbers may be among what is rounded to a format: what is scaled by its quanta stays in range."""
+    return parameters.fits_narrow_carrier(fmt.spec)
+
+
+def lowest_drawn(fmt: Format, wide: bool) -> int:
+    """The exponent of the least bit that may be rounded stochastically to a format."""
+    return SUBNORMAL if wide and _scales(fmt) else SCALED_NORMAL
 
 
 def _single(operation: str, site: Site, exact: bool) -> Way | None:

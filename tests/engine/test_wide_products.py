@@ -9,7 +9,7 @@ import pytest
 from faster import both, same
 
 from softfloat import Accumulator, bits
-from softfloat.accumulators import fma, mul_add
+from softfloat.accumulators import fma, mul_add, pairwise
 
 STOCHASTIC = {"rounding": "stochastic", "seed": 4}
 OPTIONS: list[dict[str, Any]] = [
@@ -20,7 +20,7 @@ OPTIONS: list[dict[str, Any]] = [
     STOCHASTIC,
     STOCHASTIC | {"sr_bits": 5, "daz": True},
 ]
-HOW = [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("float8_e5m2")]
+HOW = [fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("float8_e5m2"), pairwise("float16")]
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> None:
@@ -73,6 +73,16 @@ def test_the_least_bits_that_float32_has(
     same(both(monkeypatch, lambda: bits.matmul(x, y, "float32", how, **options)))
     same(both(monkeypatch, lambda: bits.matmul(x[:, ::3], y[::3], "float32", how, **options)))
     same(both(monkeypatch, lambda: bits.vecdot(x, y[:, :10].T, "float32", how, **options)))
+
+
+@pytest.mark.parametrize("how", [*HOW, mul_add("tfloat32"), pairwise("float8_e4m3fn")], ids=repr)
+def test_so_many_roundings_that_16_random_bits_leave_some_open(
+    how: Accumulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(12)
+    x, y = (bits.encode(rng.standard_normal(shape), "float32")[0] for shape in ((90, 300), (300, 100)))
+    same(both(monkeypatch, lambda: bits.matmul(x, y, "float32", how, **STOCHASTIC)))
+    counted(monkeypatch, x[:40], y, "float32", how, **STOCHASTIC)
 
 
 @pytest.mark.parametrize("formats", [("float16", "float32"), ("float32", "bfloat16"), ("float32", "tfloat32")], ids=str)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from softfloat.kernels import fast, jit, one_by_one, quick_steps, steps, tiles
-from softfloat.kernels.lanes import tile
+from softfloat.kernels.lanes import Tile, tile
 
 
 @pytest.mark.parametrize("size", [1, 100_000, 1 << 16, 1 << 17, 1 << 19])
@@ -85,9 +87,9 @@ def test_splitting_rounds_to_nearest_even(
         np.testing.assert_array_equal(rounded, nearest_even(exact, digits))
 
 
-def brief_loop(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+def brief_loop(name: str, step: Callable[..., Any], kind: type[Tile] = Tile) -> Callable[..., Any]:
     """loop(a, b, state): turns of a step for one tile."""
-    every = tile(("test", name), step, np.float32, (steps.VALUE,), ())
+    every = tile(("test", name), step, np.float32, (steps.VALUE,), (), kind=kind)
 
     def turns_loop(a, b, state):  # type: ignore[no-untyped-def]
         every(a, 0, 0, b, 0, 0, state, state, state, a.size // tiles.ROWS)
@@ -111,3 +113,45 @@ def test_two_vectors_are_rounded_to_bfloat16_as_each_is() -> None:
         np.testing.assert_array_equal(*found[-2:])
     assert np.isinf(found[-1].view(np.float32)).any()
     assert len(set(found[0].tolist())) > 100
+
+
+class Undirected(Tile):
+    """Of a CPU whose instructions do not round in directions of their own."""
+
+    directed = False
+
+
+def to_odd(exact: Fraction) -> float:
+    """The number of float32, or of the two around it the odd one."""
+    unit = Fraction(2) ** max(math.frexp(float(abs(exact)))[1] - 24, -149)
+    count = abs(exact) // unit
+    odd = count if count * unit == abs(exact) else count | 1
+    return math.copysign(float(odd * unit), exact)
+
+
+@pytest.mark.skipif(not fast.has_feature("fma"), reason="the CPU has no FMA")
+@pytest.mark.parametrize("kind", [Tile, Undirected])
+def test_wide_products_and_their_sums_to_odd(kind: type[Tile]) -> None:
+    """Products of 48 bits: alone, and with sums that they undo but for what the multiplication lost, or that lie far away."""
+    manner, rng, lanes = steps.Manner("half", wide=True), np.random.default_rng(6), tiles.LANES[np.float32]
+
+    def product(tile: Tile, row: int, state: dict[int, Any]) -> dict[int, Any]:
+        return {steps.VALUE: steps.exact_product(tile, tile.a(row), tile.b(), manner)}
+
+    def total(tile: Tile, row: int, state: dict[int, Any]) -> dict[int, Any]:
+        return {steps.VALUE: steps.exact_fma(tile, tile.a(row), tile.b(), state[steps.VALUE], manner)}
+
+    multiply, add = (brief_loop(f"{step.__name__} {kind.__name__}", step, kind) for step in (product, total))
+    for number in range(12):
+        a, b = (rng.standard_normal(size).astype(np.float32) for size in (tiles.ROWS, lanes))
+        if number % 3 == 2:
+            a, b = np.round(a * 4), np.round(b * 256)
+        nearby = -np.multiply.outer(a, b).astype(np.float16).astype(np.float32).reshape(-1)
+        far = np.exp2(rng.integers(-40, 40, nearby.size)) * rng.choice([1.0, -1.0], nearby.size)
+        start = [nearby, far.astype(np.float32), np.zeros_like(nearby)][number // 3 % 3]
+        state, products = start.copy(), np.zeros_like(start)
+        multiply(a, b, products)
+        add(a, b, state)
+        exact = [Fraction(float(x)) * Fraction(float(y)) for x in a for y in b]
+        assert products.tolist() == [to_odd(x) for x in exact]
+        assert state.tolist() == [to_odd(x + Fraction(float(c))) for x, c in zip(exact, start, strict=True)]
