@@ -20,7 +20,7 @@ from .counting_steps import count, counted_addition, drawn_counted_sum
 from .jit import copy_row, fill_row, flat, row, scratch, viewed
 from .lanes import Operands, Tile
 from .noise import filling
-from .one_by_one import product_to_draw
+from .one_by_one import note_inexact, product_to_draw, settling
 from .quick_steps import (
     AROUND,
     EXACT,
@@ -28,6 +28,7 @@ from .quick_steps import (
     drawn_from,
     drawn_manner,
     drawn_watches,
+    quick_settling,
     quickly_drawn,
     watch_subnormal,
 )
@@ -41,6 +42,7 @@ from .steps import (
     INEXACT,
     LEAST,
     LEFT_OPEN,
+    ONE,
     OVERFLOW,
     OVERFLOWED,
     SLOTS,
@@ -133,6 +135,8 @@ def quick_subtree_step(leaves, family, options, ones, counts):
         def leaf(place):
             if ones:
                 return tile.a(row, place)
+            if family == "float32":
+                return quick_single_product(tile, row, place, state, options, counts)
             product, where = quick_product(tile, tile.a(row, place), tile.b(place), options, counts)
             term = quickly_drawn(tile, product, tile.noise(row, place).bits(), state, family, False, where)
             if counts:
@@ -157,8 +161,24 @@ def quick_product(tile, a, b, options, counts):
     return (a.times_toward("zero", b) if tile.directed else a * b), drawn_from(tile)
 
 
+def quick_single_product(tile, row, place, state, options, counts):
+    """A product in float32: exact, or rounded by random bits."""
+    product, lost = product_to_draw(tile.a(row, place), tile.b(place), options)
+    if lost is None:
+        return product
+    if counts:
+        count(state, {INEXACT: lost.nonzero()})
+    return quick_settling(state)(product, lost, random_number(tile, row, place))
+
+
 def quick_sum(tile, x, y, noise, state, family, counts):
     """A sum by the CPU, toward zero if it can, and random bits; to odd where additions are counted, for it says what is inexact."""
+    if family == "float32":
+        s, error = sum_and_error(x, y)
+        after = quick_settling(state)(s, error, (noise << 7 | ONE).floats())
+        if counts:
+            counted_addition(state, None, x, error.nonzero(), after)
+        return after
     if counts:
         s = exact_sum(tile, y, x, Manner(family))
         after = quickly_drawn(tile, s, noise, state, family, False, AROUND)
@@ -182,8 +202,20 @@ def quick_join_step(family, options, counts):
     return step
 
 
-def drawn_sum(tile, x, y, noise, state, options, counts):
+def single_of(s, error, noise, state):
+    """s + error in float32 as far as 16 random bits go; what is inexact is noted."""
+    note_inexact(state, error.nonzero())
+    return settling(state)(s, error, noise)
+
+
+def drawn_sum(tile, x, y, noise, state, family, options, counts):
     """A sum as far as 16 random bits go."""
+    if family == "float32":
+        s, error = sum_and_error(x, y)
+        after = single_of(s, error, noise, state)
+        if counts:
+            counted_addition(state, None, x, error.nonzero(), after)
+        return after
     x, y = (without_subnormals(tile, z, options) for z in (x, y))
     if counts:
         return drawn_counted_sum(tile, x, y, noise, state, options)
@@ -191,7 +223,7 @@ def drawn_sum(tile, x, y, noise, state, options, counts):
     return drawn(tile, s, error, noise, state, options, True)
 
 
-def subtree_step(leaves, options, ones, counts):
+def subtree_step(leaves, family, options, ones, counts):
     """Leaves, and the additions of their subtree, as far as 16 random bits go."""
 
     def step(tile, row, state):
@@ -199,10 +231,12 @@ def subtree_step(leaves, options, ones, counts):
             if ones:
                 return tile.a(row, place)
             product, lost = product_to_draw(tile.a(row, place), tile.b(place), options)
+            if family == "float32":
+                return product if lost is None else single_of(product, lost, random_number(tile, row, place), state)
             return drawn(tile, product, lost, random_number(tile, row, place), state, options, True)
 
         def joined(x, y, number):
-            return drawn_sum(tile, x, y, random_number(tile, row, GROUP + number), state, options, counts)
+            return drawn_sum(tile, x, y, random_number(tile, row, GROUP + number), state, family, options, counts)
 
         state[VALUE] = in_pairs(leaves, leaf, joined)
         return state
@@ -210,12 +244,12 @@ def subtree_step(leaves, options, ones, counts):
     return step
 
 
-def join_step(options, counts):
+def join_step(family, options, counts):
     """What stands in VALUE and a subtree before it, as far as 16 random bits go."""
 
     def step(tile, row, state):
         noise = random_number(tile, row, GROUP)
-        state[VALUE] = drawn_sum(tile, tile.b(), state[VALUE], noise, state, options, counts)
+        state[VALUE] = drawn_sum(tile, tile.b(), state[VALUE], noise, state, family, options, counts)
         return state
 
     return step
@@ -428,13 +462,13 @@ def drawn_tree(layout, family, options, ones, counts):
     name = "drawn tree", family, options, ones, counts
     leaves_of_row, leaf_of_row = (
         rows_of(
-            (name, leaves), kind, carried, noted, subtree_step(leaves, options, ones, counts),
+            (name, leaves), kind, carried, noted, subtree_step(leaves, family, options, ones, counts),
             quick_subtree_step(leaves, family, options, ones, counts), fails, watched,
         )
         for leaves in (GROUP, 1)
     )  # fmt: skip
     join = rows_of(
-        (name, "join"), OwnRow, carried, noted, join_step(options, counts), quick_join_step(family, options, counts),
+        (name, "join"), OwnRow, carried, noted, join_step(family, options, counts), quick_join_step(family, options, counts),
         fails, watched,
     )  # fmt: skip
     own = layout == "own"

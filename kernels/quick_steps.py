@@ -268,17 +268,23 @@ def quick_drawn_mul_add_step(family, options):
     return step
 
 
+def quick_settling(state):
+    """What rounds a sum in float32 by 16 random bits, and notes the nearest to what these leave open."""
+
+    def settle(s, error, noise):
+        z, reached = drawn_single(s, error, noise)
+        state[TIE] = state[TIE].bits().at_most((reached - OPEN_FROM).bits())
+        return z
+
+    return settle
+
+
 def quick_drawn_single_step(operation):
     """A maker of quick steps of sums in float32, which note what is left open in one word."""
 
     def make(family, options):
         def step(tile, row, state):
-            def settle(s, error, noise):
-                z, reached = drawn_single(s, error, noise)
-                state[TIE] = state[TIE].bits().at_most((reached - OPEN_FROM).bits())
-                return z
-
-            state[VALUE], *_ = drawn_total(operation, tile, row, state[VALUE], settle)
+            state[VALUE], *_ = drawn_total(operation, tile, row, state[VALUE], quick_settling(state))
             return state
 
         return step

@@ -9,7 +9,7 @@ import numpy as np
 from softfloat.engine import elementwise, threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT16, available, dots, drawn_trees, steps, tiles
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, steps, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import (
     Place,
@@ -35,7 +35,7 @@ class Tree(Way):
 
 
 def serves(planned: Program) -> bool:
-    """Whether all that rounds is one narrow format, drawn."""
+    """Whether all that rounds is one format, drawn, and narrow or float32."""
     how, floor = planned.accumulator, dots()
     if not how.tree or not elementwise.quick() or not available()[0] or not planned.length or planned.index is not None:
         return False
@@ -46,13 +46,14 @@ def serves(planned: Program) -> bool:
     if planned.sites[floor.PRODUCT] != running or not running.width or not rule.restated:
         return False
     family, _ = family_of_sums(running.format.spec)
-    plain = family not in ("", "float32")
     held = products_are_exact(planned) or products_are_wide(planned)
-    return plain and held and overflow_serves(running, planned.policy)
+    return bool(family) and held and overflow_serves(running, planned.policy)
 
 
 def _way(planned: Program) -> Tree:
     site, wide = planned.sites[dots().RUNNING], not products_are_exact(planned)
+    if site.format.spec == FLOAT32:
+        return Tree(site=site, bounded=True, wide=wide)
     return Tree(site=site, lowest=lowest_drawn(site.format, wide), wide=wide)
 
 
@@ -146,12 +147,12 @@ def _looped(
     ones: bool = False,
 ) -> None:
     """Tiles, by the loop for these operands."""
-    family = "half" if way.site.format.spec == FLOAT16 else "narrow"
+    family = {FLOAT16: "half", FLOAT32: "float32"}.get(way.site.format.spec, "narrow")
+    narrow = family != "float32"  # of which nothing is subnormal, and nothing overflows
     rule, counts = way.site.rule, tally is not None
     of_nan = counts and rule.overflow is Overflow.NAN
-    options = steps().Draws(
-        rule.overflow is Overflow.SATURATE, daz=rule.daz, ftz=rule.ftz, of_nan=of_nan, wide=way.wide
-    )
+    daz, ftz, saturates = (x and narrow for x in (rule.daz, rule.ftz, rule.overflow is Overflow.SATURATE))
+    options = steps().Draws(saturates, daz=daz, ftz=ftz, of_nan=of_nan and narrow, wide=way.wide)
     loop = drawn_trees().drawn_tree(layout, family, options, ones, counts)
     counted = tally or Tally.room((0, 0), np.float32)
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
