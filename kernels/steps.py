@@ -35,6 +35,7 @@ class Numbers(NamedTuple):
     noise_up: int = 0  # how far 16 random bits are shifted to lie on them, up or down
     noise_down: int = 0
     noise_unit: int = 0  # and what the last of them is worth
+    undecided: float = 0.0  # what random bits after the first 16 may add
     scale_of_grid: int = 0
     grid_of_scale: int = 0
     kept_bits: int = 0
@@ -315,14 +316,17 @@ def product_and_error(a, b):
 
 
 def fused_and_error(a, b, c, wide):
-    """a * b + c and what is lost: of `wide` products, whose own error may be larger than what is left of them and c, nearly all."""
+    """a * b + c and what is lost; of a `wide` product nearly all of it, with its sign.
+
+    What such a multiplication loses may be more than what is left of product and c; then their sum is exact.
+    """
     if not wide:
         return sum_and_error(a * b, c)
     product, lost = product_and_error(a, b)
     s, error = sum_and_error(product, c)
-    rest, less = sum_and_error(error, lost)
+    rest = error + lost
     total, error = sum_and_error(s, rest)
-    return rest.nonzero().choose(total, s), error + less  # of zeros -0 stays
+    return rest.nonzero().choose(total, s), error  # of zeros -0 stays
 
 
 def exact_product(tile, a, b, manner):
@@ -371,9 +375,10 @@ def drawn(tile, s, error, noise, state, options, watchful):
 
     In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
     1 + U. One up where 1 + U + e >= 2 - f. An output is left open, by the sign bit of its slot (masks cost more), where
-    bits to come could still reach that; where U + f is next to nothing, for the exact value may lie below n, in quanta
-    half as large; and where the sum is in the sliver below the smallest normal number that may round up to it, or is that
-    number, as tininess hangs on U and on the error too. What is less than that sliver is tiny, whatever U.
+    bits to come could still reach that, or where an e, which is rounded here, decides; where U + f is next to nothing, for the
+    exact value may lie below n, in quanta half as large; and where the sum is in the sliver below the smallest normal number that
+    may round up to it, or is that number, as tininess hangs on U and on the error too. What is less than that sliver is tiny,
+    whatever U.
     """
     magnitude = s.magnitude()
     exponent = exponent_bits(tile, magnitude)
@@ -386,9 +391,12 @@ def drawn(tile, s, error, noise, state, options, watchful):
         outward = (error.bits() ^ (s.bits() & SIGN)).floats()
         late = outward.fused(per_quantum, noise.floats())
         lost = lost | error.bits()
-    short = (fraction * -1.0 + (2.0 + MARGIN)) - late
-    z = (short < 0.0).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
-    near = (short - (UNDECIDED + 2 * MARGIN)).bits() & ~short.bits()
+    short, undecided = (late * -1.0 + 2.0) - fraction, tile.parameter("undecided")
+    z = (short <= 0.0).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
+    near = (short - undecided).bits() & ~(short.bits() - 1)
+    if error is not None:
+        within = (short - (undecided + MARGIN)).bits() & ~(short + MARGIN).bits()
+        near = near | (within & -error.magnitude().bits())
     special = magnitude.bits() - (tile.integer("lowest") + 1)
     above = magnitude.bits() - tile.integer("sliver")
     special = special & ~above
@@ -398,7 +406,7 @@ def drawn(tile, s, error, noise, state, options, watchful):
         flushed = (above < 0).choose(magnitude.bits(), lost)
     state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | flushed, state[UNDERFLOW].bits())
     if error is not None:
-        special = special | (short * -1.0 + (1.0 - AT_A_POWER)).bits()
+        special = special | (short * -1.0 + (1.0 - AT_A_POWER - MARGIN)).bits()
     state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | flushed

@@ -474,6 +474,7 @@ def narrow_numbers(site: Site) -> Any:
         noise_up=max(taken - 16, 0),
         noise_down=max(16 - taken, 0),
         noise_unit=1 << max(taken - 16, 0),
+        undecided=2.0**-16 if site.width > 16 else 0.0,
     )
 
 

@@ -60,7 +60,7 @@ def test_negative_zeros_stay(how: Accumulator, options: dict[str, Any], monkeypa
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("how", HOW, ids=repr)
-@pytest.mark.parametrize("power", [-52, -49, -40])
+@pytest.mark.parametrize("power", [-80, -52, -49, -40])
 def test_the_least_bits_that_float32_has(
     how: Accumulator, options: dict[str, Any], power: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
