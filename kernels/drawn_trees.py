@@ -23,10 +23,10 @@ from .noise import filling
 from .one_by_one import note_inexact, product_to_draw, settling
 from .quick_steps import (
     AROUND,
-    EXACT,
     draw_went_wrong,
     drawn_from,
     drawn_manner,
+    drawn_product,
     drawn_watches,
     quick_settling,
     quickly_drawn,
@@ -153,12 +153,10 @@ def quick_subtree_step(leaves, family, options, ones, counts):
 
 
 def quick_product(tile, a, b, options, counts):
-    """A product that is exact, or if it is wide rounded as sums are, and where the exact one may lie."""
-    if not options.wide:
-        return a * b, EXACT
-    if counts:
+    """As `drawn_product`; a wide one to odd where additions are counted, for it says what is inexact."""
+    if options.wide and counts:
         return exact_product(tile, a, b, options), AROUND
-    return (a.times_toward("zero", b) if tile.directed else a * b), drawn_from(tile)
+    return drawn_product(tile, a, b, options.wide)
 
 
 def quick_single_product(tile, row, place, state, options, counts):

@@ -208,6 +208,13 @@ def drawn_from(tile):
     return ABOVE if tile.directed else AROUND
 
 
+def drawn_product(tile, a, b, wide):
+    """A product that is exact, or if it is `wide` rounded as sums are; and where the exact one may lie."""
+    if not wide:
+        return a * b, EXACT
+    return (a.times_toward("zero", b) if tile.directed else a * b), drawn_from(tile)
+
+
 def quickly_drawn(tile, s, noise, state, family, roomy, exact, lifted=False):
     """A number of float32 rounded stochastically: random bits are added to those that rounding takes away, and these are cut.
 
@@ -256,8 +263,7 @@ def quick_drawn_mul_add_step(family, options):
     lift, roomy = lift_of(family), options.roomy
 
     def step(tile, row, state):
-        a, b, exact = tile.a(row), tile.scaled_b(lift), drawn_from(tile) if options.wide else EXACT
-        product = a.times_toward("zero", b) if exact == ABOVE else a * b
+        product, exact = drawn_product(tile, tile.a(row), tile.scaled_b(lift), options.wide)
         product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, exact, lift > 1)
         c = state[VALUE]
         s = product.plus_toward("zero", c) if tile.directed else product + c

@@ -212,7 +212,7 @@ class Draws(NamedTuple):
     roomy: bool = False  # no sum can overflow
     daz: bool = False
     ftz: bool = False
-    of_nan: bool = False  # as Manner's
+    of_nan: bool = False  # as Manner's, and what follows
     wide: bool = False
 
     @property
