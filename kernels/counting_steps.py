@@ -4,7 +4,16 @@ import numpy as np
 
 from .jit import referable, row, stand_alone, viewed
 from .lanes import guarded_tile, tile
-from .one_by_one import DRAWN_SINGLES, drawn_total, product_to_draw, settling, single_fused, single_product, single_sum
+from .one_by_one import (
+    DRAWN_SINGLES,
+    drawn_total,
+    is_sure,
+    product_to_draw,
+    settling,
+    single_fused,
+    single_product,
+    single_sum,
+)
 from .quick_steps import (
     AROUND,
     EXACT,
@@ -196,7 +205,9 @@ def drawn_single_counting_step(operation):
 
     def step(tile, row, state):
         before = state[VALUE]
-        state[VALUE], lost, lost_before = drawn_total(operation, tile, row, before, settling(state))
+        state[VALUE], lost, lost_before = drawn_total(
+            operation, tile, row, before, settling(tile, state, is_sure(operation))
+        )
         if lost_before is not None:
             count(state, {INEXACT: lost_before})
         counted_addition(state, None, before, lost, state[VALUE])

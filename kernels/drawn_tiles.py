@@ -7,7 +7,7 @@ from .carrier import source_of
 from .jit import copy_first, flat, in_rows, row, scratch, viewed
 from .lanes import guarded_tile
 from .noise import drawing
-from .one_by_one import DRAWN_STEPS
+from .one_by_one import DRAWN_STEPS, is_sure
 from .quick_steps import QUICK_DRAWN_STEPS, QUICK_ROWS, draw_went_wrong, drawn_watches, lift_of, unfit
 from .redrawn import SITES, again
 from .rounding import target_of
@@ -56,7 +56,7 @@ def stochastic(operation, family, options):
     name, roomy = ("stochastic", operation, family, options), options.roomy
     watchful = compiled_tile(name, make(options, True), np.float32, 1, 1, True, *options.slots)
     quick = guarded_tile(
-        name, QUICK_DRAWN_STEPS[operation](family, options), draw_went_wrong(family, roomy, lifted=True),
+        name, QUICK_DRAWN_STEPS[operation](family, options), draw_went_wrong(family, roomy, lifted=True, sure=is_sure(operation)),
         make(options, False), np.float32, options.slots, drawn_watches(family, roomy, True), Numbers._fields, QUICK_ROWS, lift_of(family),
         unfit=unfit(options),
     )  # fmt: skip

@@ -166,14 +166,14 @@ def quick_single_product(tile, row, place, state, options, counts):
         return product
     if counts:
         count(state, {INEXACT: lost.nonzero()})
-    return quick_settling(state)(product, lost, random_number(tile, row, place))
+    return quick_settling(tile, state, True)(product, lost, random_number(tile, row, place))
 
 
 def quick_sum(tile, x, y, noise, state, family, counts):
     """A sum by the CPU, toward zero if it can, and random bits; to odd where additions are counted, for it says what is inexact."""
     if family == "float32":
         s, error = sum_and_error(x, y)
-        after = quick_settling(state)(s, error, (noise << 7 | ONE).floats())
+        after = quick_settling(tile, state, True)(s, error, (noise << 7 | ONE).floats())
         if counts:
             counted_addition(state, None, x, error.nonzero(), after)
         return after
@@ -200,17 +200,17 @@ def quick_join_step(family, options, counts):
     return step
 
 
-def single_of(s, error, noise, state):
+def single_of(tile, s, error, noise, state):
     """s + error in float32 as far as 16 random bits go; what is inexact is noted."""
     note_inexact(state, error.nonzero())
-    return settling(state)(s, error, noise)
+    return settling(tile, state, True)(s, error, noise)
 
 
 def drawn_sum(tile, x, y, noise, state, family, options, counts):
     """A sum as far as 16 random bits go."""
     if family == "float32":
         s, error = sum_and_error(x, y)
-        after = single_of(s, error, noise, state)
+        after = single_of(tile, s, error, noise, state)
         if counts:
             counted_addition(state, None, x, error.nonzero(), after)
         return after
@@ -230,7 +230,8 @@ def subtree_step(leaves, family, options, ones, counts):
                 return tile.a(row, place)
             product, lost = product_to_draw(tile.a(row, place), tile.b(place), options)
             if family == "float32":
-                return product if lost is None else single_of(product, lost, random_number(tile, row, place), state)
+                noise = random_number(tile, row, place)
+                return product if lost is None else single_of(tile, product, lost, noise, state)
             return drawn(tile, product, lost, random_number(tile, row, place), state, options, True)
 
         def joined(x, y, number):

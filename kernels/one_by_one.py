@@ -268,18 +268,26 @@ OPEN_FROM, OPEN_TO = 2.0 - UNDECIDED - MARGIN, 2.0 + MARGIN
 """Where 1 + U and a fraction of a unit, U having 16 bits so far, do not tell yet whether they reach 2."""
 
 
-def drawn_single(s, error, noise):
+def is_sure(operation):
+    """Whether the errors of an operation on float32 are its own, none of them rounded."""
+    return operation != "single_fma"
+
+
+def drawn_single(tile, s, error, noise, sure):
     """(s + error rounded stochastically to float32, what decided), s being the nearest number of float32.
 
     Of the two numbers around the exact value, the one nearer to zero becomes the other where 1 + U and the fraction of a unit between
-    reach 2; noise is 1 + U. Sums are multiples of 2^-126, so that none is tiny and inexact.
+    reach 2; noise is 1 + U. If the error is `sure`, and the CPU rounds toward zero, what decided seems to reach 2 only where it does.
+    Sums are multiples of 2^-126, so that none is tiny and inexact.
     """
     bits = s.bits()
     inward = (((error.bits() ^ bits) >> 31) & error.bits()).nonzero()
     low = inward.choose(bits - 1, bits)
-    rest = (s - low.floats()) + error
+    more, directed = s - low.floats(), sure and tile.directed
+    rest = more.plus_toward("zero", error) if directed else more + error
     per_unit = (-(low & EXPONENT).at_least(LEAST_SCALED) + PER_UNIT).floats()
-    reached = rest.magnitude().fused(per_unit, noise)
+    rest = rest.magnitude()
+    reached = rest.fused_toward("zero", per_unit, noise) if directed else rest.fused(per_unit, noise)
     return (reached >= 2.0).choose(low + 1, low).floats(), reached
 
 
@@ -300,12 +308,16 @@ def drawn_total(operation, tile, row, c, settle):
     return settle(s, error, noise), error.nonzero(), lost
 
 
-def settling(state):
+def settling(tile, state, sure):
     """What rounds a sum in float32 by 16 random bits, and notes in LEFT_OPEN where these leave it open."""
 
     def settle(s, error, noise):
-        z, reached = drawn_single(s, error, noise)
-        near = (reached - OPEN_TO).bits() & ~(reached - OPEN_FROM).bits()
+        z, reached = drawn_single(tile, s, error, noise, sure)
+        if sure and tile.directed:
+            short = reached - 2.0
+            near = short.bits() & ~(short + tile.parameter("undecided")).bits()
+        else:
+            near = (reached - OPEN_TO).bits() & ~(reached - OPEN_FROM).bits()
         state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near
         return z
 
@@ -317,7 +329,9 @@ def drawn_single_step(operation):
 
     def make(options, watchful):
         def step(tile, row, state):
-            state[VALUE], lost, lost_before = drawn_total(operation, tile, row, state[VALUE], settling(state))
+            state[VALUE], lost, lost_before = drawn_total(
+                operation, tile, row, state[VALUE], settling(tile, state, is_sure(operation))
+            )
             if watchful:
                 note_inexact(state, lost if lost_before is None else lost | lost_before)
             return state

@@ -8,13 +8,24 @@ from llvmlite import ir
 
 from .fast import has_feature
 from .lanes import guarded_tile, tile
-from .one_by_one import DRAWN_SINGLES, HARMLESS, OPEN_FROM, OPEN_TO, STEPS, drawn_single, drawn_total, in_direction
+from .one_by_one import (
+    DRAWN_SINGLES,
+    HARMLESS,
+    OPEN_FROM,
+    OPEN_TO,
+    STEPS,
+    drawn_single,
+    drawn_total,
+    in_direction,
+    is_sure,
+)
 from .steps import (
     BY_BITS,
     NEAR_ZERO,
     OVERFLOW,
     ROUNDERS,
     TIE,
+    UNDECIDED,
     VALUE,
     Manner,
     Numbers,
@@ -274,12 +285,13 @@ def quick_drawn_mul_add_step(family, options):
     return step
 
 
-def quick_settling(state):
+def quick_settling(tile, state, sure):
     """What rounds a sum in float32 by 16 random bits, and notes the nearest to what these leave open."""
+    open_from = 2.0 - UNDECIDED if sure and tile.directed else OPEN_FROM
 
     def settle(s, error, noise):
-        z, reached = drawn_single(s, error, noise)
-        state[TIE] = state[TIE].bits().at_most((reached - OPEN_FROM).bits())
+        z, reached = drawn_single(tile, s, error, noise, sure)
+        state[TIE] = state[TIE].bits().at_most((reached - open_from).bits())
         return z
 
     return settle
@@ -290,7 +302,8 @@ def quick_drawn_single_step(operation):
 
     def make(family, options):
         def step(tile, row, state):
-            state[VALUE], *_ = drawn_total(operation, tile, row, state[VALUE], quick_settling(state))
+            settle = quick_settling(tile, state, is_sure(operation))
+            state[VALUE], *_ = drawn_total(operation, tile, row, state[VALUE], settle)
             return state
 
         return step
@@ -311,10 +324,10 @@ def drawn_watches(family, roomy, lifted=False):
     return dict.fromkeys((TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy), -1)
 
 
-def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False):
+def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False, sure=True):
     """Whether a quick step was at a boundary of the rounding, met an overflow, or a number about as small as the smallest normal one.
 
-    `drawn` tells of a tile where exact sums may lie.
+    `drawn` tells of a tile where exact sums may lie, `sure` of operations on float32 what `is_sure` says.
     """
 
     def wrong_half(tile, state):
@@ -331,7 +344,8 @@ def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False):
         return found.anywhere()
 
     def wrong_single(tile, state):
-        return state[TIE].bits().below(OPEN_BITS).anywhere()
+        window = tile.parameter("undecided").bits() if sure and tile.directed else OPEN_BITS
+        return state[TIE].bits().below(window).anywhere()
 
     return {"half": wrong_half, "float32": wrong_single}.get(family, wrong)
 

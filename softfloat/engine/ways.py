@@ -450,8 +450,11 @@ def narrow_numbers(site: Site) -> Any:
     """What steps on float32 know of a stage."""
     fmt, rule = site.format, site.rule
     positive, negative = _beyond(site)
+    undecided = 2.0**-16 if site.width > 16 else 0.0
     if fmt.spec == FLOAT32:
-        return steps().Numbers(largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative)
+        return steps().Numbers(
+            largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative, undecided=undecided
+        )
     target = spec.target(fmt.spec, rule, CARRIER32 if parameters.fits_narrow_carrier(fmt.spec) else CARRIER64)
     by_quanta = rule.rounding is not Rounding.NEAREST_EVEN
     lowest = max(fmt.emin, SCALED_NORMAL if by_quanta else NORMAL)
@@ -474,7 +477,7 @@ def narrow_numbers(site: Site) -> Any:
         noise_up=max(taken - 16, 0),
         noise_down=max(16 - taken, 0),
         noise_unit=1 << max(taken - 16, 0),
-        undecided=2.0**-16 if site.width > 16 else 0.0,
+        undecided=undecided,
     )
 
 

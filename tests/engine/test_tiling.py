@@ -1319,6 +1319,35 @@ def test_what_few_roundings_leave_open(how: Accumulator, monkeypatch: pytest.Mon
         both_ways(monkeypatch, a, b, fmt, how, rounding="stochastic", seed=length)
 
 
+@pytest.mark.parametrize("width", [1, 4, 16, 17])
+@pytest.mark.parametrize(
+    ("how", "fmt"),
+    [
+        (mul_add("float16"), "float16"),
+        (fma("float8_e5m2"), "float16"),
+        (pairwise("float16"), "float16"),
+        (fma("float32"), "float16"),
+        (mul_add("float32"), "float32"),
+        (fma("float32"), "float32"),
+        (pairwise("float32"), "float32"),
+    ],
+    ids=repr,
+)
+def test_fractions_that_random_bits_just_reach(
+    how: Accumulator, fmt: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of few bits, which random ones, few as well, often complete exactly; beside sums a little off, by bits far below."""
+    rng = np.random.default_rng(width)
+    single, few = how.partials.name == "float32", rng.integers(1, 8, (24, 80)) / 8
+    a = few * 2.0 ** rng.integers(-12 if single else -6, 1, (24, 80)) * rng.choice([1.0, -1.0], (24, 80))
+    b = rng.integers(1, 8, (80, 33)) / 8 + (rng.random((80, 33)) < 0.1) * (2.0**-20 if fmt == "float32" else 2.0**-9)
+    x, y = encoded(a, fmt), encoded(b, fmt)
+    draw = STOCHASTIC | {"sr_bits": width}
+    both_ways(monkeypatch, x, y, fmt, how, bits.encode(np.full((24, 33), 1.5), how.partials)[0], **draw)
+    counted_both_ways(monkeypatch, x, y, fmt, how, **draw)
+    both_ways(monkeypatch, x, y[:, :24].T, fmt, how, function=bits.vecdot, **draw)
+
+
 @pytest.mark.parametrize(
     "flushes", [{"daz": True}, {"daz": True, "ftz": True, "sr_bits": 20, "overflow": "saturate"}], ids=str
 )
