@@ -12,12 +12,13 @@ from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, steps, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import (
+    SCALED_NORMAL,
     Place,
     Random,
     Tally,
     Way,
     family_of_sums,
-    lowest_drawn,
+    lowest_of,
     overflow_serves,
     products_are_exact,
     products_are_wide,
@@ -54,7 +55,7 @@ def _way(planned: Program) -> Tree:
     site, wide = planned.sites[dots().RUNNING], not products_are_exact(planned)
     if site.format.spec == FLOAT32:
         return Tree(site=site, bounded=True, wide=wide)
-    return Tree(site=site, lowest=lowest_drawn(site.format, wide), wide=wide)
+    return Tree(site=site, lowest=lowest_of(site.format, wide, SCALED_NORMAL), wide=wide)
 
 
 def run(

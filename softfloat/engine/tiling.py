@@ -20,13 +20,12 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import ExactBlocks, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import SUBNORMAL, ExactBlocks, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
 _WRITINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
-SMALLEST = -149  # exponent of float32's smallest number: what operands may be multiples of
 FEW = 1 << 10  # numbers that are laid out wherever memory is
 SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
 
@@ -138,7 +137,7 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     known = [*spans, *([] if start is None else [start])]
     if not all(x.finite for x in known):
         return False
-    if way.carrier is np.float32 and any(x.low < SMALLEST or x.high > 128 for x in known):
+    if way.carrier is np.float32 and any(x.low < SUBNORMAL or x.high > 128 for x in known):
         return False
     high = sum(x.high for x in spans)
     lows = [sum(x.low for x in spans), *_other_lows(way, start)]
@@ -171,7 +170,7 @@ def balanced(way: Way, operands: Operands, spans: list[Extent]) -> tuple[Operand
         return operands, spans
     up = b.high - LIFTED
     first, second = a._replace(low=a.low + up, high=a.high + up), b._replace(low=b.low - up, high=LIFTED)
-    if not a.finite or first.high > 127 or second.low < SMALLEST:
+    if not a.finite or first.high > 127 or second.low < SUBNORMAL:
         return operands, spans
     scaled = replace(operands, a=operands.a * way.carrier(2.0**up), b=operands.b * way.carrier(2.0**-up))
     return scaled, [first, second]

@@ -43,7 +43,7 @@ FEW_ROUNDINGS = 1 << 13
 FEW_PRODUCTS = 1 << 15
 """Of a call whose blocks are summed with care alone, which takes less than what comes before and after the loop."""
 SUBNORMAL = -149
-"""Exponent of float32's smallest number: errors of sums and products are multiples of it."""
+"""Exponent of float32's smallest number: operands, and errors of sums and products, are multiples of it."""
 LONGEST = 64  # products of a turn, which are written out in code
 
 
@@ -609,7 +609,9 @@ def _one_by_one(planned: Program) -> Way | None:
     if rule.rounding is Rounding.STOCHASTIC:
         if not available()[0]:
             return None
-        return Drawn(operation=operation, site=site, lowest=lowest_drawn(site.format, not exact), wide=not exact)
+        return Drawn(
+            operation=operation, site=site, lowest=lowest_of(site.format, not exact, SCALED_NORMAL), wide=not exact
+        )
     nearest = rule.rounding is Rounding.NEAREST_EVEN
     ranged = family == "bfloat16"  # within the range asked of operands nothing is subnormal
     manner = steps().Manner(
@@ -620,14 +622,13 @@ def _one_by_one(planned: Program) -> Way | None:
         ftz=rule.ftz and not ranged,
         wide=not exact,
     )
-    lowest = NORMAL if nearest else SCALED_NORMAL
     highest = 100 if family == "narrow" or not nearest else 126
     # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
     return OneByOne(
         operation=operation,
         manner=manner,
         site=site,
-        lowest=SUBNORMAL if manner.wide and _scales(site.format) else lowest,
+        lowest=lowest_of(site.format, not exact, NORMAL if nearest else SCALED_NORMAL),
         highest=WIDE_HIGHEST if wide else highest,
     )
 
@@ -642,14 +643,10 @@ def products_are_wide(planned: Program) -> bool:
     return max(fmt.p for fmt in planned.formats) <= FLOAT32.mantissa_bits + 1 and available()[0]
 
 
-def _scales(fmt: Format) -> bool:
-    """Whether float32's smallest numbers may be among what is rounded to a format: what is scaled by its quanta stays in range."""
-    return parameters.fits_narrow_carrier(fmt.spec)
-
-
-def lowest_drawn(fmt: Format, wide: bool) -> int:
-    """The exponent of the least bit that may be rounded stochastically to a format."""
-    return SUBNORMAL if wide and _scales(fmt) else SCALED_NORMAL
+def lowest_of(fmt: Format, wide: bool, lowest: int) -> int:
+    """The exponent of the least bit of products that are rounded to a format: `lowest`, or of wide ones the least that float32 has, where
+    what is scaled by the format's quanta stays in range."""
+    return SUBNORMAL if wide and parameters.fits_narrow_carrier(fmt.spec) else lowest
 
 
 def _single(operation: str, site: Site, exact: bool) -> Way | None:

@@ -58,6 +58,13 @@ def same(pair: tuple[Any, ...]) -> None:
     )
 
 
+def same_counts(pair: tuple[Any, ...]) -> None:
+    """Fails where codes, flags or counts differ."""
+    one, other = ((codes, flags, *vars(counts).values()) for codes, flags, counts in pair)
+    for found, plain in zip(one, other, strict=True):
+        np.testing.assert_array_equal(found, plain)
+
+
 def left_to(monkeypatch: pytest.MonkeyPatch, way: str) -> list[int]:
     """How many elements each call of a way of `engine.elementwise` gets from now on."""
     left: list[int] = []

@@ -129,7 +129,7 @@ def to_odd(exact: Fraction) -> float:
     return math.copysign(float(odd * unit), exact)
 
 
-@pytest.mark.skipif(not fast.has_feature("fma"), reason="the CPU has no FMA")
+@pytest.mark.skipif(not fast.has_feature("fma"), reason="without FMA wide products take the plain loop")
 @pytest.mark.parametrize("kind", [Tile, Undirected])
 def test_wide_products_and_their_sums_to_odd(kind: type[Tile]) -> None:
     """Products of 48 bits: alone, and with sums that they undo but for what the multiplication lost, or that lie far away."""
