@@ -235,13 +235,13 @@ def spanning(reading, carrier):
 
 @jit.once
 def gather(reading, carrier):
-    """loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels) -> (least, greatest, finite).
+    """loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, of_zeros, panels) -> (least, greatest, finite).
 
     Products start ... stop - 1 of `count` outputs to panels (planes, panels, turns, cells), cells beyond `count` as code 0. The
     code of output n and product k lies at first + k * k_step + n * n_step. `index`: which product comes where, -1 is +0; empty:
     as they are. `reading` is a key of READERS; a table holds what codes stand for. Where the carrier is uint16, codes of one of
     INFINITIES stay what they are. A second plane takes the power of two of
-    each number, at least `tiny`; that of 0 is 0. Told are the least and the greatest magnitude but 0, and whether all are finite.
+    each number, at least `tiny`; that of 0 is `of_zeros`. Told are the least and the greatest magnitude but 0, and whether all are finite.
     """
     stays = carrier is np.uint16
     single = np.float32 if stays else carrier
@@ -251,7 +251,7 @@ def gather(reading, carrier):
     exponent = without_sign >> unsigned(width_of_fraction) << unsigned(width_of_fraction)
     by_code, (span, told) = reading in INFINITIES, spanning(reading, single)
 
-    def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, panels):
+    def gather_loop(codes, table, first, k_step, n_step, index, start, stop, count, cells, tiny, of_zeros, panels):
         planes, length = panels.shape[0], stop - start
         values = flat(panels[0])
         powers = flat(panels[planes - 1])
@@ -307,7 +307,7 @@ def gather(reading, carrier):
                             fields[place] = own[place] & exponent
                         for place in range(own.size):
                             power = leading[place] if leading[place] > tiny else tiny
-                            leading[place] = power if target[place] != 0.0 else 0.0
+                            leading[place] = power if target[place] != 0.0 else of_zeros
         return told(table, low, high, low_code, high_code)
 
     return jit.compiled(gather_loop)

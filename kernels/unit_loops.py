@@ -23,15 +23,13 @@ from .units import (
     ERRORS,
     LEAD,
     LONG_SLOTS,
+    MAKERS,
     PER_GRID,
     TOTAL,
     UnitNumbers,
     aligned_phases,
-    aligned_unit_step,
     compensated_step,
-    exact_unit_step,
-    fixed_unit_step,
-    pairs_step,
+    slots_of,
 )
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 
@@ -40,29 +38,6 @@ EVERY_MAGNITUDE = (1 << 63) - 1
 """What no sign is among, in the bits of float64."""
 WRONG = 128
 """The flag of an output that the plain loop has to do."""
-
-MAKERS = {
-    "pairs": pairs_step,
-    "aligned": aligned_unit_step,
-    "exact": exact_unit_step,
-    "fixed": fixed_unit_step,
-    "compensated": compensated_step,
-}
-"""What writes the turns of a unit's kind."""
-
-
-def _slots(unit):
-    """What a unit's steps note beside the running sum and INEXACT."""
-    if unit.kind == "compensated":
-        return (*unit.manner.slots, ERRORS)
-    if unit.kind == "fixed":
-        return (OVERFLOW,)
-    if unit.kind == "pairs":
-        return ()
-    narrow = unit.result == "half" or bool(unit.stored)
-    slots = (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
-    return slots + (UNSETTLED,) * (unit.stored == "drawn")
-
 
 def unit_flags(compensated):
     """Outputs' flags; of compensated sums, what is not finite is left to the plain loop."""
@@ -78,17 +53,18 @@ def unit_flags(compensated):
 
 
 class Kind:
-    """What the loops of a unit's kind have in common: its carrier, its turns, and what is around them."""
+    """What the loops of a unit's kind have in common: its carrier, its turns, and what is around them. `layout` is what `tile` takes of it."""
 
-    def __init__(self, unit):
+    def __init__(self, unit, **layout):
+        self.layout = layout
         single = unit.kind in ("pairs", "compensated")
         self.unit, self.carrier = unit, np.float32 if single else np.float64
         self.integer = np.int32 if single else np.int64
         self.planes, self.lanes = 1 + (unit.kind == "aligned"), LANES[self.carrier]
         self.parameters = Numbers._fields if single else UnitNumbers._fields
         compensated = unit.kind == "compensated"
-        seen = (VALUE, INEXACT, *(slot for slot in (UNDERFLOW, OVERFLOW, ERRORS) if slot in _slots(unit)))
-        self.begin = opening(self.carrier, max((INEXACT, *_slots(unit))) + 1)
+        seen = (VALUE, INEXACT, *(slot for slot in (UNDERFLOW, OVERFLOW, ERRORS) if slot in slots_of(unit)))
+        self.begin = opening(self.carrier, max((INEXACT, *slots_of(unit))) + 1)
         self.end = closing(self.carrier, unit_flags(compensated), seen)
         self.all_inexact = everywhere(self.carrier, INEXACT)
         self.cells = ROWS * self.lanes
@@ -96,18 +72,39 @@ class Kind:
     def tile(self, name, step, watches, more, group=1):
         """The loop of a step."""
         slots = (VALUE, *((INEXACT,) if watches else ()), *more)
-        return tile((self.unit, name, watches), step, self.carrier, slots, self.parameters, group, self.planes)
+        return self._loop((self.unit, name, watches), step, slots, group)
+
+    def _loop(self, name, step, slots, group=1):
+        return tile(name, step, self.carrier, slots, self.parameters, group, self.planes, **self.layout)
 
     def turns(self):
         """The loops of a turn: a watchful and a brief one."""
         unit = self.unit
-        make, more = MAKERS[unit.kind], _slots(unit)
+        make, more = MAKERS[unit.kind], slots_of(unit)
         return (self.tile("turn", make(unit, watches), watches, more, unit.group) for watches in (True, False))
+
+    def phases(self):
+        """The loops of a long block: of what comes before its terms, of their powers of two, of what comes once these are known; of terms
+        and of what comes after all, a watchful one and a brief one each."""
+        unit, aside = self.unit, (LEAD, TOTAL, PER_GRID)
+        starts, leads, scales, terms, ends = zip(*(aligned_phases(unit, watches) for watches in (True, False)), strict=True)
+        return (
+            self.tile("start", starts[1], False, aside[:2]),
+            self._loop((unit, "lead"), leads[1], (LEAD,)),
+            self.tile("scale", scales[1], False, (LEAD, PER_GRID)),
+            tuple(
+                self._loop((unit, "term", watches), terms[not watches], (TOTAL, PER_GRID, *(INEXACT,) * watches))
+                for watches in (True, False)
+            ),
+            tuple(
+                self.tile("end", ends[not watches], watches, (*aside, *slots_of(unit))) for watches in (True, False)
+            ),
+        )
 
     def start(self, turns):
         """What begins a tile with so many watchful turns."""
         unit = self.unit
-        step, slots = MAKERS[unit.kind](unit, True), (VALUE, INEXACT, *_slots(unit))
+        step, slots = MAKERS[unit.kind](unit, True), (VALUE, INEXACT, *slots_of(unit))
         return starting((unit, "start"), step, self.carrier, slots, self.parameters, turns, unit.group, self.planes)
 
 
@@ -126,7 +123,7 @@ def summing_one_by_one(unit):
     neumaier = unit.kind == "compensated" and unit.method == "neumaier"
     final = watchful
     if neumaier:
-        final = kind.tile("last", compensated_step(unit._replace(last=True), True), True, _slots(unit))
+        final = kind.tile("last", compensated_step(unit._replace(last=True), True), True, slots_of(unit))
     watched, soon, state_size = max(WATCH // group, 1), max(SOON // group, 1), SLOTS * cells
     start = kind.start(soon)
 
@@ -250,22 +247,7 @@ def summing_in_phases(unit):
     kind, block = Kind(unit), unit.block
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
-    phases = zip(*(aligned_phases(unit, watches) for watches in (True, False)), strict=True)
-    starts, leads, scales, terms, ends = phases
-    aside = (LEAD, TOTAL, PER_GRID)
-    start, scale = (
-        kind.tile("start", starts[1], False, aside[:2]),
-        kind.tile("scale", scales[1], False, (LEAD, PER_GRID)),
-    )
-    lead = tile((unit, "lead"), leads[1], carrier, (LEAD,), kind.parameters, 1, planes)
-    watchful, brief = (
-        tile((unit, "term", watches), terms[not watches], carrier, (TOTAL, PER_GRID, *(INEXACT,) * watches),
-             kind.parameters, 1, planes)
-        for watches in (True, False)
-    )  # fmt: skip
-    last_watchful, last_brief = (
-        kind.tile("end", ends[not watches], watches, (*aside, *_slots(unit))) for watches in (True, False)
-    )
+    start, lead, scale, (watchful, brief), (last_watchful, last_brief) = kind.phases()
     state_size = LONG_SLOTS * cells
 
     def long_units_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns):

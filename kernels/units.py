@@ -20,6 +20,7 @@ from .steps import (
     OVERFLOW,
     SIGN,
     UNDERFLOW,
+    UNSETTLED,
     VALUE,
     between,
     drawn_half,
@@ -278,7 +279,8 @@ def whole(x, cut):
 
 
 class Turn:
-    """What turns of `Aligned` do, for one row, or for all rows together: their sums do not wait for one another, and numbers of b are read once."""
+    """What turns of `Aligned` do, for one row, or for all rows together: their sums do not wait for one another, and numbers of b that
+    rows share are read once."""
 
     def __init__(self, unit, watchful):
         self.unit, self.watchful = unit, watchful
@@ -324,11 +326,13 @@ class Turn:
         leads, totals, rows = list(leads), [None] * tile.rows, range(tile.rows)
         for k in products:
             for row in rows:
+                tile.row = row
                 leads[row] = leads[row].at_least(tile.a(row, k, 1) * tile.b(k, 1))
         scales = [scale_of(lead) for lead in leads]
         per_grids = [(tile.integer("terms_per") - scale.bits()).floats() for scale in scales]
         for k in products:
             for row in rows:
+                tile.row = row
                 n = self.whole(self.product_sum(tile, row, k, per_grids[row]), states[row])
                 totals[row] = n if totals[row] is None else totals[row] + n
         return totals, leads, scales, per_grids
@@ -639,3 +643,26 @@ def compensated_step(unit, watchful):
         return state
 
     return step
+
+
+MAKERS = {
+    "pairs": pairs_step,
+    "aligned": aligned_unit_step,
+    "exact": exact_unit_step,
+    "fixed": fixed_unit_step,
+    "compensated": compensated_step,
+}
+"""What writes the turns of a unit's kind."""
+
+
+def slots_of(unit):
+    """What a unit's steps note beside the running sum and INEXACT."""
+    if unit.kind == "compensated":
+        return (*unit.manner.slots, ERRORS)
+    if unit.kind == "fixed":
+        return (OVERFLOW,)
+    if unit.kind == "pairs":
+        return ()
+    narrow = unit.result == "half" or bool(unit.stored)
+    slots = (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
+    return slots + (UNSETTLED,) * (unit.stored == "drawn")

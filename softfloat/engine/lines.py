@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.engine import threads, tiling
+from softfloat.engine import threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import (
@@ -30,14 +30,17 @@ from softfloat.engine.parameters import (
     paired,
     tiles,
 )
+from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
+from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
+RECORDED_UNITS = "compensated", "fixed"  # that take one product after the other
 FEW_DRAWN = 12  # outputs that draw, of which a panel costs more than each alone
 _READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
@@ -66,7 +69,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """Codes as `gather` reads them: flat, how far it is to the next k and the next output, and the number that each stands for."""
+    """Codes as `gather` reads them: flat, how far it is to the next k and the next output, and the number that each stands for.
+
+    Powers of two are at least `tiny`, and `of_zeros` zeros'.
+    """
 
     format: Format
     reading: str
@@ -74,6 +80,7 @@ class Operand:
     table: Codes
     steps: tuple[int, int]
     tiny: float
+    of_zeros: float
     length: int
     """Codes of an output."""
     origin: int = 0
@@ -85,7 +92,7 @@ class Operand:
         loop = gathered().gather(self.reading, panels.dtype.type)
         least, greatest, finite = loop(
             self.flat, self.table, first, *self.steps, index, start, stop, outputs.stop - outputs.start, cells,
-            self.tiny, panels,
+            self.tiny, self.of_zeros, panels,
         )  # fmt: skip
         return tiling.extent_of(least, greatest, finite, self.format)
 
@@ -174,7 +181,8 @@ def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
         codes = np.ascontiguousarray(codes.T).T
         k_step, step, reach = 1, codes.shape[0], codes.size
     tiny = (planned.accumulator.unpacked or fmt).tiny
-    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, codes.shape[0])
+    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
+    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, of_zeros, codes.shape[0])
 
 
 def holds(fmt: Format, other: Format) -> bool:
@@ -211,6 +219,15 @@ class _Work:
     """Where counts of all outputs go, if they are wanted."""
     count: int
     """Outputs of the call."""
+    factor: float
+    """What numbers of the first operand are multiplied by."""
+    errors: Codes | None
+    """Where compensated sums leave what they have lost."""
+
+    @property
+    def length(self) -> int:
+        """Products of an output, of whole turns."""
+        return self.index.size or self.planned.length
 
     @property
     def alone(self) -> bool:
@@ -230,12 +247,31 @@ class _Work:
     def slots(self) -> int:
         """What the state of a panel holds for each output."""
         floor = tiles()
+        if self.phased:
+            return int(unit_ways.units().LONG_SLOTS)
         return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
+
+    @property
+    def phased(self) -> bool:
+        """Whether blocks are so long that their products are no code of their own."""
+        return isinstance(self.way, UnitWay) and unit_ways.phased(self.way.unit)
 
     @property
     def piece(self) -> int:
         """Products done at a time, while there are enough for all threads."""
         return PIECE << bool(self.reading)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all terms have the same power of two: those of several products each."""
+        return isinstance(self.way, UnitWay) and self.way.unit.kind == "aligned" and self.way.unit.term > 1
+
+    @property
+    def draws_stores(self) -> bool:
+        """Whether sums are stored stochastically at the end of each turn."""
+        way = self.way
+        stored = way.stored if isinstance(way, ExactBlocks) else getattr(getattr(way, "unit", None), "stored", "")
+        return bool(stored == "drawn")
 
     def loop(self, cumulative: bool) -> Any:
         """The compiled loop of this way."""
@@ -244,6 +280,8 @@ class _Work:
         if self.ones:
             kind = "add"
         layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
+        if self.phased:
+            return paired().phased(*options, layout)
         if self.tally is not None:
             if isinstance(way, OneByOne):
                 options = (way.counted_manner,)
@@ -268,6 +306,8 @@ def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
         return way.operation, (way.manner,)
     if isinstance(way, AlignedBlocks):
         return "aligned", (way.result,)
+    if isinstance(way, UnitWay):
+        return "unit", (way.unit,)
     assert isinstance(way, ExactBlocks)
     return "exact", (way.block, way.group // way.block, way.stored, way.saturates)
 
@@ -276,7 +316,8 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
     """Whether there is such a loop for this program's way."""
     if way is None or (counting and (cumulative or not way.counts)):
         return False
-    return not cumulative or (isinstance(way, OneByOne | Drawn) and not planned.converts)
+    one_by_one = isinstance(way, OneByOne | Drawn) or (isinstance(way, UnitWay) and way.unit.kind in RECORDED_UNITS)
+    return not cumulative or (one_by_one and not planned.converts)
 
 
 def run(
@@ -293,12 +334,13 @@ def run(
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
     first, second = _operand(line.a, planned, 0), _operand(line.b, planned, 1)
-    length, count = planned.length, line.a.shape[1]
+    count = line.a.shape[1]
     if first is None or second is None or not count:
         return None
     if first.steps[1] == 0 and second.steps[1] != 0:
         first, second = second, first
-    index = _IN_ORDER if planned.index is None else planned.index
+    index = _index(planned, way.group)
+    length = index.size or planned.length
     kinds = dots()
     shared: Codes | None = None
     extent, ones = None, False
@@ -317,6 +359,15 @@ def run(
         extent = second.gather(index, 0, length, Span(0, 1), 1, shared)
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     address = line.first, line.stride, way.site.width, *random.words
+    shape = (length, count) if cumulative else (count,)
+    errors, factor, flags_of_c = None, 1.0, None
+    if isinstance(way, UnitWay):
+        finite = None if start is None else np.where(np.isfinite(start), start, 0.0)
+        factor, _, flags_of_c = units.entering(way, planned, finite)
+        errors = np.zeros(shape, way.carrier) if way.unit.kind == "compensated" else None
+        in_range = units.always_fits_line(way, planned)
+    else:
+        in_range = tiling.always_fits(way, length, first.format, second.format)
     work = _Work(
         way,
         planned,
@@ -332,22 +383,40 @@ def run(
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
         planned.apart,
-        start is None and tiling.always_fits(way, length, first.format, second.format),
+        start is None and in_range,
         tally,
         count,
+        factor,
+        errors,
     )
-    shape = (length, count) if cumulative else (count,)
     values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
+    if errors is not None:  # sums that are not finite are not made up for as the method says
+        wrong = ~(np.isfinite(values) & np.isfinite(errors)).reshape(-1, count).all(axis=0)
+        left = np.union1d(left, np.flatnonzero(wrong))
+        errors[..., left] = 0.0
     values[..., left], flags[..., left] = 0.0, 0  # whatever is there
+    if isinstance(way, UnitWay):
+        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, errors)
+        return codes, flags, left
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
     return tiling.codes_of(values, planned.partials, way.site), flags, left
 
 
+def _index(planned: Program, group: int) -> Codes:
+    """Which product comes where, of whole turns; -1: none. Empty: as they are."""
+    index = _IN_ORDER if planned.index is None else planned.index
+    missing = -planned.length % group
+    if not missing:
+        return index
+    places = index if index.size else np.arange(planned.length)
+    return np.concatenate([places, np.full(missing, -1)])
+
+
 def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Codes:
     """All outputs, piece by piece; the numbers of those not served."""
-    cells, length, count = work.cells, work.planned.length, values.shape[-1]
+    cells, length, count = work.cells, work.length, values.shape[-1]
     piece = _summed if values.ndim == 1 else _recorded
     products = max(PIECE, min(work.piece, count * length // threads.get_num_threads()))
     size = cells * (max(1, products // (cells * length)) if values.ndim == 1 else 1)
@@ -358,7 +427,7 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Co
         try:
             room = rooms.pop()
         except IndexError:
-            room = _Room(work.way.carrier)
+            room = _rooms.borrow(work.way.carrier, bool(work.reading))
         for number in range(first, stop):
             outputs = Span(number * size, min((number + 1) * size, count))
             c = None if start is None else start[outputs.start : outputs.stop]
@@ -372,6 +441,9 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Co
         return 0
 
     threads.share_units(-(-count // size), some, size * length)
+    for room in rooms:
+        room.forget("kept")
+        _rooms.give_back(room)
     return np.sort(np.concatenate([_IN_ORDER, *left]))
 
 
@@ -391,10 +463,10 @@ def _without(work: _Work, outputs: Span, c: Codes | None) -> tuple[Codes, _Work,
 
 
 class _Room:
-    """Arrays that one piece after the other uses: new ones would cost as much as the arithmetic."""
+    """Arrays that one piece after the other uses: new ones would cost as much as the arithmetic. Numbers, or codes if these are `read` in loops."""
 
-    def __init__(self, carrier: type) -> None:
-        self._carrier = carrier
+    def __init__(self, carrier: type, read: bool) -> None:
+        self.asked = carrier, read
         self._arrays: dict[str, Codes] = {}
 
     def array(
@@ -403,8 +475,21 @@ class _Room:
         """The array of this name, with whatever it holds; zeros at first, or what else it is made of."""
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = make(size, kind or self._carrier)
+            self._arrays[name] = make(size, kind or self.asked[0])
         return self._arrays[name][:size].reshape(shape)
+
+    def forget(self, name: str) -> None:
+        """An array that the next one to use it wants to be zeros."""
+        self._arrays.pop(name, None)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(x.nbytes for x in self._arrays.values())
+
+
+_rooms = Pool(_Room)
+"""Those that no call uses."""
 
 
 class _State:
@@ -420,7 +505,7 @@ class _State:
             state[:, floor.LEAST], state[:, floor.GREATEST] = np.inf, -np.inf
         if c is not None:
             sums: Codes = np.zeros(self.panels * cells, carrier)
-            sums[:count] = c
+            sums[:count] = units.entering(work.way, work.planned, c)[1] if isinstance(work.way, UnitWay) else c
             state[:, floor.VALUE] = sums.reshape(self.panels, cells)
         state[-1, floor.INEXACT, count - (self.panels - 1) * cells :] = 1.0  # cells of no output: nothing to watch for
         self.flat = state.reshape(self.panels, -1)
@@ -444,6 +529,10 @@ class _State:
         self.spans.append((spans[0], spans[1]))
         if not all(x.finite for x in spans):
             return False
+        if work.factor != 1.0:
+            a *= work.factor
+        if work.alike:
+            a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
         self._loop(start, a, b, kept)
         return True
 
@@ -478,7 +567,7 @@ class _State:
                 stream,
             )
             return
-        if isinstance(way, ExactBlocks) and way.stored == "drawn":
+        if work.draws_stores:
             if work.lone:
                 stride = 0
             kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells), np.empty)
@@ -489,15 +578,17 @@ class _State:
         """Whether all operands so far, which are finite, are of a kind that this way serves."""
         if self.work.in_range:
             return True
-        partials = self.work.planned.partials
-        start = None if self.c is None else tiling.extent(self.c, partials)
-        return tiling.fits(self.work.way, self.work.planned.length, _joined(self.spans), start)
+        way, planned = self.work.way, self.work.planned
+        start, spans = None if self.c is None else tiling.extent(self.c, planned.partials), _joined(self.spans)
+        if isinstance(way, UnitWay):
+            return units.fits_line(way, planned, spans, start)
+        return tiling.fits(way, planned.length, spans, start)
 
 
 def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     """Some outputs; whether their operands are of a kind that this way serves."""
     work, outputs = state.work, state.outputs
-    way, length = work.way, work.planned.length
+    way, length = work.way, work.length
     group = tiles().STEPS_OF_A_BLOCK if isinstance(way, Drawn) else way.group
     step = max(work.piece // (state.panels * work.cells) // group, 1) * group
     for k in range(0, length, step):
@@ -517,13 +608,16 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
         settle(state.flat, found, raised, work.nan_flags)
         values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
         flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
+    if work.errors is not None:
+        lost = state.flat.reshape(state.panels, work.slots, cells)[:, unit_ways.units().ERRORS]
+        work.errors[outputs.start : outputs.stop] = lost.reshape(-1)[:count]
     return state.fits()
 
 
 def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     """`_summed` of the first 1, 2, 3 ... products, for one panel of outputs."""
     work, outputs = state.work, state.outputs
-    way, length = work.way, work.planned.length
+    way, length = work.way, work.length
     floor, count = tiles(), outputs.stop - outputs.start
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
     settle = paired().settle(way.carrier, work.slots)
@@ -537,6 +631,9 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
         settle(kept, found, raised, work.nan_flags)
         values[k:stop, outputs.start : outputs.stop] = found
         flags[k:stop, outputs.start : outputs.stop] = raised
+        if work.errors is not None:
+            lost = kept.reshape(stop - k, floor.SLOTS, -1)[:, unit_ways.units().ERRORS]
+            work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]
     return state.fits()
 
 

@@ -130,7 +130,9 @@ def _by_line(
     def run_part(
         part: Program, of: lines.Line, start: Codes | None = None, counted: ways.Tally | None = tally
     ) -> Done | None:
-        way = ways.choose(part)
+        way: ways.Way | None = ways.choose(part)
+        if way is None and of.a.size >= unit_ways.LEAST_LINE:
+            way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
         done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, counted)
@@ -144,9 +146,17 @@ def _by_line(
         done = run_part(part, line._replace(a=a, b=b), None, of_parts)
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
+    def by_itself() -> Done | None:
+        start = None
+        if line.c is not None:
+            start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
+        return run_part(planned, line, start)
+
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
         return None
-    if planned.accumulator.reduction or planned.accumulator.chains > 1:
+    if unit_ways.joins(planned) and (done := by_itself()) is not None:
+        pass
+    elif planned.accumulator.reduction or planned.accumulator.chains > 1:
 
         def bits(site: int, step: int, width: int) -> Codes:
             place = line.first, 0, line.stride
@@ -161,10 +171,7 @@ def _by_line(
     elif entire.serves(planned) and not (cumulative or counting):
         done = _entire(planned, line, ways.Random(key, call.stream))
     else:
-        start = None
-        if line.c is not None:
-            start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
-        done = run_part(planned, line, start)
+        done = by_itself()
     if done is None:
         return None
     _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
@@ -295,14 +302,6 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     rest = apart.after(planned, begin)
                 _plain(part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False)
                 results.codes[where], results.flags[where] = codes[0], flags[0]
-            return
-    if problem.paired and not (cumulative or counting or problem.scales or planned.goes_on):
-        x, y = arranged(problem.a, 0, planned), arranged(problem.b, 0, planned)
-        start = values[0] if problem.c is not None else None
-        done = unit_stacks.run_paired(planned, x, y, start, _place_of(problem), ways.Random(key, call.stream))
-        if done is not None:
-            paired = done[0].reshape(results.codes.shape), done[1].reshape(results.codes.shape)
-            _finish(paired, problem, planned, call, key, results)
             return
     _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from functools import lru_cache, reduce
 from operator import or_
@@ -16,6 +15,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.lines import NO_TABLE, Span, readable
 from softfloat.engine.parameters import batches, drawn_tiles, stacked, tiles
+from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
@@ -78,10 +78,6 @@ def operands_of(
     return found[0], found[1]
 
 
-KEPT = 1 << 24
-"""Bytes of memory for panels and sums that are kept from call to call: the first use of fresh memory costs as much as the arithmetic on it."""
-
-
 class Arena:
     """Where products are done, some at a time: panels of both operands, sums before and after, of type `results`, flags.
 
@@ -113,36 +109,8 @@ class Arena:
         self.arrays = tuple(made)
 
 
-class _Arenas:
-    """Those that no call uses, for calls that ask for the same."""
-
-    def __init__(self) -> None:
-        self._free: dict[tuple[Any, ...], list[Arena]] = {}
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def borrow(self, *asked: Any) -> Arena:
-        """One with whatever its arrays hold, but that of sums before, of which its last user wrote what this one will."""
-        with self._lock:
-            free = self._free.get(asked)
-            if free:
-                arena = free.pop()
-                self._size -= arena.size
-                return arena
-        return Arena(*asked)
-
-    def give_back(self, arena: Arena) -> None:
-        """One that nobody uses any more."""
-        with self._lock:
-            if self._size + arena.size > KEPT:
-                self._free.clear()
-                self._size = 0
-            if arena.size <= KEPT:
-                self._free.setdefault(arena.asked, []).append(arena)
-                self._size += arena.size
-
-
-_arenas = _Arenas()
+_arenas = Pool(Arena)
+"""Those that no call uses. Of sums before, the next user writes what the last one did: all, or none."""
 
 
 def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) -> int:

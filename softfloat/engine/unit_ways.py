@@ -33,6 +33,8 @@ from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
 LEAST_WORK = 1 << 16
 """Multiply-adds below which no loop is compiled for a unit of its own."""
+LEAST_LINE = 1 << 13
+"""The same of outputs in a line."""
 LONGEST_SEGMENT = 128
 TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
@@ -82,6 +84,12 @@ class Wide(UnitWay):
         return loop
 
 
+class Terms(Wide):
+    """The same, of terms that are aligned: operands come with powers of two."""
+
+    planes: ClassVar[int] = 2
+
+
 LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
 """Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
 
@@ -116,6 +124,12 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
     if how.product is None and how.block_sum is None and how.chains == 1 and not how.reduction:
         return _exact(planned)
     return _pairs(planned)
+
+
+def joins(planned: Program) -> bool:
+    """Whether a unit's turn joins chains or segments that other programs sum apart."""
+    how = planned.accumulator
+    return (bool(how.reduction) or how.chains > 1) and choose(planned) is not None
 
 
 def _single(site: Site) -> bool:
@@ -263,9 +277,15 @@ FIELDS_OF_ALIGNMENT = {
 }  # fmt: skip
 
 
+def power_of_zeros(how: Accumulator) -> float:
+    """The power of two that a zero has where terms are aligned, 0 for none."""
+    return 0.0 if how.aligned is None or how.aligned.zeros is None else float(2.0**how.aligned.zeros)
+
+
 def phased(unit: Any) -> bool:
     """Whether an aligned block is summed in phases, not as one piece of code: from so many products on that is quicker."""
-    return unit.block > UNROLLED and unit.term == 1 and not (unit.halves or unit.stored)
+    whole = unit.kind == "aligned" and unit.term == 1 and not (unit.halves or unit.stored)
+    return bool(whole and unit.block > UNROLLED)
 
 
 def _aligned(planned: Program) -> UnitWay | None:
@@ -315,7 +335,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     if {unit.cut, unit.sum_cut} != {"zero"} or result == "odd":  # which set bits that no operand has
         lowest += max(aligned.terms, aligned.sum or 0, aligned.addend or 0)
     site = planned.sites.get(floor.STORE, running)
-    return Wide(
+    return Terms(
         unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group, lowest=lowest
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | 
     """2^exponent of each factor, its scale's included, a subnormal's that of its format; 0 for what has no part in the largest exponent."""
     aligned = accumulator.aligned
     assert aligned is not None
-    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+    of_zeros = unit_ways.power_of_zeros(accumulator)
     if scales is not None and not scales.all():
         scales = np.where(scales == 0.0, of_zeros, scales)
     if aligned.group > 1:
@@ -133,28 +134,16 @@ def run(
         if not terms_fit(planned, scaled.bits):
             return None
     start = None if c is None else tiling.extent(c, planned.partials)
-    scale = planned.accumulator.scale_exponent
-    if scale:
-        a = a * 2.0**scale
-        spans[0] = spans[0]._replace(low=spans[0].low + scale, high=spans[0].high + scale)
-    if not tiling.fits(way, planned.length, spans, start):
+    if not fits(way, planned, spans, start):
         return None
-    flags_of_c: Codes | None = None
     unit = way.unit
     if unit.kind == "exact":
-        careful = _needs_care(way, planned.length, a, b, start)
-        if careful is None:
+        exactly = [_scaled(span_of(a), planned), span_of(b)]
+        if _width(way, planned.length, exactly, start) > tiling.SUBTLEST:
             return None
-        unit = unit._replace(careful=careful)
-    if unit.kind == "fixed":
-        register = planned.accumulator.fixed
-        assert register is not None
-        if spans[0].high + spans[1].high - register.last > REGISTER_ROOM:
-            return None
-        a = a * 2.0**-register.last
-        c, flags_of_c = _registered(c, way, register.last)
-    lift = unit.lift if unit.kind == "compensated" else 1.0
-    c = c if c is None or lift == 1.0 else c * lift
+        unit = unit._replace(careful=_width(way, planned.length, exactly, start) > EXACT_BITS)
+    factor, c, flags_of_c = entering(way, planned, c)
+    a = a if factor == 1.0 else a * factor
     panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
     rows, columns = a.shape[0], b.shape[1]
     if tally is None:
@@ -165,24 +154,101 @@ def run(
         values, flags = _counted(way, planned, unit, panels, c, place, random, tally)
     if np.any(flags & loops().WRONG):
         return None
-    if unit.kind == "fixed":
+    return leaving(way, planned, values, flags, flags_of_c)
+
+
+def _scaled(span: tiling.Extent, planned: Program) -> tiling.Extent:
+    """What the first operand spans as loops take it, but for a register's unit."""
+    scale = planned.accumulator.scale_exponent
+    return span._replace(low=span.low + scale, high=span.high + scale)
+
+
+def fits(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> bool:
+    """Whether operands that span so much, and c, if there is one, are of a kind that a unit's loops serve; of exact sums but for their width."""
+    spans = [_scaled(spans[0], planned), spans[1]]
+    register = planned.accumulator.fixed
+    if register is not None and spans[0].high + spans[1].high - register.last > REGISTER_ROOM:
+        return False
+    return tiling.fits(way, planned.length, spans, start)
+
+
+def fits_line(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> bool:
+    """The same of outputs in a line."""
+    if not fits(way, planned, spans, start):
+        return False
+    if way.unit.kind != "exact":
+        return True
+    return _width(way, planned.length, [_scaled(spans[0], planned), spans[1]], start) <= tiling.SUBTLEST
+
+
+def in_line(planned: Program, begins: bool) -> UnitWay | None:
+    """The way of a unit's outputs in a line, if there is one; where a sum `begins` with c, that may have any bits."""
+    way = choose(planned)
+    if way is None or way.unit.kind != "exact":
+        return way
+    return _careful(way, planned, begins)
+
+
+@lru_cache(maxsize=512)
+def _careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
+    """The way of exact sums whose steps need not know what operands span: careful ones, unless formats are narrow."""
+    width = _width(way, planned.length, [_scaled(spans_of(planned)[0], planned), spans_of(planned)[1]], None)
+    return replace(way, unit=way.unit._replace(careful=begins or width > EXACT_BITS))
+
+
+def spans_of(planned: Program) -> list[tiling.Extent]:
+    """What finite operands can span."""
+    return [tiling.Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in planned.formats]
+
+
+@lru_cache(maxsize=512)
+def always_fits_line(way: UnitWay, planned: Program) -> bool:
+    """Whether all finite operands in a line are of a kind that a unit's loops serve, without c."""
+    return fits_line(way, planned, spans_of(planned), None)
+
+
+def entering(way: UnitWay, planned: Program, c: Codes | None) -> tuple[float, Codes | None, Codes | None]:
+    """(what the first operand is multiplied by, c as loops take it, the flags that it raised on its way)."""
+    factor, register, flags_of_c = 2.0**planned.accumulator.scale_exponent, planned.accumulator.fixed, None
+    if register is not None:
+        factor *= 2.0**-register.last
+        c, flags_of_c = _registered(c, way, register.last)
+    elif way.unit.kind == "compensated" and c is not None:
+        c = c * way.unit.lift
+    return factor, c, flags_of_c
+
+
+def leaving(
+    way: UnitWay,
+    planned: Program,
+    values: Codes,
+    flags: Codes,
+    flags_of_c: Codes | None,
+    errors: Codes | None = None,
+) -> tuple[Codes, Codes]:
+    """(codes in the partials format, flags) of what loops have made; what a method adds in the end may still be in `errors`."""
+    register = planned.accumulator.fixed
+    if register is not None:
         if flags_of_c is not None:
             flags |= flags_of_c
-        assert planned.accumulator.fixed is not None
-        values = np.ascontiguousarray(values * 2.0**planned.accumulator.fixed.last)
+        values = np.ascontiguousarray(values * 2.0**register.last)
         site = way.site
         codes, raised = elementwise.settled(
             "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
         )  # fmt: skip
         return codes, flags | raised
-    if lift != 1.0:
-        values *= 1.0 / lift
-    return coded(way, planned, values, flags)
+    if way.unit.kind == "compensated" and way.unit.lift != 1.0:
+        values *= 1.0 / way.unit.lift
+    codes, flags = coded(way, planned, values, flags)
+    if errors is not None and way.unit.method == "neumaier":
+        lost = tiling.codes_of(errors * way.carrier(1.0 / way.unit.lift), planned.partials, way.site)
+        codes, raised = elementwise.add(codes, lost, planned.partials, way.site.rule)
+        flags = flags | raised
+    return codes, flags
 
 
-def _needs_care(way: UnitWay, length: int, a: Codes, b: Codes, start: tiling.Extent | None) -> bool | None:
-    """Whether float64 may lose bits of these sums; None if more than what the careful steps put together."""
-    spans = span_of(a), span_of(b)
+def _width(way: UnitWay, length: int, spans: list[tiling.Extent], start: tiling.Extent | None) -> int:
+    """Bits between the largest sum there may be and the least bit."""
     lows = [sum(x.low for x in spans)]
     highs = [sum(x.high for x in spans) + length.bit_length() + 1]
     fmt = way.site.format
@@ -192,10 +258,7 @@ def _needs_care(way: UnitWay, length: int, a: Codes, b: Codes, start: tiling.Ext
         lows.append(start.low)
         highs.append(start.high + 1)
     # roundings add up as well
-    width = max(highs) + 1 - min(lows)
-    if width > tiling.SUBTLEST:
-        return None
-    return width > EXACT_BITS
+    return max(highs) + 1 - min(lows)
 
 
 def terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
@@ -228,7 +291,7 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
 
 def loop_of(way: UnitWay, unit: Any, place: Place, random: Random, apart: int = 0) -> Loop:
     """The loop of a unit, and what it takes beyond what all take; products' first outputs are `apart`."""
-    if unit.kind == "aligned" and phased(unit):
+    if phased(unit):
         return loops().long_unit_loop(unit), ()
     if unit.kind in ("aligned", "exact") and unit.stored == "drawn":
         return loops().drawn_unit_loop(unit), (*place, apart, way.site.width, *random.words)
@@ -250,7 +313,7 @@ def _counted(
     shape = panels[0].shape[2] * tiles().ROWS, panels[1].shape[2] * tiles().LANES[way.carrier]
     padded = tally.padded(shape, way.carrier)
     loop: Loop
-    if unit.kind == "aligned" and phased(unit):
+    if phased(unit):
         loop = counted().counted_long_unit_loop(unit), padded
     else:
         of_nan = bool(unit.stored) and way.site.rule.overflow is Overflow.NAN
@@ -278,9 +341,8 @@ def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands
 
 def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
     """The same of many products whose terms are aligned, (products, rows, k) and (products, k, columns), without scales."""
-    floor, unpacked, aligned = tiles(), planned.accumulator.unpacked, planned.accumulator.aligned
-    assert aligned is not None
-    of_zeros = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+    floor, unpacked = tiles(), planned.accumulator.unpacked
+    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
     found = []
     sizes = floor.ROWS, floor.LANES[np.float64]
     for values, size, fmt in zip((a.transpose(0, 2, 1), b), sizes, planned.formats, strict=True):
