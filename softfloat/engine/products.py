@@ -45,6 +45,10 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
 
 
+SPREAD = 1 << 20
+"""Products of small grids whose outputs go in a line together."""
+
+
 def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
     """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
     if planned.index is None:
@@ -183,7 +187,42 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     left = None
     if not (counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
-    one_by_one(problem, planned, call, results, [lines.Span(0, len(problem.a))] if left is None else left, counting)
+    spans = [lines.Span(0, len(problem.a))] if left is None else left
+    work, count = problem.a.shape[1] * problem.b[0].size, sum(span.stop - span.start for span in spans)
+    if work < unit_ways.LEAST_WORK and _worth_line(planned, count * work):
+        for span in spans:
+            _spread(problem, planned, call, results, span, counting)
+        return
+    one_by_one(problem, planned, call, results, spans, counting)
+
+
+def _worth_line(planned: Program, work: int) -> bool:
+    """Whether outputs of so many multiply-adds go in a line, each with operands of its own."""
+    return elementwise.quick() and planned.length > 0 and work >= unit_ways.LEAST_LINE
+
+
+def _spread(
+    problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool
+) -> None:
+    """Some of many small grids: their outputs in a line, each with operands of its own."""
+    a, b, c = problem.a, np.ascontiguousarray(problem.b.transpose(0, 2, 1)), problem.c
+    (_, rows, length), columns = a.shape, b.shape[1]
+    outputs = rows * columns
+    step = max(1, SPREAD // (outputs * length))
+    for first in range(span.start, span.stop, step):
+        part = slice(first, min(first + step, span.stop))
+        shape = part.stop - part.start, rows, columns, length
+        x = np.broadcast_to(a[part, :, np.newaxis], shape).reshape(-1, length).T
+        y = np.broadcast_to(b[part, np.newaxis], shape).reshape(-1, length).T
+        start = None if c is None else c[part].reshape(1, -1)
+        index = problem.index + first * outputs * problem.column_stride
+        under = slice(part.start * rows, part.stop * rows)
+        places = results.codes[under], results.flags[under], results.counts[:, under], results.extremes[:, under]
+        room = [np.empty((*place.shape[:-2], 1, x.shape[1]), place.dtype) for place in places]
+        run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room), False, counting)
+        for place, found in zip(places, room, strict=True):
+            if place.size:
+                place[...] = found.reshape(place.shape)
 
 
 def one_by_one(
@@ -302,6 +341,14 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     rest = apart.after(planned, begin)
                 _plain(part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False)
                 results.codes[where], results.flags[where] = codes[0], flags[0]
+            return
+    work = problem.a.size * problem.b.shape[1]
+    in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
+    if not (problem.paired or cumulative or problem.scales) and work < unit_ways.LEAST_WORK and in_order:
+        if _worth_line(planned, work):
+            one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
+            one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
+            _spread(one, planned, call, results, lines.Span(0, 1), counting)
             return
     _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
