@@ -20,7 +20,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import SUBNORMAL, ExactBlocks, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, ExactBlocks, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
@@ -146,6 +146,8 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     if any(x.empty for x in spans):
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
     if low < way.lowest or high > way.highest or (way.bounded and top > 127):
+        return False
+    if way.highest == WIDE_HIGHEST and max(highs) > WIDE_HIGHEST:  # quanta of what sums begin with overflow
         return False
     return way.carrier is not np.float64 or not (top > 127 or (isinstance(way, ExactBlocks) and top - low > SUBTLEST))
 

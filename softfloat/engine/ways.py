@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
 SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be normal as well
 WIDE_HIGHEST = 60
-"""No product reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
+"""No product, nor what a sum begins with, reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
 FEW_ROUNDINGS = 1 << 13
 """Roundings of whole tiles, hardly one of which hangs on more random bits than 16."""
 FEW_PRODUCTS = 1 << 15

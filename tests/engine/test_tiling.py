@@ -1078,6 +1078,23 @@ def test_sums_of_wide_formats_at_the_ends_of_what_is_served(
                 both_ways(monkeypatch, a, b, fmt, how, **options)
 
 
+@pytest.mark.parametrize("options", [{}, {"rounding": "toward_positive"}, STOCHASTIC], ids=str)
+@pytest.mark.parametrize("fmt", [Format.from_name("tfloat32"), E8M5], ids=str)
+def test_sums_that_begin_far_beyond_their_products(
+    fmt: Format, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2^117 + 1 in tfloat32 (0x3D000) is 2^117, and inexact: once it was exact, as 2^23 quanta beside it are infinite."""
+    rng = np.random.default_rng(19)
+    a, b = (encoded(rng.standard_normal(shape)) for shape in ((9, 33), (33, 17)))
+    for exponent in (57, 60, 61, 95, 105, 117, 125):
+        c = bits.encode(rng.standard_normal((9, 17)) * 2.0**exponent, fmt, overflow="saturate")[0]
+        for how in (fma(fmt), mul_add(fmt), pairwise(fmt)):
+            both_ways(monkeypatch, a, b, "float16", how, c, **options)
+    far = bits.encode([[2.0**117]], fmt)[0]
+    codes, flags = bits.matmul(encoded([[1.0]]), encoded([[1.0]]), "float16", fma(fmt), far)
+    assert (codes[0, 0], flags[0, 0]) == (far[0, 0], 1)
+
+
 @pytest.mark.parametrize("rounding", DIRECTED)
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
 def test_products_of_the_smallest_halves(how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:

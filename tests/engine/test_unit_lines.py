@@ -1,0 +1,231 @@
+"""Outputs in a line, and small grids that become such, against the plain loop: the same codes, flags and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from faster import SERVED, same_counts
+from unit_cases import BF16, CASES, E4M3, E5M2, HALF, SINGLE, Case, drawn, label, resolved
+
+from softfloat import Format, bits, get_num_threads, set_num_threads
+from softfloat.accumulators import (
+    Accumulator,
+    Reduction,
+    Stage,
+    amp,
+    arm_fp8dot,
+    chunked,
+    compensated,
+    fixed_point,
+    fma,
+    mul_add,
+    pairwise,
+    tensor_core,
+)
+from softfloat.engine import elementwise, lines, products, small, unit_ways
+from softfloat.engine.unit_ways import UnitWay
+
+DRAWS = {"rounding": "stochastic", "seed": 3}
+IN_ORDER = [case for case in CASES if case[0].compensation or case[0].fixed]
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Which calls of a unit's loop for lines did what they were asked, however little work there is."""
+    monkeypatch.setattr(unit_ways, "LEAST_LINE", 0)
+    monkeypatch.setattr(small, "product", lambda *_: None)
+    monkeypatch.setattr(small, "total", lambda *_: None)
+    found: list[bool] = []
+    run = lines.run
+
+    def watched(line: Any, planned: Any, way: Any, *rest: Any) -> Any:
+        done = run(line, planned, way, *rest)
+        if isinstance(way, UnitWay):
+            found.append(done is not None)
+        return done
+
+    monkeypatch.setattr(lines, "run", watched)
+    return found
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
+    """In a line, and by the plain loop."""
+    quick = function(*arguments, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(elementwise, "FAST", False)
+        plain = function(*arguments, **options)
+    if options.get("count"):
+        same_counts((quick, plain))
+        return
+    for one, other in zip(quick, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_dot_products(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of any size, in pieces that break a turn's outputs off; k that is no whole number of turns."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(lines, "PIECE", 1 << 10)
+    rng = np.random.default_rng(21)
+    for outputs, length, scale in ((150, 33, 1.0), (31, 72, 2.0**-13), (3, 200, 1000.0), (130, 1, 1.0)):
+        a, b = drawn(rng, fmt, (outputs, length), scale), drawn(rng, fmt, (outputs, length), scale)
+        c = drawn(rng, accumulator.partials, (outputs,), scale * scale)
+        for start in (None, c, np.full_like(c, accumulator.partials.sign_bit)):
+            both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, start, **options)
+        if scale == 1.0:
+            assert any(served)
+
+
+@pytest.mark.parametrize("case", CASES[::3] + IN_ORDER[::2], ids=label)
+def test_sums_and_vectors(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One operand for all outputs, and one output alone."""
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(22)
+    for rows, length in ((70, 65), (9, 8), (1, 300), (1, 1)):
+        a, b = drawn(rng, fmt, (rows, length), 1.0), drawn(rng, fmt, (length, 1), 1.0)
+        c = drawn(rng, accumulator.partials, (rows, 1), 1.0)
+        both_ways(monkeypatch, bits.sum, a, fmt, accumulator, 1, **options)
+        both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, c, **options)
+        both_ways(monkeypatch, bits.matmul, b.T, a.T, fmt, accumulator, **options)
+    assert any(served)
+
+
+@pytest.mark.parametrize("case", CASES[::4], ids=label)
+def test_specials_leave_others_in_the_line(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(23)
+    values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
+    for code in bits.encode(np.array(values), fmt)[0].tolist():
+        a, b = drawn(rng, fmt, (90, 24), 1.0), drawn(rng, fmt, (90, 24), 1.0)
+        c = drawn(rng, accumulator.partials, (90,), 1.0)
+        a[0, 0], a[44, 23], b[63, 7] = code, code, code
+        c[89] = bits.encode(np.nan, accumulator.partials)[0]
+        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, c, **options)
+        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, **options)
+    assert any(served)
+
+
+@pytest.mark.parametrize("case", IN_ORDER, ids=label)
+def test_cumulative_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces of k, of many outputs and of one."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(lines, "RECORDED", 1 << 10)
+    rng = np.random.default_rng(24)
+    for shape, scale in (((70, 41), 1.0), ((3, 90), 2.0**-9), ((300,), 30.0), ((1,), 1.0)):
+        codes = drawn(rng, fmt, shape, scale)
+        both_ways(monkeypatch, bits.cumsum, codes, fmt, accumulator, len(shape) - 1, **options)
+    assert any(served)
+
+
+@pytest.mark.parametrize("fmt", [HALF, E5M2, BF16, SINGLE])
+@pytest.mark.parametrize("method", ["kahan", "neumaier", "two_term"])
+def test_compensated_sums_that_overflow(
+    fmt: str, method: str, served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some outputs of a line, at its start, in the middle or at the end; what comes after is not what the method says."""
+    how, kind, rng = compensated(fmt, method), Format.from_name(fmt), np.random.default_rng(25)
+    codes = drawn(rng, kind, (100, 30), 1.0)
+    for row, places in ((0, [0, 1]), (37, [5, 29]), (99, [28, 29]), (64, [0, 1, 2])):
+        codes[row, places] = kind.max_code
+    for overflow in ("infinity", "saturate"):
+        both_ways(monkeypatch, bits.sum, codes, fmt, how, 1, overflow=overflow)
+        both_ways(monkeypatch, bits.cumsum, codes, fmt, how, 1, overflow=overflow)
+    assert any(served)
+
+
+@pytest.mark.parametrize(
+    ("how", "options"),
+    [(amp("half", mode="chained"), DRAWS), (tensor_core("H100", zero_exponent=-126), {}), (fixed_point(20, -9), {})],
+    ids=str,
+)
+def test_pieces_and_threads(
+    how: Accumulator, options: dict[str, Any], served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, before, found = np.random.default_rng(26), get_num_threads(), []
+    a, b = drawn(rng, Format.from_name(HALF), (700, 50), 1.0), drawn(rng, Format.from_name(HALF), (700, 50), 1.0)
+    try:
+        for threads, piece in ((1, 1 << 18), (2, 1 << 18), (1, 1 << 12), (2, 1 << 11)):
+            set_num_threads(threads)
+            monkeypatch.setattr(lines, "PIECE", piece)
+            found.append(bits.vecdot(a, b, HALF, how, **options))
+    finally:
+        set_num_threads(before)
+    for other in found[1:]:
+        for one, same in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
+    assert any(served)
+
+
+# -- small grids -------------------------------------------------------------------------------------------------------
+
+SEGMENTS = Accumulator(name="segments", running=Stage(HALF), segments=3, reduction=(Reduction(Stage(SINGLE)),))
+GRIDS: list[Case] = [
+    *CASES[1::5],
+    (fma(HALF), HALF, {"count": True}),
+    (mul_add(BF16), BF16, {"count": True} | DRAWS),
+    (tensor_core("A100", output=HALF), HALF, {"count": True}),
+    (chunked(5, HALF, SINGLE), HALF, {}),
+    (chunked(5, HALF, SINGLE), HALF, DRAWS | {"count": True}),
+    (fma(HALF).replace(chains=3), HALF, DRAWS),
+    (pairwise(HALF), HALF, {"rounding": "toward_positive"}),
+    (pairwise(SINGLE), E4M3, DRAWS),
+    (SEGMENTS, HALF, {"count": True}),
+    (amp("half"), HALF, DRAWS),
+    (arm_fp8dot(4), E4M3, {"out_format": HALF} | DRAWS),
+]
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("case", GRIDS, ids=label)
+def test_small_grids(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them, and many, some at a time; with infinities in some."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(products, "SPREAD", 1 << 10)
+    rng = np.random.default_rng(27)
+    for shape in ((5, 7), (7, 3)):
+        a, b = drawn(rng, fmt, (4, shape[0], 19), 1.0), drawn(rng, fmt, (4, 19, shape[1]), 1.0)
+        c = drawn(rng, accumulator.partials, (4, *shape), 1.0)
+        both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, c, **options)
+        both_ways(monkeypatch, bits.matmul, a[0], b[0], fmt, accumulator, **options)
+        if fmt.infinities:
+            a[2, 1, 3] = bits.encode(np.inf, fmt)[0]
+        both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, **options)
+        both_ways(monkeypatch, bits.matmul, a[2], b[2], fmt, accumulator, c[2], **options)
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("options", [{}, DRAWS, {"count": True}], ids=str)
+@pytest.mark.parametrize("how", [compensated(HALF), mul_add(HALF), fma(HALF).replace(chains=2)], ids=repr)
+def test_convolutions_of_few_windows(
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Grids whose outputs lie apart among those of the call."""
+    rng, fmt = np.random.default_rng(28), Format.from_name(HALF)
+    inputs, weights = drawn(rng, fmt, (2, 5, 6, 4), 1.0), drawn(rng, fmt, (2, 3, 2, 6), 1.0)
+    channels_first = inputs.transpose(0, 3, 1, 2), weights.transpose(3, 2, 0, 1)
+    for layout, x, w in (("NHWC", inputs, weights), ("NCHW", *channels_first)):
+        both_ways(monkeypatch, bits.conv2d, x, w, HALF, how, groups=2, layout=layout, **options)
+
+
+@SERVED
+def test_small_grids_are_served(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of them is left to the plain loop, but that of an output with an infinity."""
+    plain, asked = products._plain, []
+
+    def watched(problem: Any, *rest: Any) -> None:
+        asked.append(problem.b.shape[1])
+        plain(problem, *rest)
+
+    monkeypatch.setattr(products, "_plain", watched)
+    a, b = np.full((3, 5, 19), 0x3C00, np.uint16), np.full((3, 19, 7), 0x3555, np.uint16)
+    for how in (compensated(HALF), chunked(5, HALF, SINGLE), pairwise(HALF), amp("half", mode="aligned")):
+        bits.matmul(a, b, HALF, how)
+        bits.matmul(a[0], b[0], HALF, how)
+    bits.matmul(a, b, HALF, fma(HALF), count=True)
+    assert not asked
+    a[1, 2, 3] = 0x7C00
+    bits.matmul(a, b, HALF, compensated(HALF))
+    assert asked == [7]
+    assert any(served)
