@@ -202,7 +202,9 @@ def chain(kind, carrier, block, planes, layout, reading, records, *options):
     )  # fmt: skip
     integer = np.int32 if carrier is np.float32 else np.int64
     cells, watched = rows * lanes, max(WATCH // block, 1)
-    draws = (kind == "exact" and options[2] == "drawn") or (kind == "unit" and getattr(options[0], "stored", "") == "drawn")
+    draws = (kind == "exact" and options[2] == "drawn") or (
+        kind == "unit" and getattr(options[0], "stored", "") == "drawn"
+    )
     a_cells, b_cells = 1 if layout == "lone" else cells, cells if layout == "paired" else 1
     kept_cells = SLOTS * a_cells if records else cells if draws else 0
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE
+from .compensated import ERRORS, compensated_step
 from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, viewed
 from .lanes import closing, everywhere, opening, starting, tile
 from .noise import filling
@@ -20,7 +21,6 @@ from .tiles import (
     together_of,
 )
 from .units import (
-    ERRORS,
     LEAD,
     LONG_SLOTS,
     MAKERS,
@@ -28,7 +28,6 @@ from .units import (
     TOTAL,
     UnitNumbers,
     aligned_phases,
-    compensated_step,
     slots_of,
 )
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
@@ -38,6 +37,7 @@ EVERY_MAGNITUDE = (1 << 63) - 1
 """What no sign is among, in the bits of float64."""
 WRONG = 128
 """The flag of an output that the plain loop has to do."""
+
 
 def unit_flags(compensated):
     """Outputs' flags; of compensated sums, what is not finite is left to the plain loop."""
@@ -87,7 +87,9 @@ class Kind:
         """The loops of a long block: of what comes before its terms, of their powers of two, of what comes once these are known; of terms
         and of what comes after all, a watchful one and a brief one each."""
         unit, aside = self.unit, (LEAD, TOTAL, PER_GRID)
-        starts, leads, scales, terms, ends = zip(*(aligned_phases(unit, watches) for watches in (True, False)), strict=True)
+        starts, leads, scales, terms, ends = zip(
+            *(aligned_phases(unit, watches) for watches in (True, False)), strict=True
+        )
         return (
             self.tile("start", starts[1], False, aside[:2]),
             self._loop((unit, "lead"), leads[1], (LEAD,)),
@@ -96,9 +98,7 @@ class Kind:
                 self._loop((unit, "term", watches), terms[not watches], (TOTAL, PER_GRID, *(INEXACT,) * watches))
                 for watches in (True, False)
             ),
-            tuple(
-                self.tile("end", ends[not watches], watches, (*aside, *slots_of(unit))) for watches in (True, False)
-            ),
+            tuple(self.tile("end", ends[not watches], watches, (*aside, *slots_of(unit))) for watches in (True, False)),
         )
 
     def start(self, turns):

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .quick_steps import lift_of, round_half_bits
+from .compensated import ERRORS, compensated_step
 from .steps import (
     AT_ONCE,
     COUNTED_SLOTS,
     EXPONENT64,
     INEXACT,
-    LEFT_OPEN,
     OVERFLOW,
     SIGN,
     UNDERFLOW,
@@ -27,7 +26,6 @@ from .steps import (
     gathered,
     in_pairs,
     round_narrow,
-    rounded,
     stored_half,
     sum_and_error,
     to_odd,
@@ -35,8 +33,6 @@ from .steps import (
 )
 from .vectors import Vector
 
-ERRORS = LEFT_OPEN
-"""The slot in which a compensated sum keeps what it has lost."""
 LEAD, TOTAL, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
 LONG_SLOTS = COUNTED_SLOTS + 4
 """Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, the reciprocal grid, and
@@ -553,93 +549,6 @@ def fixed_unit_step(unit, watchful):
             state[OVERFLOW] = turns.nonzero().choose(1, state[OVERFLOW].bits())
             total = total - turns * tile.parameter("span")
         state[VALUE] = total + 0.0
-        return state
-
-    return step
-
-
-# -- compensated sums ------------------------------------------------------------------------------------------------
-
-
-class Compensated(NamedTuple):
-    """A product to a sum whose errors are made up for; `last`: what remains to be added in the end."""
-
-    kind: str
-    method: str
-    manner: object
-    exact: bool
-    last: bool
-
-    @property
-    def group(self):
-        """Products of a turn."""
-        return 1
-
-    @property
-    def lift(self):
-        """What sums are multiplied by on their way: of halves, so that an overflow is float32's, and whole words round them."""
-        return lift_of(self.manner.family)
-
-
-def compensated_step(unit, watchful):
-    """A turn of `Compensated`: the operations that the method names, in its order.
-
-    What these lose in an addition is a number of the format, and so is what is left of a difference whose terms are close
-    (Knuth's and Dekker's sums): such steps are not rounded. Near the largest number one of them may overflow, unless sums
-    are lifted.
-    """
-    manner = unit.manner
-    single, lifted = manner.family == "float32", unit.lift != 1.0
-
-    def plus(tile, x, y, state):
-        if not watchful:
-            s = x + y
-        else:
-            s, error = sum_and_error(x, y)
-            state[INEXACT] = state[INEXACT].bits() | error.bits()
-        if single:
-            return s
-        if not lifted:
-            return rounded(tile, s, state, manner, watchful, may_underflow=False)
-        y = round_half_bits(s)
-        if watchful:
-            state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
-        return y
-
-    def close(tile, x, y, state):
-        return x + y if single or lifted else plus(tile, x, y, state)
-
-    def step(tile, row, state):
-        s, errors = state[VALUE], state[ERRORS]
-        if unit.last:
-            state[VALUE] = plus(tile, s, errors, state)
-            return state
-        a, b = tile.a(row), tile.b()
-        term = a * b
-        if not single:
-            term = rounded(tile, term, state, manner, watchful)
-            term = term * unit.lift if lifted else term
-        elif watchful and not unit.exact:
-            lost = (a.double() * b.double()).bits() ^ term.double().bits()
-            state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-        if unit.method == "kahan":
-            part = plus(tile, term, -errors, state)
-            total = plus(tile, s, part, state)
-            errors = plus(tile, plus(tile, total, -s, state), -part, state)
-        elif unit.method == "neumaier":
-            total = plus(tile, s, term, state)
-            first = s.magnitude() >= term.magnitude()
-            larger, smaller = first.choose(s, term), first.choose(term, s)
-            part = (larger - total) + smaller
-            errors = plus(tile, errors, part, state)
-        else:
-            sums = plus(tile, s, term, state)
-            part = plus(tile, sums, -s, state)
-            lost = (s - close(tile, sums, -part, state)) + (term - part)
-            part = plus(tile, lost, errors, state)
-            total = plus(tile, sums, part, state)
-            errors = plus(tile, part, -plus(tile, total, -sums, state), state)
-        state[VALUE], state[ERRORS] = total, errors
         return state
 
     return step

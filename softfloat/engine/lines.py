@@ -609,7 +609,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
         values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
         flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
     if work.errors is not None:
-        lost = state.flat.reshape(state.panels, work.slots, cells)[:, unit_ways.units().ERRORS]
+        lost = state.flat.reshape(state.panels, work.slots, cells)[:, unit_ways.compensated().ERRORS]
         work.errors[outputs.start : outputs.stop] = lost.reshape(-1)[:count]
     return state.fits()
 
@@ -632,7 +632,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
         values[k:stop, outputs.start : outputs.stop] = found
         flags[k:stop, outputs.start : outputs.stop] = raised
         if work.errors is not None:
-            lost = kept.reshape(stop - k, floor.SLOTS, -1)[:, unit_ways.units().ERRORS]
+            lost = kept.reshape(stop - k, floor.SLOTS, -1)[:, unit_ways.compensated().ERRORS]
             work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]
     return state.fits()
 

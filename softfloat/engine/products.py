@@ -201,9 +201,7 @@ def _worth_line(planned: Program, work: int) -> bool:
     return elementwise.quick() and planned.length > 0 and work >= unit_ways.LEAST_LINE
 
 
-def _spread(
-    problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool
-) -> None:
+def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool) -> None:
     """Some of many small grids: their outputs in a line, each with operands of its own."""
     a, b, c = problem.a, np.ascontiguousarray(problem.b.transpose(0, 2, 1)), problem.c
     (_, rows, length), columns = a.shape, b.shape[1]

@@ -25,9 +25,9 @@ from softfloat.engine.ways import (
     LONGEST,
     NORMAL,
     Way,
-    family_of,
     narrow_numbers,
     overflow_serves,
+    rounded_one_by_one,
 )
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
@@ -51,6 +51,14 @@ CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Roundin
 def units() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import units as module
+
+    return module
+
+
+@cache
+def compensated() -> ModuleType:
+    """That of compensated sums, alike."""
+    from softfloat.kernels import compensated as module
 
     return module
 
@@ -386,19 +394,16 @@ def _fixed(planned: Program) -> UnitWay | None:
 
 
 def _compensated(planned: Program) -> UnitWay | None:
-    """Sums whose errors are made up for, to nearest even."""
-    how, site = planned.accumulator, planned.sites[dots().RUNNING]
-    family = family_of(site.format.spec)
-    if not _only(how, LAYOUT | {"product", "compensation"}) or not family:
+    """Sums whose errors are made up for."""
+    how, known = planned.accumulator, rounded_one_by_one(planned)
+    if known is None or not _only(how, LAYOUT | {"product", "compensation"}):
         return None
-    rule, exact = site.rule, exact_products(planned)
-    if rule.rounding is not Rounding.NEAREST_EVEN or planned.sites[dots().PRODUCT] != site:
-        return None
-    if family != "float32" and (rule.daz or rule.ftz or not exact):
-        return None
-    manner = parameters.steps().Manner(family=family)
-    unit = units().Compensated(
-        kind="compensated", method=how.compensation, manner=manner, exact=exact, last=False
+    manner = known.manner._replace(noted=False)
+    unit = compensated().Compensated(
+        kind="compensated", method=how.compensation, manner=manner, exact=exact_products(planned), last=False
     )  # fmt: skip
-    known = narrow_numbers(site)._replace(beyond_positive=math.inf)  # what overflows is left to the plain loop
-    return Singles(unit=unit, known=known, site=site)
+    # what overflows is left to the plain loop
+    numbers = narrow_numbers(known.site)._replace(beyond_positive=math.inf, beyond_negative=-math.inf)
+    return Singles(
+        unit=unit, known=numbers, site=known.site, lowest=known.lowest, highest=known.highest, bounded=known.bounded
+    )

@@ -575,8 +575,14 @@ def in_pairs(planned: Program) -> OneByOne | None:
 @lru_cache(maxsize=512)
 def _in_pairs(planned: Program, features: tuple[bool, ...]) -> OneByOne | None:
     """The same, on a CPU with these features."""
+    way = rounded_one_by_one(planned)
+    return way if way is not None and not way.manner.wide else None
+
+
+def rounded_one_by_one(planned: Program) -> OneByOne | None:
+    """The way whose roundings are those of a program's products and additions, whatever their order, if they are deterministic."""
     way = _one_by_one(planned)
-    return way if isinstance(way, OneByOne) and not way.manner.wide else None
+    return way if isinstance(way, OneByOne) else None
 
 
 def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
