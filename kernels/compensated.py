@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from .counting_steps import counted_addition, counted_sum
 from .one_by_one import note_inexact, rounded_sum, single_product, single_sum
 from .quick_steps import lift_of, round_half_bits
 from .steps import INEXACT, LEFT_OPEN, VALUE, exact_product, rounded, sum_and_error
@@ -11,13 +12,14 @@ ERRORS = LEFT_OPEN
 
 
 class Compensated(NamedTuple):
-    """A product to a sum whose errors are made up for; `last`: what remains to be added in the end."""
+    """A product to a sum whose errors are made up for; `last`: what remains to be added in the end. `counted`: its additions are."""
 
     kind: str
     method: str
     manner: object
     exact: bool
     last: bool
+    counted: bool = False
 
     @property
     def single(self):
@@ -26,9 +28,9 @@ class Compensated(NamedTuple):
 
     @property
     def short(self):
-        """Whether what is exact is not rounded: to nearest, where nothing is flushed."""
+        """Whether what is exact is not rounded: to nearest, where nothing is flushed, nor counted."""
         manner = self.manner
-        return manner.nearest and not (manner.daz or manner.ftz or manner.wide)
+        return manner.nearest and not (manner.daz or manner.ftz or manner.wide or self.counted)
 
     @property
     def group(self):
@@ -83,6 +85,18 @@ class _Sums:
         if self.watchful:
             note_inexact(self.state, lost)
 
+    def total(self, x, y):
+        """The addition that makes the running sum, x + y."""
+        unit = self.unit
+        if not unit.counted:
+            return self.plus(x, y)
+        if not unit.single:
+            return counted_sum(self.tile, x, y, self.state, unit.manner)
+        s, lost = single_sum(self.tile, x, y, unit.manner)
+        self._note_lanes(lost)
+        counted_addition(self.state, None, x, lost, s)
+        return s
+
     def close(self, x, y):
         """x + y, of which short steps know that it is exact, unless it overflows."""
         return x + y if self.unit.short and (self.unit.single or self.lifted) else self.plus(x, y)
@@ -119,10 +133,10 @@ def compensated_step(unit, watchful):
         term = sums.product(tile.a(row), tile.b())
         if unit.method == "kahan":
             part = sums.plus(term, -errors)
-            total = sums.plus(s, part)
+            total = sums.total(s, part)
             errors = sums.plus(sums.plus(total, -s), -part)
         elif unit.method == "neumaier":
-            total = sums.plus(s, term)
+            total = sums.total(s, term)
             first = s.magnitude() >= term.magnitude()
             larger, smaller = first.choose(s, term), first.choose(term, s)
             part = sums.exactly(sums.exactly(larger, -total), smaller)
@@ -133,7 +147,7 @@ def compensated_step(unit, watchful):
             before = sums.exactly(s, -sums.close(first, -part))
             lost = sums.exactly(before, sums.exactly(term, -part))
             part = sums.plus(lost, errors)
-            total = sums.plus(first, part)
+            total = sums.total(first, part)
             errors = sums.plus(part, -sums.plus(total, -first))
         state[VALUE], state[ERRORS] = total, errors
         return state

@@ -4,6 +4,7 @@ import numpy as np
 
 from . import jit
 from .counted_draws import COUNTED_TURNS, counting_again
+from .counted_units import counting_tile, turns_at_once
 from .counting_steps import counting_exact_step, counting_tiles, counting_turn, drawn_counting
 from .jit import copy_first, flat, in_rows, scratch, viewed
 from .lanes import tile
@@ -25,6 +26,7 @@ from .steps import (
     aligned_step,
 )
 from .tiles import COUNTED_ROWS, QUICK, REST, VAIN, take_counts
+from .unit_loops import Kind
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 
 
@@ -32,7 +34,7 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 def chain(kind, carrier, block, planes, layout, *options):
     """loop(state, a, b, kept, numbers): as `paired.chain`, of panels of COUNTED_ROWS vectors; additions are counted in a state of COUNTED_SLOTS.
 
-    The options of "exact" have one more: whether overflows stand for NaN.
+    The options of "exact" and "unit" have one more: whether overflows stand for NaN.
     """
     if kind in ("fma", "mul_add"):
         return _one_by_one(kind, carrier, layout, *options)
@@ -81,8 +83,13 @@ def _one_by_one(operation, carrier, layout, manner):
 def _blocks(kind, carrier, block, planes, layout, options):
     """Sums of blocks."""
     rows, lanes, a_cells, b_cells = _shape(carrier, layout)
+    shape = {"kind": LAYOUTS[layout], "rows": rows, "lanes": lanes}
     slots = VALUE, COUNTS, LEAST, GREATEST
-    if kind == "exact":
+    if kind == "unit":
+        unit, of_nan = options
+        every, at_once = counting_tile(Kind(unit, **shape), of_nan), turns_at_once(unit)
+        draws = getattr(unit, "stored", "") == "drawn"
+    elif kind == "exact":
         size, blocks, stored, saturate, _ = options
         step = counting_exact_step(size, blocks, stored, saturate, options[4])
         slots += (UNDERFLOW, *(OVERFLOW,) * saturate, OVERFLOWED) * bool(stored)
@@ -92,10 +99,11 @@ def _blocks(kind, carrier, block, planes, layout, options):
         step = counting_turn(aligned_step(block, *options, True), not narrow)
         slots += (UNDERFLOW, OVERFLOWED) * narrow
         draws, at_once = False, (1 << COUNT_BITS[64]) // 2
-    every = tile(
-        ("paired counted", kind, options), step, carrier, slots, Numbers._fields, block, planes,
-        kind=LAYOUTS[layout], rows=rows, lanes=lanes,
-    )  # fmt: skip
+    if kind != "unit":
+        every = tile(
+            ("paired counted", kind, options), step, carrier, slots, Numbers._fields, block, planes, **shape
+        )  # fmt: skip
+    integer, single = (np.int32, True) if carrier is np.float32 else (np.int64, False)
     cells = rows * lanes
     kept_cells = cells if draws else 0
 
@@ -105,14 +113,14 @@ def _blocks(kind, carrier, block, planes, layout, options):
         flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
         for panel in range(state.shape[0]):
             mine = state[panel]
-            happened = viewed(mine, np.int64)
+            happened = viewed(mine, integer)
             a_at = panel * turns * block * a_cells
             b_at = panel * turns * block * b_cells if b_cells > 1 else 0
             for done in range(0, turns, at_once):
                 count = min(at_once, turns - done)
                 noise = flat_kept[(panel * turns + done) * kept_cells :]
                 every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, mine, numbers, count)
-                take_counts(happened, cells, True)
+                take_counts(happened, cells, not single)
                 a_at += count * block * a_cells
                 b_at += count * block * b_cells
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from . import jit
-from .counting_steps import count, counted_addition
+from . import jit, units
+from .counting_steps import count, counted_addition, note_extremes
 from .jit import flat, scratch, viewed
 from .lanes import opening, tile
 from .steps import (
@@ -15,6 +15,8 @@ from .steps import (
     LEAST,
     OVERFLOW,
     OVERFLOWED,
+    ROUNDED,
+    SWAMPED,
     UNDERFLOW,
     VALUE,
     sum_and_error,
@@ -25,17 +27,16 @@ from .unit_loops import Kind
 from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, stored
 from .vectors import ROWS
 
-KINDS = ("aligned", "exact")
-"""Kinds of units whose additions are counted here."""
-
 
 def _narrow(unit):
     """Whether sums may overflow, or be tiny."""
     return unit.result == "half" or bool(unit.stored)
 
 
-def _slots(unit):
+def slots_of(unit):
     """What these steps note beside the running sum."""
+    if unit.kind in ONE_BY_ONE:
+        return INEXACT, *units.slots_of(unit), OVERFLOWED, ROUNDED, SWAMPED, LEAST, GREATEST
     narrow = _narrow(unit)
     return COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * unit.saturate, OVERFLOWED) * narrow
 
@@ -141,7 +142,51 @@ def counted_exact_step(unit, of_nan):
     return step
 
 
-STEPS = {"aligned": counted_aligned_step, "exact": counted_exact_step}
+def counted_pairs_step(unit, of_nan):
+    """A turn of `Pairs`, no sum of which overflows."""
+
+    def noted(state, before, lost, after):
+        counted_addition(state, None, before, lost, after)
+
+    return units.pairs_step(unit, True, noted)
+
+
+def counted_fixed_step(unit, of_nan):
+    """A turn of `Fixed`. An addition that goes beyond the register is inexact as well."""
+
+    def noted(state, before, lost, over, changed, after):
+        count(state, {ROUNDED: lost | over, OVERFLOWED: over, SWAMPED: changed & after.equals(before)})
+        note_extremes(state, after, False)
+
+    return units.fixed_unit_step(unit, True, noted)
+
+
+def counted_compensated_step(unit, of_nan):
+    """A turn of `Compensated`."""
+    return units.compensated_step(unit._replace(counted=True), True)
+
+
+STEPS = {
+    "aligned": counted_aligned_step,
+    "exact": counted_exact_step,
+    "pairs": counted_pairs_step,
+    "fixed": counted_fixed_step,
+    "compensated": counted_compensated_step,
+}
+ONE_BY_ONE = "pairs", "fixed", "compensated"
+"""Kinds whose steps count in slots of their own."""
+
+
+def turns_at_once(unit):
+    """Turns whose counts have room in one word."""
+    return 1 << 30 if unit.kind in ONE_BY_ONE else (1 << COUNT_BITS[64]) // (2 * unit.blocks)
+
+
+def counting_tile(kind, of_nan):
+    """The loop of turns of a unit whose additions are counted."""
+    unit = kind.unit
+    slots = VALUE, *slots_of(unit)
+    return kind.loop((unit, "counted", of_nan), STEPS[unit.kind](unit, of_nan), slots, unit.group)
 
 
 @jit.once
@@ -155,12 +200,12 @@ def counted_unit_loop(unit, of_nan):
     kind, group = Kind(unit), unit.group
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end = opening(carrier, COUNTED_SLOTS), kind.end
-    slots = VALUE, *_slots(unit)
-    every = tile(
-        (unit, "counted", of_nan), STEPS[unit.kind](unit, of_nan), carrier, slots, kind.parameters, group, planes
-    )
-    draws = unit.stored == "drawn"
-    at_once = DRAWN_TURNS if draws else (1 << COUNT_BITS[64]) // (2 * unit.blocks)
+    every = counting_tile(kind, of_nan)
+    neumaier = unit.kind == "compensated" and unit.method == "neumaier"
+    final = kind.last() if neumaier else every
+    single = carrier is np.float32
+    draws = getattr(unit, "stored", "") == "drawn"
+    at_once = DRAWN_TURNS if draws else turns_at_once(unit)
     state_size, noise_size = COUNTED_SLOTS * cells, DRAWN_TURNS * cells * draws
 
     def counted_units_loop(
@@ -173,7 +218,7 @@ def counted_unit_loop(unit, of_nan):
         flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
         state = scratch(state_size, carrier)
         happened = viewed(state, integer)
-        noise = scratch(noise_size, np.float64)
+        noise = scratch(noise_size, carrier)
         for unit_ in range(first, last):
             i, j = tile_of(unit_, panels, b.shape[2], a_panel)
             place = i * ROWS * wide + j * lanes
@@ -186,7 +231,9 @@ def counted_unit_loop(unit, of_nan):
                     draw_stores(noise, corner, row_stride, column_stride, done, some, lanes, ROWS, key, stream, width)
                 a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
                 every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, state, numbers, some)
-                take_counts(happened, cells, True)
+                take_counts(happened, cells, not single)
+            if neumaier:
+                final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
             end(state, flat_values, flat_flags, place, wide, nan_flags)
             tell(state, happened, ROWS, i * ROWS, j, lanes, counts, extremes)
 
@@ -225,7 +272,7 @@ def counted_long_unit_loop(unit):
         (LEAD,),
         (LEAD, PER_GRID),
         (TOTAL, PER_GRID, LOST),
-        (VALUE, PER_GRID, *aside, *_slots(unit)),
+        (VALUE, PER_GRID, *aside, *slots_of(unit)),
     )
     start, lead, scale, term, last_step = (
         tile((unit, "counted", number), step, carrier, some, kind.parameters, 1, planes)

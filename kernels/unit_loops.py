@@ -72,9 +72,10 @@ class Kind:
     def tile(self, name, step, watches, more, group=1):
         """The loop of a step."""
         slots = (VALUE, *((INEXACT,) if watches else ()), *more)
-        return self._loop((self.unit, name, watches), step, slots, group)
+        return self.loop((self.unit, name, watches), step, slots, group)
 
-    def _loop(self, name, step, slots, group=1):
+    def loop(self, name, step, slots, group=1):
+        """That of a step with these slots."""
         return tile(name, step, self.carrier, slots, self.parameters, group, self.planes, **self.layout)
 
     def turns(self):
@@ -82,6 +83,10 @@ class Kind:
         unit = self.unit
         make, more = MAKERS[unit.kind], slots_of(unit)
         return (self.tile("turn", make(unit, watches), watches, more, unit.group) for watches in (True, False))
+
+    def last(self):
+        """The loop of what compensated sums add in the end."""
+        return self.tile("last", compensated_step(self.unit._replace(last=True), True), True, slots_of(self.unit))
 
     def phases(self):
         """The loops of a long block: of what comes before its terms, of their powers of two, of what comes once these are known; of terms
@@ -92,10 +97,10 @@ class Kind:
         )
         return (
             self.tile("start", starts[1], False, aside[:2]),
-            self._loop((unit, "lead"), leads[1], (LEAD,)),
+            self.loop((unit, "lead"), leads[1], (LEAD,)),
             self.tile("scale", scales[1], False, (LEAD, PER_GRID)),
             tuple(
-                self._loop((unit, "term", watches), terms[not watches], (TOTAL, PER_GRID, *(INEXACT,) * watches))
+                self.loop((unit, "term", watches), terms[not watches], (TOTAL, PER_GRID, *(INEXACT,) * watches))
                 for watches in (True, False)
             ),
             tuple(self.tile("end", ends[not watches], watches, (*aside, *slots_of(unit))) for watches in (True, False)),
@@ -121,9 +126,7 @@ def summing_one_by_one(unit):
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
     neumaier = unit.kind == "compensated" and unit.method == "neumaier"
-    final = watchful
-    if neumaier:
-        final = kind.tile("last", compensated_step(unit._replace(last=True), True), True, slots_of(unit))
+    final = kind.last() if neumaier else watchful
     watched, soon, state_size = max(WATCH // group, 1), max(SOON // group, 1), SLOTS * cells
     start = kind.start(soon)
 

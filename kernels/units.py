@@ -75,7 +75,8 @@ class Pairs(NamedTuple):
 
     `blocks` blocks of `block` products; leaves are products, or the sums of `leaf` of them, added in pairs. The sums of blocks
     meet the running sum, or chains that begin at zero, are added up and meet it at the end of the turn. `exact`: products
-    are exact in float32. `fused`: a product meets a sum without a rounding of its own.
+    are exact in float32. `fused`: a product meets a sum without a rounding of its own. `tree`: sums of leaves are additions of the running
+    sum's kind, which counts know; else the rounding of a block.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Pairs(NamedTuple):
     fused: bool
     exact: bool
     unsigned: bool
+    tree: bool
 
     @property
     def group(self):
@@ -110,8 +112,11 @@ def nudged(s, error, rounding):
     return outward.choose(bits + step, bits).floats()
 
 
-def single_sum(tile, x, y, unit, state, watchful):
-    """x + y in float32, rounded as the unit does; x, or the exact product of a pair (a, b), and a number."""
+def single_sum(tile, x, y, unit, state, watchful, noted=None):
+    """x + y in float32, rounded as the unit does; x, or the exact product of a pair (a, b), and a number.
+
+    noted(state, before, lost, after), if it is given, counts the addition, of which all bits are known in watchful steps.
+    """
     if isinstance(x, tuple):
         product = x[0] * x[1]
         if unit.rounding == "nearest_even" and not watchful and tile.fuses:
@@ -129,13 +134,21 @@ def single_sum(tile, x, y, unit, state, watchful):
     s, error = sum_and_error(product, y)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | error.bits()
-    if unit.rounding == "nearest_even":
+    after = moved_off(s, error, product, y, unit.rounding)
+    if noted:
+        noted(state, y if isinstance(x, tuple) else x, error.nonzero(), after)
+    return after
+
+
+def moved_off(s, error, x, y, rounding):
+    """s + error, rounded: s is the nearest number to x + y."""
+    if rounding == "nearest_even":
         return s
-    if unit.rounding == "to_odd":
+    if rounding == "to_odd":
         return to_odd(s, error)
-    if unit.rounding == "toward_negative":
-        s = s.is_zero().choose(((product.bits() | y.bits()) & SIGN).floats(), s)
-    return nudged(s, error, unit.rounding)
+    if rounding == "toward_negative":
+        s = s.is_zero().choose(((x.bits() | y.bits()) & SIGN).floats(), s)
+    return nudged(s, error, rounding)
 
 
 def single_product(tile, row, k, unit, state, watchful):
@@ -148,8 +161,8 @@ def single_product(tile, row, k, unit, state, watchful):
     return product + 0.0 if unit.unsigned else product
 
 
-def pairs_step(unit, watchful):
-    """A turn of `Pairs`."""
+def pairs_step(unit, watchful, noted=None):
+    """A turn of `Pairs`; `noted` is what `single_sum` takes."""
 
     def leaf_of(tile, row, first, state):
         if unit.leaf == 1:
@@ -160,20 +173,21 @@ def pairs_step(unit, watchful):
     def block_of(tile, row, first, state):
         if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned:
             start = tile.a(row, first) * tile.b(first)
-            return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
+            pair = tile.a(row, first + 1), tile.b(first + 1)
+            return single_sum(tile, pair, start, unit, state, watchful, noted if unit.tree else None)
 
         def leaf(number):
             return leaf_of(tile, row, first + number * unit.leaf, state)
 
         def joined(x, y, _):
-            return single_sum(tile, x, y, unit, state, watchful)
+            return single_sum(tile, x, y, unit, state, watchful, noted)
 
         return in_pairs(unit.block // unit.leaf, leaf, joined)
 
     def met(tile, row, first, before, state):
         if unit.fused:
-            return single_sum(tile, (tile.a(row, first), tile.b(first)), before, unit, state, watchful)
-        return single_sum(tile, before, block_of(tile, row, first, state), unit, state, watchful)
+            return single_sum(tile, (tile.a(row, first), tile.b(first)), before, unit, state, watchful, noted)
+        return single_sum(tile, before, block_of(tile, row, first, state), unit, state, watchful, noted)
 
     def step(tile, row, state):
         if not unit.chains:
@@ -187,8 +201,8 @@ def pairs_step(unit, watchful):
             sums[chain] = met(tile, row, number * unit.block, sums[chain], state)
         total = sums[0]
         for other in sums[1:]:
-            total = single_sum(tile, total, other, unit, state, watchful)
-        state[VALUE] = single_sum(tile, state[VALUE], total, unit, state, watchful)
+            total = single_sum(tile, total, other, unit, state, watchful, noted)
+        state[VALUE] = single_sum(tile, state[VALUE], total, unit, state, watchful, noted)
         return state
 
     return step
@@ -530,25 +544,28 @@ class Fixed(NamedTuple):
         return 1
 
 
-def fixed_unit_step(unit, watchful):
-    """A turn of `Fixed`."""
+def fixed_unit_step(unit, watchful, noted=None):
+    """A turn of `Fixed`. noted(state, before, lost, over, changed, after), if it is given, counts the addition."""
 
     def step(tile, row, state):
-        y = tile.a(row) * tile.b()
+        y, before = tile.a(row) * tile.b(), state[VALUE]
         n = whole(y, unit.cut)
-        total = state[VALUE] + n
+        total = before + n
         if watchful:
             state[INEXACT] = state[INEXACT].bits() | (n.bits() ^ y.bits())
         half = tile.parameter("half_span")
         if unit.saturate:
             over, under = total >= half, total < -half
-            state[OVERFLOW] = over.choose(1, under.choose(1, state[OVERFLOW].bits()))
+            beyond = over | under
             total = over.choose(half - 1.0, under.choose(-half, total))
         else:
             turns = ((total + half) * tile.parameter("per_span")).floored()
-            state[OVERFLOW] = turns.nonzero().choose(1, state[OVERFLOW].bits())
+            beyond = turns.nonzero()
             total = total - turns * tile.parameter("span")
+        state[OVERFLOW] = beyond.choose(1, state[OVERFLOW].bits())
         state[VALUE] = total + 0.0
+        if noted:
+            noted(state, before, (n.bits() ^ y.bits()).nonzero(), beyond, y.differs(0.0), state[VALUE])
         return state
 
     return step

@@ -100,7 +100,7 @@ def run(
     stacked = np.array([np.reshape(x, -1) for x in terms])
     magics = dots().grids(low, high + len(terms).bit_length())
     if site.width:
-        return _drawn(planned, stacked.reshape(len(terms), -1, shape[-1]), magics, shape, place, random)
+        return drawn(planned, stacked.reshape(len(terms), -1, shape[-1]), magics, shape, place, random)
     values = np.empty(stacked.shape[1])
 
     def work(unit: int, stop: int) -> int:
@@ -112,7 +112,7 @@ def run(
     return codes.reshape(shape), flags.reshape(shape)
 
 
-def _drawn(
+def drawn(
     planned: Program, terms: Codes, magics: Codes, shape: tuple[int, ...], place: Place, random: Random
 ) -> tuple[Codes, Codes]:
     """The same of sums of terms, (terms, rows, columns), rounded stochastically."""

@@ -34,7 +34,7 @@ from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
-from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Random, Tally, Way
+from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
@@ -285,7 +285,7 @@ class _Work:
         if self.tally is not None:
             if isinstance(way, OneByOne):
                 options = (way.counted_manner,)
-            elif kind == "exact":
+            elif kind in ("exact", "unit"):
                 options += (way.site.rule.overflow is Overflow.NAN,)
             return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options)
         return paired().chain(kind, way.carrier, way.group, way.planes, layout, self.reading, cumulative, *options)
@@ -316,6 +316,8 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
     """Whether there is such a loop for this program's way."""
     if way is None or (counting and (cumulative or not way.counts)):
         return False
+    if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
+        return False
     one_by_one = isinstance(way, OneByOne | Drawn) or (isinstance(way, UnitWay) and way.unit.kind in RECORDED_UNITS)
     return not cumulative or (one_by_one and not planned.converts)
 
@@ -333,6 +335,8 @@ def run(
 
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
+    if tally is not None and isinstance(way, UnitWay):
+        way = units.counting(way)
     first, second = _operand(line.a, planned, 0), _operand(line.b, planned, 1)
     count = line.a.shape[1]
     if first is None or second is None or not count:
@@ -397,7 +401,8 @@ def run(
         errors[..., left] = 0.0
     values[..., left], flags[..., left] = 0.0, 0  # whatever is there
     if isinstance(way, UnitWay):
-        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, errors)
+        place = Place(line.first, 0, line.stride)
+        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, errors, tally)
         return codes, flags, left
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags

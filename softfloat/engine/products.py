@@ -44,7 +44,6 @@ from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
 
-
 SPREAD = 1 << 20
 """Products of small grids whose outputs go in a line together."""
 
@@ -342,12 +341,12 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             return
     work = problem.a.size * problem.b.shape[1]
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
-    if not (problem.paired or cumulative or problem.scales) and work < unit_ways.LEAST_WORK and in_order:
-        if _worth_line(planned, work):
-            one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
-            one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
-            _spread(one, planned, call, results, lines.Span(0, 1), counting)
-            return
+    a_grid = in_order and not (problem.paired or cumulative or problem.scales)
+    if a_grid and work < unit_ways.LEAST_WORK and _worth_line(planned, work):
+        one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
+        one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
+        _spread(one, planned, call, results, lines.Span(0, 1), counting)
+        return
     _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
 
@@ -586,14 +585,14 @@ def _quick(
         if math.prod(shape) < dots().LANES:
             return None
         done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains)
-        return _by_unit(planned, a, b, start, place, random) if done is None and tally is None else done
+        return _by_unit(planned, a, b, start, place, random, None, tally) if done is None else done
     if trees.serves(planned, tally is not None):
         done = trees.by_tiles(planned, tiling.Operands(a, b, start), tally)
         columns = problem.a.T[:, :, None]
         return trees.run(planned, columns, problem.b[:, None], problem.c, tally) if done is None else done
     if drawn_trees.serves(planned):
         return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random, tally)
-    if tally is not None and accumulator.tree:
+    if tally is not None and accumulator.tree and accumulator.block == 1:
         return None
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)

@@ -74,6 +74,11 @@ class UnitWay(Way):
         """What the steps know of formats and grids."""
         return self.known
 
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count: of outputs in a line."""
+        return not phased(self.unit)
+
 
 class Singles(UnitWay):
     """Sums in float32."""
@@ -120,7 +125,7 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
     """The same, on a CPU with these features."""
     inner = {number: site for number, site in planned.sites.items() if number != dots().RESULT}
     drawn = {number for number, site in inner.items() if site.width}
-    if drawn - {dots().STORE} or any(not site.rule.restated for site in inner.values()):
+    if drawn - {dots().RUNNING if planned.accumulator.fixed else dots().STORE} or any(not site.rule.restated for site in inner.values()):
         return None
     how = planned.accumulator
     if how.fixed is not None:
@@ -197,6 +202,7 @@ def _pairs(planned: Program) -> UnitWay | None:
         fused=segmented and not tree,
         exact=exact,
         unsigned=how.unsigned_zeros,
+        tree=tree,
     )
     known = parameters.steps().Numbers()
     return Singles(unit=unit, known=known, site=site, group=unit.group, bounded=not nearest)
@@ -382,7 +388,7 @@ def _exact(planned: Program) -> UnitWay | None:
 def _fixed(planned: Program) -> UnitWay | None:
     """A register in fixed point."""
     how, site = planned.accumulator, planned.sites[dots().RUNNING]
-    if not _only(how, LAYOUT | {"fixed"}) or how.fixed is None or site.rule.daz or site.rule.ftz:
+    if not _only(how, LAYOUT | {"fixed"}) or how.fixed is None:
         return None
     if sum(fmt.p for fmt in planned.formats) > EXACT_BITS:
         return None
@@ -395,7 +401,7 @@ def _fixed(planned: Program) -> UnitWay | None:
 
 def _compensated(planned: Program) -> UnitWay | None:
     """Sums whose errors are made up for."""
-    how, known = planned.accumulator, rounded_one_by_one(planned)
+    how, known = planned.accumulator, rounded_one_by_one(planned, bounded=True)
     if known is None or not _only(how, LAYOUT | {"product", "compensation"}):
         return None
     manner = known.manner._replace(noted=False)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, threads, tiling, unit_ways
+from softfloat.engine import elementwise, entire, threads, tiling, unit_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots, tiles
 from softfloat.engine.programs import Program
@@ -124,8 +124,10 @@ def run(
     way = choose(planned)
     if way is None or (scaled is not None and way.unit.kind != "aligned"):
         return None
-    if tally is not None and way.unit.kind not in counted().KINDS:
-        return None
+    if tally is not None:
+        if planned.length % way.group:  # zeros that fill a turn up would count
+            return None
+        way = counting(way)
     first, second = planned.formats
     if scaled is None:
         spans = [tiling.extent(a, first), tiling.extent(b, second)]
@@ -154,7 +156,7 @@ def run(
         values, flags = _counted(way, planned, unit, panels, c, place, random, tally)
     if np.any(flags & loops().WRONG):
         return None
-    return leaving(way, planned, values, flags, flags_of_c)
+    return leaving(way, planned, values, flags, flags_of_c, place, random, tally=tally)
 
 
 def _scaled(span: tiling.Extent, planned: Program) -> tiling.Extent:
@@ -196,6 +198,14 @@ def _careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
     return replace(way, unit=way.unit._replace(careful=begins or width > EXACT_BITS))
 
 
+@lru_cache(maxsize=512)
+def counting(way: UnitWay) -> UnitWay:
+    """The way whose loops count as well: compensated sums are not lifted, and pairs do not overflow."""
+    if way.unit.kind == "pairs":
+        return replace(way, bounded=True)
+    return replace(way, unit=way.unit._replace(counted=True)) if way.unit.kind == "compensated" else way
+
+
 def spans_of(planned: Program) -> list[tiling.Extent]:
     """What finite operands can span."""
     return [tiling.Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in planned.formats]
@@ -224,18 +234,31 @@ def leaving(
     values: Codes,
     flags: Codes,
     flags_of_c: Codes | None,
+    place: Place,
+    random: Random,
     errors: Codes | None = None,
+    tally: Tally | None = None,
 ) -> tuple[Codes, Codes]:
-    """(codes in the partials format, flags) of what loops have made; what a method adds in the end may still be in `errors`."""
+    """(codes in the partials format, flags) of what loops have made and counted; what a method adds in the end may still be in `errors`.
+
+    A register's sums are rounded here, stochastically by the random numbers of the outputs at `place`.
+    """
     register = planned.accumulator.fixed
     if register is not None:
+        if tally is not None:
+            np.multiply(tally.extremes, 2.0**register.last, out=tally.extremes)
         if flags_of_c is not None:
             flags |= flags_of_c
         values = np.ascontiguousarray(values * 2.0**register.last)
-        site = way.site
-        codes, raised = elementwise.settled(
-            "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
-        )  # fmt: skip
+        site, shape = way.site, values.shape
+        if site.width:
+            magics = dots().grids(register.last, register.last + register.bits)
+            terms = values.reshape(1, -1, shape[-1])
+            codes, raised = entire.drawn(planned, terms, magics, shape, place, random)
+        else:
+            codes, raised = elementwise.settled(
+                "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
+            )  # fmt: skip
         return codes, flags | raised
     if way.unit.kind == "compensated" and way.unit.lift != 1.0:
         values *= 1.0 / way.unit.lift
@@ -316,7 +339,7 @@ def _counted(
     if phased(unit):
         loop = counted().counted_long_unit_loop(unit), padded
     else:
-        of_nan = bool(unit.stored) and way.site.rule.overflow is Overflow.NAN
+        of_nan = bool(getattr(unit, "stored", "")) and way.site.rule.overflow is Overflow.NAN
         made = counted().counted_unit_loop(unit, of_nan)
         loop = made, (*padded, *place, way.site.width, *random.words)
     values, flags = (x[0] for x in looped(way, planned, loop, panels, c, rows, columns))

@@ -579,9 +579,12 @@ def _in_pairs(planned: Program, features: tuple[bool, ...]) -> OneByOne | None:
     return way if way is not None and not way.manner.wide else None
 
 
-def rounded_one_by_one(planned: Program) -> OneByOne | None:
-    """The way whose roundings are those of a program's products and additions, whatever their order, if they are deterministic."""
-    way = _one_by_one(planned)
+def rounded_one_by_one(planned: Program, bounded: bool = False) -> OneByOne | None:
+    """The way whose roundings are those of a program's products and additions, whatever their order, if they are deterministic.
+
+    `bounded`: what overflows is not asked of it.
+    """
+    way = _one_by_one(planned, bounded)
     return way if isinstance(way, OneByOne) else None
 
 
@@ -596,13 +599,13 @@ def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
     return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
 
 
-def _one_by_one(planned: Program) -> Way | None:
-    """For products that meet the sum one after the other: fused, or rounded as the sum is."""
+def _one_by_one(planned: Program, bounded: bool = False) -> Way | None:
+    """For products that meet the sum one after the other: fused, or rounded as the sum is. `bounded`: overflows are not its affair."""
     floor = dots()
     site = planned.sites[floor.RUNNING]
     rule = site.rule
     family, wide = family_of_sums(site.format.spec)
-    if not family or planned.accumulator.store or not overflow_serves(site, planned.policy):
+    if not family or planned.accumulator.store or not (bounded or overflow_serves(site, planned.policy)):
         return None
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
     if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:

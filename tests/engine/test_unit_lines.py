@@ -119,6 +119,20 @@ def test_cumulative_sums(case: Case, served: list[bool], monkeypatch: pytest.Mon
     assert any(served)
 
 
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_counts(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ordinary operands, and of few bits, whose sums tie, cancel and overflow; whole turns, and k that fills none up."""
+    accumulator, fmt, options = resolved(case)
+    few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
+    known, rng = bits.encode(np.array(few), fmt, overflow="saturate")[0], np.random.default_rng(29)
+    for length in (64, 19):
+        a, b = drawn(rng, fmt, (75, length), 1.0), drawn(rng, fmt, (75, length), 1.0)
+        c = drawn(rng, accumulator.partials, (75,), 1.0)
+        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, c, count=True, **options)
+        both_ways(monkeypatch, bits.sum, rng.choice(known, (75, length)), fmt, accumulator, 1, count=True, **options)
+    assert any(served) or accumulator.aligned is not None or accumulator.reduction
+
+
 @pytest.mark.parametrize("fmt", [HALF, E5M2, BF16, SINGLE])
 @pytest.mark.parametrize("method", ["kahan", "neumaier", "two_term"])
 def test_compensated_sums_that_overflow(

@@ -204,7 +204,8 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_threads(case: Case, served: list[bool]) -> None:
     accumulator, fmt, options = resolved(case)
     rng = np.random.default_rng(4)
-    a, b = drawn(rng, fmt, (90, 64), 1.0), drawn(rng, fmt, (64, 70), 1.0)
+    scale = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3  # whose sums do not overflow
+    a, b = drawn(rng, fmt, (90, 64), scale), drawn(rng, fmt, (64, 70), scale)
     before, found = get_num_threads(), []
     try:
         for threads in (1, 2):
@@ -400,7 +401,7 @@ def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytes
         c = drawn(rng, accumulator.partials, (rows, columns), scale * scale)
         both(a, b, fmt, accumulator, c, **options)
         both(a, b, fmt, accumulator, **options)
-        if scale == 1.0 and length == 65 and all(available()):
-            assert any(served) == (kinds[-1:] in (["aligned"], ["exact"]))
+        if scale == 1.0 and length == 65 and all(available()) and accumulator.partials.max > 1e3:
+            assert any(served) == bool(kinds[-1:] != [None]) or accumulator.reduction
         x, y = rng.choice(known, (rows, length)), rng.choice(known, (length, columns))
         both(x, y, fmt, accumulator, c, **options)

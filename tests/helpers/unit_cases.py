@@ -90,10 +90,20 @@ CASES: list[Case] = [
     (fixed_point(32, -16), HALF, {}),
     (fixed_point(12, -4), HALF, {"rounding": "toward_positive"}),
     (fixed_point(9, -3, HALF, "saturate", "toward_zero"), HALF, {}),
+    (fixed_point(30, -14, E5M2), HALF, {"daz": True, "ftz": True, "rounding": "to_odd"}),
+    (fixed_point(30, -14, SINGLE, "saturate"), HALF, {"rounding": "stochastic", "seed": 6, "sr_bits": 12}),
     *((compensated(fmt, method), name, {}) for fmt, name, method in (
         (HALF, HALF, "kahan"), (HALF, E5M2, "neumaier"), (E5M6, E5M6, "two_term"), (BF16, BF16, "neumaier"),
         (SINGLE, HALF, "two_term"), (SINGLE, SINGLE, "kahan"), (E4M3, E4M3, "kahan"),
         (HALF, HALF, "two_term"), (HALF, HALF, "neumaier"), (BF16, BF16, "two_term"), (E5M2, E5M2, "two_term"),
+    )),
+    *((compensated(fmt, method), name, options) for fmt, name, method, options in (
+        (HALF, HALF, "kahan", {"rounding": "toward_positive", "overflow": "saturate"}),
+        (HALF, SINGLE, "neumaier", {}), (E4M3Z, HALF, "two_term", {"rounding": "to_odd", "daz": True}),
+        ("tfloat32", "tfloat32", "kahan", {}), (HALF, HALF, "two_term", {"daz": True, "ftz": True, "tininess": "before"}),
+        (BF16, BF16, "neumaier", {"rounding": "nearest_away"}), (SINGLE, HALF, "kahan", {"rounding": "toward_zero"}),
+        (SINGLE, SINGLE, "neumaier", {"rounding": "toward_negative"}), (SINGLE, SINGLE, "two_term", {"rounding": "nearest_away"}),
+        (E5M6, HALF, "neumaier", {"rounding": "toward_negative", "ftz": True}),
     )),
 ]  # fmt: skip
 
