@@ -44,13 +44,14 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
-    "counting_steps redrawn | loops dot_steps quantization tiles units | alone counted_draws counted_levels dots drawn_tiles few four_over_six "
-    "hadamard paired rules unit_loops | counted_lines counted_units drawn_trees entries inlined stacked | batches exported subtrees",
+    "counting_steps redrawn | compensated loops dot_steps quantization tiles | alone counted_draws counted_levels dots drawn_tiles few "
+    "four_over_six hadamard rules units | unit_loops | counted_units paired | counted_lines drawn_trees entries inlined stacked | "
+    "batches exported subtrees",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments threads | parameters problems results | decoding draws programs | elementwise inlined native | "
-    "folds options transforms ways | apart tiling unit_ways | drawn_trees entire lines trees units | block_units segments stacks | "
+    "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise inlined known native | "
+    "folds options transforms ways | apart tiling unit_ways | drawn_trees entire trees | units | block_units lines plain | segments stacks | "
     "joining unit_stacks | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "

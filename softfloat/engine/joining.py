@@ -294,7 +294,7 @@ def run(
     """
     accumulator = planned.accumulator
     chains = accumulator.chains > 1
-    if (accumulator.reduction and (chains or accumulator.tree)) or (chains and accumulator.block > 1):
+    if (accumulator.reduction and chains) or (chains and accumulator.block > 1):
         return None
     if not planned.length:  # c itself, which may be -0 or a signalling NaN
         return None

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.accumulators.accumulator import SCALINGS
 from softfloat.engine import (
     apart,
     arguments,
@@ -20,9 +19,8 @@ from softfloat.engine import (
     entire,
     joining,
     lines,
-    parameters,
+    plain,
     stacks,
-    threads,
     tiling,
     trees,
     unit_stacks,
@@ -38,32 +36,14 @@ from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results, Scales
-from softfloat.engine.programs import Program, choices, segment_bounds
+from softfloat.engine.programs import Program, arranged
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.spec import Rule
 
 SPREAD = 1 << 20
 """Products of small grids whose outputs go in a line together."""
-
-
-def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
-    """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
-    if planned.index is None:
-        return np.ascontiguousarray(values)
-    length = values.shape[axis]
-    if np.array_equal(planned.index[:length], np.arange(length)):  # nothing but more at the end
-        shape = *values.shape[:axis], planned.index.size, *values.shape[axis + 1 :]
-        longer = np.empty(shape, values.dtype)
-        along = np.moveaxis(longer, axis, 0)
-        along[:length], along[length:] = np.moveaxis(values, axis, 0), fill
-        return longer
-    taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
-    filled = planned.index < 0
-    if filled.any():
-        np.moveaxis(taken, axis, 0)[filled] = fill
-    return np.ascontiguousarray(taken)
 
 
 def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
@@ -133,6 +113,15 @@ def _by_line(
     def run_part(
         part: Program, of: lines.Line, start: Codes | None = None, counted: ways.Tally | None = tally
     ) -> Done | None:
+        if _pairs_all(part):
+            if trees.serves(part, counting):
+                return trees.run(part, of.a, of.b, of.c, counted)
+            place, random = ways.Place(of.first, 0, of.stride), ways.Random(key, call.stream)
+            return (
+                drawn_trees.run_line(part, of.a, of.b, of.c, place, random, counted)
+                if drawn_trees.serves(part)
+                else None
+            )
         way: ways.Way | None = ways.choose(part)
         if way is None and of.a.size >= unit_ways.LEAST_LINE:
             way = units.in_line(part, start is not None)
@@ -146,7 +135,7 @@ def _by_line(
 
     def run_parts(part: Program, cuts: Sequence[slice], of_parts: ways.Tally | None) -> Done | None:
         a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
-        done = run_part(part, line._replace(a=a, b=b), None, of_parts)
+        done = run_part(part, line._replace(a=a, b=b, c=None), None, of_parts)
         return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
 
     def by_itself() -> Done | None:
@@ -166,11 +155,6 @@ def _by_line(
             return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
-    elif trees.serves(planned, counting):
-        done = trees.run(planned, line.a, line.b, line.c, tally)
-    elif drawn_trees.serves(planned):
-        place = ways.Place(line.first, 0, line.stride)
-        done = drawn_trees.run_line(planned, line.a, line.b, line.c, place, ways.Random(key, call.stream), tally)
     elif entire.serves(planned) and not (cumulative or counting):
         done = _entire(planned, line, ways.Random(key, call.stream))
     else:
@@ -336,7 +320,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
                     flags |= done[1][where]
                     rest = apart.after(planned, begin)
-                _plain(part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False)
+                plain.run(
+                    part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False
+                )
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     work = problem.a.size * problem.b.shape[1]
@@ -347,7 +333,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
         _spread(one, planned, call, results, lines.Span(0, 1), counting)
         return
-    _plain(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+    plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
 
 WORTH_LOOPS = 1 << 11
@@ -445,99 +431,6 @@ def _quieted(codes: Codes, planned: Program) -> Codes:
     return quiet
 
 
-def _plain(
-    problem: Problem,
-    planned: Program,
-    entered: Entered,
-    key: int,
-    stream: int,
-    results: Results,
-    cumulative: bool,
-    counting: bool,
-) -> None:
-    """One grid of outputs by the loop that serves every program."""
-    floor = dots()
-    first, second = planned.formats
-    a, b = arranged(entered.a, 0 if problem.paired else 1, planned), arranged(entered.b, 0, planned)
-    values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
-    if accumulator.unsigned_zeros and planned.entry.daz and planned.length:
-        flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
-        values = np.where(flushed, 0.0, values)
-    unscaled = a, b
-    scales, extra, scaling = problem.scales, (0, 0), 0
-    scales_a = scales_b = nothing = np.zeros((0, 0))
-    if scales is not None:
-        if accumulator.reduction and accumulator.reduction[0].scaling:
-            scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
-            firsts = segment_bounds(accumulator, planned.products)[:-1]
-            scales_a = np.ascontiguousarray(scales.each.a[firsts] if problem.paired else scales.each.a[:, firsts])
-            scales_b = np.ascontiguousarray(scales.each.b[firsts])
-        else:
-            with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
-                a = a * arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
-                b = b * arranged(scales.each.b, 0, planned, fill=1.0)
-            extra = scales.bits
-    magics = _magics(planned, a, b, values, extra)
-    rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
-    count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
-    any_site = planned.sites[floor.RUNNING]
-    stages = [planned.sites.get(site, any_site) for site in range(count)]
-    operand_numbers = [parameters.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64) for fmt in (first, second)]
-    ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
-    floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
-    draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
-    begun = np.array([planned.begun.get(site, 0) for site in range(count)], np.int64)
-    levels = planned.accumulator.reduction
-    stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
-    running, product = planned.sites[floor.RUNNING].format, planned.accumulator.product
-    unpacked = planned.accumulator.unpacked
-    factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
-    tiny = np.array([*factors, running.tiny])
-    leads = nothing, nothing
-    if planned.kind == floor.ALIGNED and product is None:
-        shared: tuple[Any, Any] = (None, None)
-        if scales is not None and not scaling:
-            of_a = arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
-            shared = of_a, arranged(scales.each.leads_b, 0, planned)
-        leads = (
-            units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
-            units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
-        )
-    if accumulator.scale_exponent:
-        scale = 2.0**accumulator.scale_exponent
-        a, leads = a * scale, (leads[0] * scale, leads[1])
-    how = choices(planned)._replace(
-        has_addend=int(problem.c is not None),
-        paired=int(problem.paired),
-        cumulative=int(cumulative),
-        counting=int(counting),
-        first=problem.index,
-        row_stride=problem.row_stride,
-        column_stride=problem.column_stride,
-        scaling=scaling,
-    )
-    codes_a = codes_b = np.zeros((0, 0), np.uint32)
-    if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
-        how = how._replace(payloads=1)
-        codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
-        codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
-    loop = floor.contraction(*floor.needed(how, planned.draws))
-    codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
-
-    def work(start: int, stop: int) -> int:
-        loop(
-            start, stop, a, b, values, entry, *leads, scales_a, scales_b, codes_a, codes_b,
-            codes, results.flags, results.counts, results.extremes,
-            planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
-            np.uint64(key), np.uint64(stream),
-        )  # fmt: skip
-        return 0
-
-    threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
-    if codes is not results.codes:
-        results.codes[...] = codes
-
-
 def _place_of(problem: Problem) -> ways.Place:
     """Where a grid's outputs lie among random addresses."""
     return ways.Place(problem.index, problem.row_stride, problem.column_stride)
@@ -562,6 +455,10 @@ def _quick(
         def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
             way, (cut,) = _way(part), cuts
             x, y = problem.a[:, cut], problem.b[cut]
+            if _pairs_all(part):
+                codes, operands = replace(problem, a=x, b=y, c=None), tiling.Operands(a[:, cut], b[cut], None)
+                done = _by_tree(part, codes, operands, place, random, of_part)
+                return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
             done = _by_tiles(part, x, y, None, problem, call, of_part)
             if done is not None:
                 return done[0][np.newaxis], done[1][np.newaxis]
@@ -586,14 +483,8 @@ def _quick(
             return None
         done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains)
         return _by_unit(planned, a, b, start, place, random, None, tally) if done is None else done
-    if trees.serves(planned, tally is not None):
-        done = trees.by_tiles(planned, tiling.Operands(a, b, start), tally)
-        columns = problem.a.T[:, :, None]
-        return trees.run(planned, columns, problem.b[:, None], problem.c, tally) if done is None else done
-    if drawn_trees.serves(planned):
-        return drawn_trees.run(planned, tiling.Operands(a, b, start), place, random, tally)
-    if tally is not None and accumulator.tree and accumulator.block == 1:
-        return None
+    if _pairs_all(planned):
+        return _by_tree(planned, problem, tiling.Operands(a, b, start), place, random, tally)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     way = _way(planned)
@@ -608,6 +499,26 @@ def _quick(
         return done
     operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _pairs_all(planned: Program) -> bool:
+    """Whether all products are added in pairs."""
+    return planned.accumulator.tree and planned.block == 1 and not planned.accumulator.reduction
+
+
+def _by_tree(
+    planned: Program,
+    codes: Problem,
+    operands: tiling.Operands,
+    place: ways.Place,
+    random: ways.Random,
+    tally: ways.Tally | None,
+) -> Done | None:
+    """Sums in pairs of one grid, by tiles or else level by level."""
+    if trees.serves(planned, tally is not None):
+        done = trees.by_tiles(planned, operands, tally)
+        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c, tally) if done is None else done
+    return drawn_trees.run(planned, operands, place, random, tally) if drawn_trees.serves(planned) else None
 
 
 def _by_tiles(
@@ -702,35 +613,3 @@ def _result_settings(settings: Settings, nan: str | None, width: int, daz: bool)
     if nan is None and not width and daz == settings.daz:
         return settings
     return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits, daz=daz)
-
-
-def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:
-    """The grids of the bins that hold every term and sum of these operands, whose scales have so many bits of precision."""
-    floor = dots()
-    if planned.kind != floor.EXACT and planned.accumulator.leaf == 1:
-        return np.zeros(1)
-    first, second = planned.formats
-    x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
-    if any(extra):
-        x, y = units.scaled_extent(a, first, extra[0]), units.scaled_extent(b, second, extra[1])
-    lows, highs = [], []
-    if not (x.empty or y.empty):
-        lows.append(x.low + y.low + planned.accumulator.scale_exponent)
-        highs.append(x.high + y.high + planned.accumulator.scale_exponent)
-    if not start.empty:
-        lows.append(start.low)
-        highs.append(start.high)
-    if not lows:
-        return np.zeros(1)
-    formats = [site.format for site in planned.sites.values()]
-    # a directed rounding can lift the least sum to the smallest number
-    high = max(*highs, *(math.frexp(x.smallest_subnormal)[1] for x in formats)) + planned.length.bit_length() + 1
-    add_up = planned.stores.size * 2.0 ** (1 - min(x.p for x in formats)) > 0.5
-    saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
-    if add_up or saturate:
-        high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
-    low = min(
-        *lows, *(x.emax - x.mantissa_bits for x in formats)
-    )  # an overflow may give the largest number: its last bit
-    grids: Codes = floor.grids(low, high)
-    return grids

@@ -14,6 +14,7 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Alignment, Stage
 from softfloat.accumulators.accumulator import ALL, COMPENSATIONS
 from softfloat.engine import parameters
+from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import Numbers, dots
 from softfloat.environments import Settings
 from softfloat.formats import Format
@@ -355,3 +356,21 @@ def choices(planned: Program) -> Any:
         fixed_last=0 if fixed is None else fixed.last,
         fixed_saturates=int(fixed is not None and fixed.overflow == "saturate"),
     )
+
+
+def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
+    """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
+    if planned.index is None:
+        return np.ascontiguousarray(values)
+    length = values.shape[axis]
+    if np.array_equal(planned.index[:length], np.arange(length)):  # nothing but more at the end
+        shape = *values.shape[:axis], planned.index.size, *values.shape[axis + 1 :]
+        longer = np.empty(shape, values.dtype)
+        along = np.moveaxis(longer, axis, 0)
+        along[:length], along[length:] = np.moveaxis(values, axis, 0), fill
+        return longer
+    taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
+    filled = planned.index < 0
+    if filled.any():
+        np.moveaxis(taken, axis, 0)[filled] = fill
+    return np.ascontiguousarray(taken)

@@ -19,7 +19,7 @@ from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Call, Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import Program, check_inputs, program
+from softfloat.engine.programs import Program, arranged, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -266,7 +266,7 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
     shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
     codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
     a, b = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-    x, y = products.arranged(a, 2, loops.planned), products.arranged(b, 1, loops.planned)
+    x, y = arranged(a, 2, loops.planned), arranged(b, 1, loops.planned)
     done = loops.run(x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
     if done is None:
         return None

@@ -19,13 +19,12 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Alignment, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, parameters
+from softfloat.engine.known import NORMAL, narrow_numbers
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import (
     LONGEST,
-    NORMAL,
     Way,
-    narrow_numbers,
     overflow_serves,
     rounded_one_by_one,
 )
@@ -125,7 +124,9 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
     """The same, on a CPU with these features."""
     inner = {number: site for number, site in planned.sites.items() if number != dots().RESULT}
     drawn = {number for number, site in inner.items() if site.width}
-    if drawn - {dots().RUNNING if planned.accumulator.fixed else dots().STORE} or any(not site.rule.restated for site in inner.values()):
+    if drawn - {dots().RUNNING if planned.accumulator.fixed else dots().STORE} or any(
+        not site.rule.restated for site in inner.values()
+    ):
         return None
     how = planned.accumulator
     if how.fixed is not None:

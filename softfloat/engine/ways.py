@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import elementwise, parameters, threads
+from softfloat.engine import elementwise, parameters
 from softfloat.engine.arguments import Codes
+from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, largest_of, lows_of, narrow_numbers, spans_of
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
@@ -28,14 +29,12 @@ from softfloat.engine.parameters import (
 )
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER32, CARRIER64, InfiniteInput, Overflow, Rounding
+from softfloat.kernels.spec import CARRIER64, InfiniteInput, Overflow, Rounding
 
 if TYPE_CHECKING:
     from softfloat.engine.programs import Program, Site
 
 
-NORMAL = -126  # exponent of float32's smallest normal number: no bit of an operand, product or sum may lie below
-SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be normal as well
 WIDE_HIGHEST = 60
 """No product, nor what a sum begins with, reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
 FEW_ROUNDINGS = 1 << 13
@@ -204,10 +203,10 @@ class OneByOne(Way):
 
     def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
         """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
-        lows = _lows(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
+        lows = lows_of(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
         limit, roomy = self.limit(planned.length), False
         if limit:
-            a, b, c = (_largest(x) for x in panels[:3])
+            a, b, c = (largest_of(x) for x in panels[:3])
             roomy = planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
         return lows, roomy
 
@@ -216,7 +215,7 @@ class OneByOne(Way):
         if not quick_steps().splits(self.operation, self.manner):
             return 0.0
         fmt = self.site.format  # the sum's roundings and the product's, each by half a unit in the last place
-        top = min(float(fmt.max), quick_steps().SPLIT_MOST) / _growth((length + 1) / 2, fmt)
+        top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
     def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
@@ -279,9 +278,9 @@ class Drawn(Way):
     def _settling(self, planned: Program, panels: Panels) -> tuple[Any, Callable[[], Callable[..., Any]]]:
         """How the steps draw for these operands, and the loop that settles everything."""
         fmt = self.site.format
-        a, b, c = (_largest(x) for x in panels[:3])
+        a, b, c = (largest_of(x) for x in panels[:3])
         reach = planned.length * (a * b + 2 * fmt.smallest_subnormal) + c
-        options = self.options(self.bounded or reach * _growth(self.roundings(planned.length), fmt) < fmt.max)
+        options = self.options(self.bounded or reach * growth(self.roundings(planned.length), fmt) < fmt.max)
         return options, partial(drawn_tiles().stochastic, self.operation, self.family, options)
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
@@ -346,7 +345,7 @@ class ExactBlocks(Way):
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
         fmt = self.site.format
-        positive, _ = _beyond(self.site)
+        positive, _ = beyond(self.site)
         lowest = max(fmt.emin, SCALED_NORMAL)
         return steps().Numbers(
             largest=float(fmt.max),
@@ -369,7 +368,7 @@ class ExactBlocks(Way):
         """The lowest bit of what sums begin with, and what operands span."""
         spans: list[Any] = [panels.low_c]
         for operand in (panels.a[0], panels.b[0]):
-            spans += _spans(operand, tiles().spanned_of(self.group), alone)
+            spans += spans_of(operand, tiles().spanned_of(self.group), alone)
         return spans
 
     @property
@@ -425,97 +424,6 @@ class AlignedBlocks(Way):
             return None
         loop: Callable[..., int] = batches().aligned_batch(readings, self.group, self.result, writing)
         return loop
-
-
-# -- numbers ---------------------------------------------------------------------------------------------------------
-
-
-def _beyond(site: Site) -> tuple[float, float]:
-    """What overflows of either sign become; an infinity stands for a NaN that it turns into at the end."""
-    fmt = site.format
-    target = spec.target(fmt.spec, site.rule, CARRIER64)
-    beyond = float(np.inf if fmt.infinities else np.nan)
-    positive = float(fmt.max) if target.overflow_positive == fmt.spec.largest else beyond
-    negative = -float(fmt.max) if target.overflow_negative == fmt.spec.largest | target.sign else -beyond
-    return positive, negative
-
-
-def _single_bits(x: float) -> int:
-    """The code of a float32 number."""
-    return int(np.float32(x).view(np.uint32))
-
-
-@lru_cache(maxsize=512)
-def narrow_numbers(site: Site) -> Any:
-    """What steps on float32 know of a stage."""
-    fmt, rule = site.format, site.rule
-    positive, negative = _beyond(site)
-    undecided = 2.0**-16 if site.width > 16 else 0.0
-    if fmt.spec == FLOAT32:
-        return steps().Numbers(
-            largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative, undecided=undecided
-        )
-    target = spec.target(fmt.spec, rule, CARRIER32 if parameters.fits_narrow_carrier(fmt.spec) else CARRIER64)
-    by_quanta = rule.rounding is not Rounding.NEAREST_EVEN
-    lowest = max(fmt.emin, SCALED_NORMAL if by_quanta else NORMAL)
-    taken = FLOAT32.mantissa_bits - fmt.mantissa_bits
-    return steps().Numbers(
-        tiny=_single_bits(target.tiny_positive),
-        tiny_positive=target.tiny_positive,
-        tiny_negative=-target.tiny_negative,
-        normal=float(fmt.tiny),
-        largest=float(fmt.max),
-        beyond_positive=positive,
-        beyond_negative=negative,
-        lowest=(127 + lowest) << 23,
-        magic=taken << 23 | 1 << 22,
-        spacing=fmt.mantissa_bits << 23,
-        per_quantum=(2 * 127 + fmt.mantissa_bits) << 23 if by_quanta else 0,
-        sliver=_single_bits(fmt.tiny - fmt.smallest_subnormal / 2) if fmt.emin >= SCALED_NORMAL else 0,
-        below=(1 << taken) - 1,
-        tie=1 << (taken - 1) if rule.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY) else 0,
-        noise_up=max(taken - 16, 0),
-        noise_down=max(16 - taken, 0),
-        noise_unit=1 << max(taken - 16, 0),
-        undecided=undecided,
-    )
-
-
-def _lows(*panels: Codes) -> Codes:
-    """The least numbers of each turn but zero: those of one array of panels, whose last axis is what meets at a turn, after those of the other."""
-    sizes = [math.prod(x.shape[:-1]) for x in panels]
-    low, start = np.empty(sum(sizes), panels[0].dtype), 0
-    for x, size in zip(panels, sizes, strict=True):
-        tiles().least(x.shape[-1])(x.reshape(-1), low[start : start + size])
-        start += size
-    return low
-
-
-def _spans(panels: Codes, stretch: int, shared: bool) -> tuple[Codes, Codes]:
-    """The smallest lowest bit and the largest magnitude of each stretch of k of each panel."""
-    count, length, size = panels.shape
-    shape = count, -(-length // stretch)
-    lowest, largest = np.empty(shape), np.empty(shape)
-
-    def work(start: int, stop: int) -> int:
-        tiles().spans()(panels[start:stop], stretch, lowest[start:stop], largest[start:stop])
-        return 0
-
-    if shared:
-        threads.share_units(count, work, length * size)
-    else:
-        work(0, count)
-    return lowest, largest
-
-
-def _largest(values: Codes) -> float:
-    """The greatest magnitude."""
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-
-
-def _growth(count: float, fmt: Format) -> float:
-    """What so many roundings, each by less than a unit in the last place, can make of a sum of normal numbers."""
-    return math.exp(min(count * fmt.eps, 700.0))
 
 
 # -- choosing --------------------------------------------------------------------------------------------------------
@@ -626,7 +534,7 @@ def _one_by_one(planned: Program, bounded: bool = False) -> Way | None:
     manner = steps().Manner(
         family=family,
         rounding=rule.rounding.name.lower(),
-        noted=any(math.isfinite(x) for x in _beyond(site)),
+        noted=any(math.isfinite(x) for x in beyond(site)),
         daz=rule.daz and not ranged,
         ftz=rule.ftz and not ranged,
         wide=not exact,

@@ -11,7 +11,7 @@ from softfloat.kernels.spec import CARRIER64, Rule
 
 from softfloat import Environment, Format, Position, Rounding, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator, exact, pairwise
-from softfloat.engine import drawn_trees, elementwise, products, small
+from softfloat.engine import drawn_trees, elementwise, plain, small
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
@@ -195,7 +195,7 @@ def test_a_tree_settles_what_the_carrier_hides(share: int, side: int, monkeypatc
 )
 def test_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """A case that silently went the plain way would test nothing."""
-    monkeypatch.setattr(products, "_plain", None)
+    monkeypatch.setattr(plain, "run", None)
     a = drawn(np.random.default_rng(1), Format.from_name("float16"), (130, 30), 1.0)
     bits.matmul(a, a.T, "float16", how, **STOCHASTIC)
     bits.vecdot(a, a, "float16", how, **STOCHASTIC)

@@ -26,7 +26,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.engine import elementwise, joining, lines, products, program, small, stacks, unit_ways, ways
+from softfloat.engine import elementwise, joining, lines, plain, products, program, small, stacks, unit_ways, ways
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 E8M5 = Format("e8m5", exponent_bits=8, mantissa_bits=5)
@@ -606,7 +606,7 @@ def test_second_operands_that_a_lift_would_make_infinite(
 
 @SERVED
 def test_products_beyond_the_lift_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_plain", None)
+    monkeypatch.setattr(plain, "run", None)
     rng = np.random.default_rng(4)
     a = encoded(rng.standard_normal((24, 40)) * 2.0**-15, "bfloat16")
     b = encoded(rng.standard_normal((40, 32)) * 2.0**17, "bfloat16")
@@ -920,7 +920,7 @@ def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPa
     def refuse(*arguments: Any) -> None:
         raise AssertionError("the plain way")
 
-    monkeypatch.setattr(products, "_plain", refuse)
+    monkeypatch.setattr(plain, "run", refuse)
     a = drawn(rng, fmt, (150, 16), 1.0)
     bits.vecdot(a, a, fmt, accumulator, **options)
     bits.matmul(a, a[0], fmt, accumulator, **options)
@@ -932,7 +932,7 @@ def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPa
 @SERVED
 @pytest.mark.parametrize("how", [pairwise("float16"), exact("float16"), fma("float16").replace(chains=4)], ids=repr)
 def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_plain", None)
+    monkeypatch.setattr(plain, "run", None)
     a = drawn(np.random.default_rng(1), Format.from_name("float16"), (30, 30), 1.0)
     bits.matmul(a, a, "float16", how)
     bits.vecdot(a, a, "float16", how)
@@ -944,7 +944,7 @@ def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: 
     "how", [fma("float16"), mul_add("bfloat16"), mul_add("float32"), fma("float16").replace(chains=4)], ids=repr
 )
 def test_sums_that_draw_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_plain", None)
+    monkeypatch.setattr(plain, "run", None)
     monkeypatch.setattr(joining, "WORTH_CALLS", 0)
     a = drawn(np.random.default_rng(1), how.partials, (30, 30), 1.0)
     bits.matmul(a, a, how.partials, how, **STOCHASTIC)
@@ -1603,7 +1603,7 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
     "how", [fma("float16"), mul_add(E5M6), fma("float32"), amp("half"), amp("float"), tensor_core("H100")], ids=repr
 )
 def test_counted_lines_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_plain", None)
+    monkeypatch.setattr(plain, "run", None)
     fmt = how.partials if how.block == 1 else Format.from_name("float16")
     a = drawn(np.random.default_rng(1), fmt, (32, 32), 1.0)
     bits.vecdot(a, a, fmt, how, count=True)

@@ -24,7 +24,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import elementwise, lines, products, small, unit_ways
+from softfloat.engine import elementwise, lines, plain, products, small, unit_ways
 from softfloat.engine.unit_ways import UnitWay
 
 DRAWS = {"rounding": "stochastic", "seed": 3}
@@ -55,11 +55,11 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, *
     quick = function(*arguments, **options)
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
-        plain = function(*arguments, **options)
+        slow = function(*arguments, **options)
     if options.get("count"):
-        same_counts((quick, plain))
+        same_counts((quick, slow))
         return
-    for one, other in zip(quick, plain, strict=True):
+    for one, other in zip(quick, slow, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -226,13 +226,13 @@ def test_convolutions_of_few_windows(
 @SERVED
 def test_small_grids_are_served(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of them is left to the plain loop, but that of an output with an infinity."""
-    plain, asked = products._plain, []
+    run, asked = plain.run, []
 
     def watched(problem: Any, *rest: Any) -> None:
         asked.append(problem.b.shape[1])
-        plain(problem, *rest)
+        run(problem, *rest)
 
-    monkeypatch.setattr(products, "_plain", watched)
+    monkeypatch.setattr(plain, "run", watched)
     a, b = np.full((3, 5, 19), 0x3C00, np.uint16), np.full((3, 19, 7), 0x3555, np.uint16)
     for how in (compensated(HALF), chunked(5, HALF, SINGLE), pairwise(HALF), amp("half", mode="aligned")):
         bits.matmul(a, b, HALF, how)

@@ -1,0 +1,142 @@
+"""One grid of outputs by the loop that serves every program."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from softfloat.accumulators.accumulator import SCALINGS
+from softfloat.engine import parameters, threads, tiling, units
+from softfloat.engine.apart import Entered
+from softfloat.engine.arguments import Codes
+from softfloat.engine.parameters import dots
+from softfloat.engine.problems import Problem, Results
+from softfloat.engine.programs import Program, arranged, choices, segment_bounds
+from softfloat.kernels.spec import CARRIER64, Rule
+
+
+def run(
+    problem: Problem,
+    planned: Program,
+    entered: Entered,
+    key: int,
+    stream: int,
+    results: Results,
+    cumulative: bool,
+    counting: bool,
+) -> None:
+    """One grid of outputs by the loop that serves every program."""
+    floor = dots()
+    first, second = planned.formats
+    a, b = arranged(entered.a, 0 if problem.paired else 1, planned), arranged(entered.b, 0, planned)
+    values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
+    if accumulator.unsigned_zeros and planned.entry.daz and planned.length:
+        flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
+        values = np.where(flushed, 0.0, values)
+    unscaled = a, b
+    scales, extra, scaling = problem.scales, (0, 0), 0
+    scales_a = scales_b = nothing = np.zeros((0, 0))
+    if scales is not None:
+        if accumulator.reduction and accumulator.reduction[0].scaling:
+            scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
+            firsts = segment_bounds(accumulator, planned.products)[:-1]
+            scales_a = np.ascontiguousarray(scales.each.a[firsts] if problem.paired else scales.each.a[:, firsts])
+            scales_b = np.ascontiguousarray(scales.each.b[firsts])
+        else:
+            with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
+                a = a * arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
+                b = b * arranged(scales.each.b, 0, planned, fill=1.0)
+            extra = scales.bits
+    magics = _magics(planned, a, b, values, extra)
+    rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
+    count = floor.LEVEL + 2 * max(len(planned.accumulator.reduction), 1)
+    any_site = planned.sites[floor.RUNNING]
+    stages = [planned.sites.get(site, any_site) for site in range(count)]
+    operand_numbers = [parameters.numbers(fmt.spec, fmt.spec, Rule(), CARRIER64) for fmt in (first, second)]
+    ints = np.array([*(stage.numbers[0] for stage in stages), *(numbers[0] for numbers in operand_numbers)])
+    floats = np.array([*(stage.numbers[1] for stage in stages), *(numbers[1] for numbers in operand_numbers)])
+    draws = np.array([planned.sites[site].width if site in planned.sites else 0 for site in range(count)], np.int64)
+    begun = np.array([planned.begun.get(site, 0) for site in range(count)], np.int64)
+    levels = planned.accumulator.reduction
+    stored = np.array([floor.LEVEL + 2 * level + 1 in planned.sites for level in range(len(levels))], np.uint8)
+    running, product = planned.sites[floor.RUNNING].format, planned.accumulator.product
+    unpacked = planned.accumulator.unpacked
+    factors = [(unpacked or first).tiny, (unpacked or second).tiny] if product is None else [product.format.tiny, 1.0]
+    tiny = np.array([*factors, running.tiny])
+    leads = nothing, nothing
+    if planned.kind == floor.ALIGNED and product is None:
+        shared: tuple[Any, Any] = (None, None)
+        if scales is not None and not scaling:
+            of_a = arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
+            shared = of_a, arranged(scales.each.leads_b, 0, planned)
+        leads = (
+            units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
+            units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
+        )
+    if accumulator.scale_exponent:
+        scale = 2.0**accumulator.scale_exponent
+        a, leads = a * scale, (leads[0] * scale, leads[1])
+    how = choices(planned)._replace(
+        has_addend=int(problem.c is not None),
+        paired=int(problem.paired),
+        cumulative=int(cumulative),
+        counting=int(counting),
+        first=problem.index,
+        row_stride=problem.row_stride,
+        column_stride=problem.column_stride,
+        scaling=scaling,
+    )
+    codes_a = codes_b = np.zeros((0, 0), np.uint32)
+    if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
+        how = how._replace(payloads=1)
+        codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
+        codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
+    loop = floor.contraction(*floor.needed(how, planned.draws))
+    codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
+
+    def work(start: int, stop: int) -> int:
+        loop(
+            start, stop, a, b, values, entry, *leads, scales_a, scales_b, codes_a, codes_b,
+            codes, results.flags, results.counts, results.extremes,
+            planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
+            np.uint64(key), np.uint64(stream),
+        )  # fmt: skip
+        return 0
+
+    threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
+    if codes is not results.codes:
+        results.codes[...] = codes
+
+
+def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:
+    """The grids of the bins that hold every term and sum of these operands, whose scales have so many bits of precision."""
+    floor = dots()
+    if planned.kind != floor.EXACT and planned.accumulator.leaf == 1:
+        return np.zeros(1)
+    first, second = planned.formats
+    x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
+    if any(extra):
+        x, y = units.scaled_extent(a, first, extra[0]), units.scaled_extent(b, second, extra[1])
+    lows, highs = [], []
+    if not (x.empty or y.empty):
+        lows.append(x.low + y.low + planned.accumulator.scale_exponent)
+        highs.append(x.high + y.high + planned.accumulator.scale_exponent)
+    if not start.empty:
+        lows.append(start.low)
+        highs.append(start.high)
+    if not lows:
+        return np.zeros(1)
+    formats = [site.format for site in planned.sites.values()]
+    # a directed rounding can lift the least sum to the smallest number
+    high = max(*highs, *(math.frexp(x.smallest_subnormal)[1] for x in formats)) + planned.length.bit_length() + 1
+    add_up = planned.stores.size * 2.0 ** (1 - min(x.p for x in formats)) > 0.5
+    saturate = not (x.finite and y.finite and start.finite)  # an infinity may be stored as the largest number
+    if add_up or saturate:
+        high = max(high, *(x.emax + 1 + planned.block.bit_length() for x in formats))
+    low = min(
+        *lows, *(x.emax - x.mantissa_bits for x in formats)
+    )  # an overflow may give the largest number: its last bit
+    grids: Codes = floor.grids(low, high)
+    return grids
