@@ -49,9 +49,12 @@ from softfloat.accumulators import (
     Accumulator,
     Reduction,
     Stage,
+    amd_mfma,
     amp,
     chunked,
+    compensated,
     exact,
+    fixed_point,
     fma,
     mul_add,
     pairwise,
@@ -60,6 +63,7 @@ from softfloat.accumulators import (
 
 HALF, SINGLE = fma("float16"), fma("float32")
 CHAINS, CHAINS_NAME = HALF.replace(chains=4), "four chains of fma half"
+KAHAN, REGISTER, PAIRS = compensated("float16"), fixed_point(32, -16), amd_mfma("CDNA2", "float16")
 CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
 
 
@@ -178,6 +182,11 @@ YARDSTICKS: dict[str, Callable[[], Work]] = {
     "two threads' copy": lambda: in_bytes(copied(2), 8),
 }
 """What shares are of, beside other rows."""
+
+def segmented(how: Accumulator) -> Accumulator:
+    """Four segments of it, whose sums are added in half."""
+    return how.replace(segments=4, reduction=(Reduction(Stage("float16")),))
+
 
 SEGMENTS = Accumulator(name="segments", running=Stage("float16"), segments=4, reduction=(Reduction(Stage("float16")),))
 REDUCTIONS = Accumulator(
@@ -395,6 +404,38 @@ ROWS: dict[str, tuple[Row, ...]] = {
             "tensor core H100, half",
             0.8,
         ),
+        Row("Kahan half", partial(product, KAHAN), "G/s", "sgemm", 0.02),
+        Row("Kahan half, toward zero", partial(product, KAHAN, rounding="toward_zero"), "G/s", "Kahan half", 0.25),
+        Row("Kahan half, DAZ, FTZ", partial(product, KAHAN, daz=True, ftz=True), "G/s", "Kahan half", 0.25),
+        Row("Kahan half, counted", partial(product, KAHAN, count=True), "G/s", "Kahan half", 0.25),
+        Row("32-bit register", partial(product, REGISTER), "G/s", "sgemm", 0.02),
+        Row("32-bit register, counted", partial(product, REGISTER, count=True), "G/s", "32-bit register", 0.25),
+        Row("32-bit register, stochastic", partial(product, REGISTER, **STOCHASTIC), "G/s", "32-bit register", 0.5),
+        Row("CDNA2 half", partial(product, PAIRS), "G/s", "sgemm", 0.02),
+        Row("CDNA2 half, counted", partial(product, PAIRS, count=True), "G/s", "sgemm", 0.02),
+        Row("four segments of pairwise half", partial(product, segmented(pairwise("float16"))), "G/s", "sgemm", 0.02),
+        Row("four segments of CDNA2 half", partial(product, segmented(PAIRS)), "G/s", "sgemm", 0.02),
+        *(
+            Row(f"vecdot, {name}", partial(vecdot, how), "G/s", "vecdot, fma half", 0.2)
+            for name, how in (
+                ("Kahan half", KAHAN),
+                ("32-bit register", REGISTER),
+                ("CDNA2 half", PAIRS),
+                ("tensor core H100", tensor_core("H100")),
+            )
+        ),
+        Row("vecdot, Kahan half, counted", partial(vecdot, KAHAN, count=True), "G/s", "vecdot, Kahan half", 0.25),
+        Row("256 × 16³, amp half", partial(product, amp("half"), "float16", 16, 16, 16, 256), "G/s", "", 0.25),
+        Row("256 × 16³, Kahan half", partial(product, KAHAN, "float16", 16, 16, 16, 256), "G/s", "", 0.25),
+        Row(
+            "256 × 16³, fma half, counted",
+            partial(product, HALF, "float16", 16, 16, 16, 256, count=True),
+            "G/s",
+            "",
+            0.25,
+        ),
+        Row("matrix × vector, Kahan half", partial(product, KAHAN, n=1), "G/s", "", 0.5),
+        Row("matrix × vector, tensor core H100", partial(product, tensor_core("H100"), n=1), "G/s", "", 0.5),
         Row("matrix × vector, fma half", partial(product, HALF, n=1), "G/s", "", 1.0),
         Row("vector × matrix, fma half", partial(product, HALF, m=1, k=SIZE, n=SIZE), "G/s", "", 1.0),
         Row("matrix × vector, mul_add half", partial(product, mul_add("float16"), n=1), "G/s", "", 1.0),
@@ -403,7 +444,10 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("sum of 10⁶ rows of 16", partial(total, bits.sum, 10**6, 16), "M/s", "", 500),
         Row("sum of 2²⁰ in order", partial(total, bits.sum, ELEMENTS), "M/s", "", 150),
         Row("pairwise sum of 2²⁰", partial(total, bits.sum, ELEMENTS, accumulator=pairwise("float16")), "M/s", "", 500),
+        Row("Kahan's sum of 2²⁰", partial(total, bits.sum, ELEMENTS, accumulator=KAHAN), "M/s", "", 30),
+        Row("CDNA2's sum of 2²⁰", partial(total, bits.sum, ELEMENTS, accumulator=PAIRS), "M/s", "", 50),
         Row("cumsum of 2²⁰", partial(total, bits.cumsum, ELEMENTS), "M/s", "", 100),
+        Row("Kahan's cumsum of 2²⁰", partial(total, bits.cumsum, ELEMENTS, accumulator=KAHAN), "M/s", "", 30),
         Row("sum of 2²⁰ in order, stochastic", partial(total, bits.sum, ELEMENTS, **STOCHASTIC), "M/s", "", 30),
         Row("cumsum of 2²⁰, stochastic", partial(total, bits.cumsum, ELEMENTS, **STOCHASTIC), "M/s", "", 30),
         Row(

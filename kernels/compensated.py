@@ -5,7 +5,7 @@ from typing import NamedTuple
 from .counting_steps import counted_addition, counted_sum
 from .one_by_one import note_inexact, rounded_sum, single_product, single_sum
 from .quick_steps import lift_of, round_half_bits
-from .steps import INEXACT, LEFT_OPEN, VALUE, exact_product, rounded, sum_and_error
+from .steps import INEXACT, LEFT_OPEN, ROUNDERS, VALUE, bounded, exact_product, rounded, sum_and_error
 
 ERRORS = LEFT_OPEN
 """The slot in which a compensated sum keeps what it has lost."""
@@ -28,9 +28,9 @@ class Compensated(NamedTuple):
 
     @property
     def short(self):
-        """Whether what is exact is not rounded: to nearest, where nothing is flushed, nor counted."""
+        """Whether what is exact is not rounded: to nearest, where nothing is flushed."""
         manner = self.manner
-        return manner.nearest and not (manner.daz or manner.ftz or manner.wide or self.counted)
+        return manner.nearest and not (manner.daz or manner.ftz or manner.wide)
 
     @property
     def group(self):
@@ -73,13 +73,19 @@ class _Sums:
         else:
             s, error = sum_and_error(x, y)
             self._note(error.bits())
-        if unit.single:
+        after = self._shortly(s)
+        if not unit.single:
+            self._note(after.bits() ^ s.bits())
+        return after
+
+    def _shortly(self, s):
+        """A sum of two numbers to nearest, none of which is tiny and inexact."""
+        manner = self.unit.manner
+        if self.unit.single:
             return s
-        if not self.lifted:
-            return rounded(self.tile, s, self.state, unit.manner, self.watchful, may_underflow=False)
-        y = round_half_bits(s)
-        self._note(y.bits() ^ s.bits())
-        return y
+        if self.lifted:
+            return round_half_bits(s)
+        return bounded(self.tile, ROUNDERS[manner.family](self.tile, s), self.state, manner)
 
     def _note_lanes(self, lost):
         if self.watchful:
@@ -90,12 +96,16 @@ class _Sums:
         unit = self.unit
         if not unit.counted:
             return self.plus(x, y)
-        if not unit.single:
+        if not unit.short and not unit.single:
             return counted_sum(self.tile, x, y, self.state, unit.manner)
-        s, lost = single_sum(self.tile, x, y, unit.manner)
-        self._note_lanes(lost)
-        counted_addition(self.state, None, x, lost, s)
-        return s
+        if unit.short:
+            s, error = sum_and_error(x, y)
+            after = self._shortly(s)
+            lost = error.nonzero() | after.apart_from(s)
+        else:
+            after, lost = single_sum(self.tile, x, y, unit.manner)
+        counted_addition(self.state, None, x, lost, after)
+        return after
 
     def close(self, x, y):
         """x + y, of which short steps know that it is exact, unless it overflows."""

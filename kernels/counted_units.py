@@ -36,7 +36,8 @@ def _narrow(unit):
 def slots_of(unit):
     """What these steps note beside the running sum."""
     if unit.kind in ONE_BY_ONE:
-        return INEXACT, *units.slots_of(unit), OVERFLOWED, ROUNDED, SWAMPED, LEAST, GREATEST
+        overflows = unit.kind == "fixed" or (unit.kind == "compensated" and not unit.short)
+        return COUNTS, LEAST, GREATEST, *units.slots_of(unit), *(OVERFLOWED,) * overflows
     narrow = _narrow(unit)
     return COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * unit.saturate, OVERFLOWED) * narrow
 
@@ -142,13 +143,24 @@ def counted_exact_step(unit, of_nan):
     return step
 
 
+def _with_inexact(step):
+    """A step of which other roundings than additions may be inexact, which is counted once a turn."""
+
+    def counted(tile, row, state):
+        state = step(tile, row, state | {INEXACT: state[VALUE].all_of(0.0)})
+        count(state, {INEXACT: state.pop(INEXACT).bits().nonzero()})
+        return state
+
+    return counted
+
+
 def counted_pairs_step(unit, of_nan):
     """A turn of `Pairs`, no sum of which overflows."""
 
     def noted(state, before, lost, after):
         counted_addition(state, None, before, lost, after)
 
-    return units.pairs_step(unit, True, noted)
+    return _with_inexact(units.pairs_step(unit, True, noted))
 
 
 def counted_fixed_step(unit, of_nan):
@@ -158,12 +170,12 @@ def counted_fixed_step(unit, of_nan):
         count(state, {ROUNDED: lost | over, OVERFLOWED: over, SWAMPED: changed & after.equals(before)})
         note_extremes(state, after, False)
 
-    return units.fixed_unit_step(unit, True, noted)
+    return units.fixed_unit_step(unit, False, noted)
 
 
 def counted_compensated_step(unit, of_nan):
     """A turn of `Compensated`."""
-    return units.compensated_step(unit._replace(counted=True), True)
+    return _with_inexact(units.compensated_step(unit._replace(counted=True), True))
 
 
 STEPS = {
@@ -174,12 +186,14 @@ STEPS = {
     "compensated": counted_compensated_step,
 }
 ONE_BY_ONE = "pairs", "fixed", "compensated"
-"""Kinds whose steps count in slots of their own."""
+"""Kinds whose turns have no stores."""
 
 
 def turns_at_once(unit):
     """Turns whose counts have room in one word."""
-    return 1 << 30 if unit.kind in ONE_BY_ONE else (1 << COUNT_BITS[64]) // (2 * unit.blocks)
+    bits = COUNT_BITS[32 if unit.kind in ("pairs", "compensated") else 64]
+    additions = 2 * (unit.group + 1) if unit.kind in ONE_BY_ONE else 2 * unit.blocks
+    return max((1 << bits) // additions, 1)
 
 
 def counting_tile(kind, of_nan):

@@ -115,7 +115,7 @@ def nudged(s, error, rounding):
 def single_sum(tile, x, y, unit, state, watchful, noted=None):
     """x + y in float32, rounded as the unit does; x, or the exact product of a pair (a, b), and a number.
 
-    noted(state, before, lost, after), if it is given, counts the addition, of which all bits are known in watchful steps.
+    noted(state, before, lost, after), if it is given, counts the addition, of which all bits are known in watchful steps, in place of INEXACT.
     """
     if isinstance(x, tuple):
         product = x[0] * x[1]
@@ -132,11 +132,11 @@ def single_sum(tile, x, y, unit, state, watchful, noted=None):
         if tile.directed:
             return between(product.plus_toward("down", y), product.plus_toward("up", y))
     s, error = sum_and_error(product, y)
-    if watchful:
-        state[INEXACT] = state[INEXACT].bits() | error.bits()
     after = moved_off(s, error, product, y, unit.rounding)
     if noted:
         noted(state, y if isinstance(x, tuple) else x, error.nonzero(), after)
+    elif watchful:
+        state[INEXACT] = state[INEXACT].bits() | error.bits()
     return after
 
 

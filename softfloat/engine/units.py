@@ -200,10 +200,8 @@ def _careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
 
 @lru_cache(maxsize=512)
 def counting(way: UnitWay) -> UnitWay:
-    """The way whose loops count as well: compensated sums are not lifted, and pairs do not overflow."""
-    if way.unit.kind == "pairs":
-        return replace(way, bounded=True)
-    return replace(way, unit=way.unit._replace(counted=True)) if way.unit.kind == "compensated" else way
+    """The way whose loops count as well: pairs do not overflow."""
+    return replace(way, bounded=True) if way.unit.kind == "pairs" else way
 
 
 def spans_of(planned: Program) -> list[tiling.Extent]:
@@ -244,12 +242,15 @@ def leaving(
     A register's sums are rounded here, stochastically by the random numbers of the outputs at `place`.
     """
     register = planned.accumulator.fixed
+    factor = 2.0**register.last if register is not None else 1.0
+    if way.unit.kind == "compensated":
+        factor = 1.0 / way.unit.lift
+    if tally is not None and factor != 1.0:
+        np.multiply(tally.extremes, tally.extremes.dtype.type(factor), out=tally.extremes)
     if register is not None:
-        if tally is not None:
-            np.multiply(tally.extremes, 2.0**register.last, out=tally.extremes)
         if flags_of_c is not None:
             flags |= flags_of_c
-        values = np.ascontiguousarray(values * 2.0**register.last)
+        values = np.ascontiguousarray(values * factor)
         site, shape = way.site, values.shape
         if site.width:
             magics = dots().grids(register.last, register.last + register.bits)
@@ -260,11 +261,11 @@ def leaving(
                 "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
             )  # fmt: skip
         return codes, flags | raised
-    if way.unit.kind == "compensated" and way.unit.lift != 1.0:
-        values *= 1.0 / way.unit.lift
+    if factor != 1.0:
+        values *= way.carrier(factor)
     codes, flags = coded(way, planned, values, flags)
     if errors is not None and way.unit.method == "neumaier":
-        lost = tiling.codes_of(errors * way.carrier(1.0 / way.unit.lift), planned.partials, way.site)
+        lost = tiling.codes_of(errors * way.carrier(factor), planned.partials, way.site)
         codes, raised = elementwise.add(codes, lost, planned.partials, way.site.rule)
         flags = flags | raised
     return codes, flags
