@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 from faster import SERVED, same_counts
-from unit_cases import BF16, CASES, E4M3, E5M2, HALF, SINGLE, Case, drawn, label, resolved
+from unit_cases import BF16, CASES, E2M1, E4M3, E5M2, E5M6, HALF, SINGLE, Case, drawn, label, resolved
 
 from softfloat import Format, bits, get_num_threads, set_num_threads
 from softfloat.accumulators import (
     Accumulator,
+    Alignment,
     Reduction,
     Stage,
+    amd_mfma,
     amp,
+    arm_bfdot,
     arm_fp8dot,
     chunked,
     compensated,
+    exact,
     fixed_point,
     fma,
     mul_add,
@@ -76,6 +80,93 @@ def test_dot_products(case: Case, served: list[bool], monkeypatch: pytest.Monkey
             both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, start, **options)
         if scale == 1.0:
             assert any(served)
+
+
+PANEL, PANELS = 128, 12
+"""Outputs that lines look at together, at most, and how many times."""
+
+
+def far_apart(rng: np.random.Generator, fmt: Format, length: int) -> np.ndarray[Any, Any]:
+    """Panels of numbers of one or two magnitudes each, from one end of the format to the other."""
+    ends = np.linspace(fmt.emin - fmt.mantissa_bits + 1, fmt.emax, 9).astype(int)
+    shape = PANEL, length
+    powers = np.concatenate([rng.choice(rng.choice(ends, rng.integers(1, 3)), shape) for _ in range(PANELS)])
+    x = np.ldexp(rng.uniform(1, 2, powers.shape) * rng.choice([-1.0, 1.0], powers.shape), powers)
+    x = np.where(rng.random(x.shape) < 0.2, 0.0, x)
+    codes: np.ndarray[Any, Any] = bits.encode(x, fmt, overflow="saturate")[0]
+    return codes
+
+
+ENDS: list[Case] = [
+    *CASES,
+    (tensor_core("B200", E2M1, instruction="mxf4nvf4").replace(alignment=Alignment(3, group=2)), E2M1, {}),
+    (fixed_point(40, -24, cut="toward_zero"), BF16, {}),
+    (exact(SINGLE).replace(block=4), SINGLE, {}),
+]
+
+
+@pytest.mark.parametrize("count", [False, True])
+@pytest.mark.parametrize("case", ENDS, ids=label)
+def test_ends_of_what_is_served(case: Case, count: bool, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs whose operands, sums and c lie as far apart as formats allow, a panel at a time."""
+    accumulator, fmt, options = resolved(case)
+    monkeypatch.setattr(lines, "PIECE", 1)
+    rng = np.random.default_rng(30)
+    a, b = far_apart(rng, fmt, 32), far_apart(rng, fmt, 32)
+    zeros = rng.random(a.shape) < 0.3  # beside large numbers; others are small
+    large = bits.encode(fmt.max / 4, fmt)[0]
+    x = np.where(zeros, 0, bits.encode(fmt.tiny, fmt)[0] + 1).astype(fmt.dtype)
+    y = np.where(zeros, large, bits.encode(fmt.tiny * 4, fmt)[0] + 1).astype(fmt.dtype)
+    c = far_apart(rng, accumulator.partials, 1)[:, 0]
+    for one, other in ((a, b), (x, y)):
+        both_ways(monkeypatch, bits.vecdot, one, other, fmt, accumulator, c, count=count, **options)
+        both_ways(monkeypatch, bits.vecdot, one, other, fmt, accumulator, count=count, **options)
+    assert any(served) or count or accumulator.partials.max < 1e3
+
+
+NEAR_ENDS: list[Case] = [
+    (arm_bfdot(), BF16, {}),
+    (amd_mfma("CDNA2", BF16), BF16, {}),
+    *(
+        (compensated(SINGLE, "two_term"), BF16, {"rounding": mode})
+        for mode in ("nearest_even", "toward_zero", "to_odd")
+    ),
+    *((compensated("tfloat32"), "tfloat32", {"rounding": mode}) for mode in ("nearest_even", "toward_positive")),
+    *((compensated(E5M6, "neumaier"), BF16, {"rounding": mode}) for mode in ("nearest_even", "to_odd")),
+]
+
+
+@pytest.mark.parametrize("count", [False, True])
+@pytest.mark.parametrize("case", NEAR_ENDS, ids=label)
+def test_sums_near_the_ends_of_the_carrier(
+    case: Case, count: bool, served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums that overflow in float32, though no product does; products whose quanta do; and those with bits below its normal numbers."""
+    accumulator, fmt, options = resolved(case)
+    rng = np.random.default_rng(31)
+    for first, second in ((62, 62), (63, 61), (55, 54), (30, 30), (-40, -40), (-55, -54), (-60, -62)):
+        signs = rng.choice([-1.0, 1.0], (2, 40, 12))
+        a, b = (
+            bits.encode(rng.uniform(1, 1.99, (40, 12)) * sign * 2.0**power, fmt)[0]
+            for sign, power in zip(signs, (first, second), strict=True)
+        )
+        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, count=count, **options)
+        both_ways(monkeypatch, bits.matmul, a, b.T, fmt, accumulator, count=count, **options)
+        positive = (x & (fmt.sign_bit - 1) for x in (a, b))
+        both_ways(monkeypatch, bits.vecdot, *positive, fmt, accumulator, count=count, **options)
+    assert any(served)
+
+
+def test_exact_sums_of_more_bits_than_steps_put_together(served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^120 + 2^60 + 2^-20 - 2^120 is 2^60 (0x5D800000), and inexact."""
+    fmt, how = Format.from_name(BF16), exact(SINGLE).replace(block=5)
+    block = [2.0**60, 2.0**30, 2.0**-10, 0.0, -(2.0**60)]
+    a = np.tile(bits.encode([*block, 0.0], fmt)[0], (70, 1))
+    b = a & (fmt.sign_bit - 1)
+    both_ways(monkeypatch, bits.vecdot, a, b, fmt, how)
+    codes, flags = bits.vecdot(a, b, fmt, how)
+    assert (set(codes.tolist()), set(flags.tolist())) == ({0x5D800000}, {1})
+    assert served
 
 
 @pytest.mark.parametrize("case", CASES[::3] + IN_ORDER[::2], ids=label)
