@@ -183,6 +183,7 @@ YARDSTICKS: dict[str, Callable[[], Work]] = {
 }
 """What shares are of, beside other rows."""
 
+
 def segmented(how: Accumulator) -> Accumulator:
     """Four segments of it, whose sums are added in half."""
     return how.replace(segments=4, reduction=(Reduction(Stage("float16")),))

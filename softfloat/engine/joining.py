@@ -230,7 +230,7 @@ def _found(tally: ways.Tally, planned: Program) -> ways.Tally:
     """Where a part counts: a grid's as its loops do, so that they need no other place; loops of lines know results' types alone."""
     if tally.counts.ndim == 2:
         return ways.Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
-    single = fits_single(planned.sites[dots().RUNNING].format)
+    single = fits_single(planned.sites[dots().RUNNING].format) and planned.accumulator.fixed is None
     return ways.Tally.room(tally.counts.shape[1:], np.float32 if single else np.float64)
 
 

@@ -28,6 +28,7 @@ from softfloat import Format, bits, get_num_threads, set_num_threads
 from softfloat.accumulators import (
     Accumulator,
     Alignment,
+    Reduction,
     Stage,
     amd_mfma,
     amp,
@@ -371,6 +372,17 @@ COUNTED: list[Case] = [
 def tallied(function: Any, *arguments: Any, **options: Any) -> list[Any]:
     codes, flags, counts = function(*arguments, count=True, **options)
     return [codes, flags, *vars(counts).values()]
+
+
+def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of 48 bits, the least and the greatest of which float32 does not hold, though it holds results."""
+    how = fixed_point(48, -24).replace(segments=2, reduction=(Reduction(Stage(SINGLE)),))
+    rng, fmt = np.random.default_rng(33), Format.from_name(HALF)
+    a, b = drawn(rng, fmt, (70, 64), 8.0), drawn(rng, fmt, (64, 70), 8.0)
+    both_ways(monkeypatch, a, b, fmt, how, function=partial(tallied, bits.matmul))
+    both_ways(monkeypatch, a, b.T, fmt, how, function=partial(tallied, bits.vecdot))
+    largest = bits.matmul(a, b, fmt, how, count=True)[2].largest
+    assert np.any(largest.astype(np.float32) != largest)
 
 
 @pytest.mark.parametrize("case", COUNTED, ids=label)
