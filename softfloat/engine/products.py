@@ -123,7 +123,7 @@ def _by_line(
                 else None
             )
         way: ways.Way | None = ways.choose(part)
-        if way is None and of.a.size >= unit_ways.LEAST_LINE:
+        if way is None and unit_ways.worth_line(*of.a.shape):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
@@ -171,17 +171,17 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     if not (counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
     spans = [lines.Span(0, len(problem.a))] if left is None else left
-    work, count = problem.a.shape[1] * problem.b[0].size, sum(span.stop - span.start for span in spans)
-    if work < unit_ways.LEAST_WORK and _worth_line(planned, count * work):
+    outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
+    if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _worth_line(planned, outputs):
         for span in spans:
             _spread(problem, planned, call, results, span, counting)
         return
     one_by_one(problem, planned, call, results, spans, counting)
 
 
-def _worth_line(planned: Program, work: int) -> bool:
-    """Whether outputs of so many multiply-adds go in a line, each with operands of its own."""
-    return elementwise.quick() and planned.length > 0 and work >= unit_ways.LEAST_LINE
+def _worth_line(planned: Program, outputs: int) -> bool:
+    """Whether so many outputs go in a line, each with operands of its own."""
+    return elementwise.quick() and planned.length > 0 and unit_ways.worth_line(planned.length, outputs)
 
 
 def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool) -> None:
@@ -328,7 +328,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     work = problem.a.size * problem.b.shape[1]
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     a_grid = in_order and not (problem.paired or cumulative or problem.scales)
-    if a_grid and work < unit_ways.LEAST_WORK and _worth_line(planned, work):
+    if a_grid and work < unit_ways.LEAST_WORK and _worth_line(planned, results.codes.size):
         one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
         one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
         _spread(one, planned, call, results, lines.Span(0, 1), counting)
