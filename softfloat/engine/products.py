@@ -327,7 +327,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             return
     work = problem.a.size * problem.b.shape[1]
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
-    a_grid = in_order and not (problem.paired or cumulative or problem.scales)
+    a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
     if a_grid and work < unit_ways.LEAST_WORK and _worth_line(planned, results.codes.size):
         one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
         one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])

@@ -69,6 +69,7 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
             count,
             cells,
             0.0,
+            0.0,
             panels,
         )
         found = panels[0].transpose(1, 0, 2).reshape(stop - start, -1)
