@@ -19,7 +19,6 @@ class Lent(Protocol):
     @property
     def size(self) -> int:
         """Bytes."""
-        raise NotImplementedError
 
 
 T = TypeVar("T", bound=Lent)

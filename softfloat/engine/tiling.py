@@ -178,11 +178,15 @@ def balanced(way: Way, operands: Operands, spans: list[Extent]) -> tuple[Operand
     return scaled, [first, second]
 
 
+def widest(fmt: Format) -> Extent:
+    """What finite values of a format can span."""
+    return Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False)
+
+
 @lru_cache(maxsize=512)
 def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
     """Whether all finite operands of these formats are of a kind that this way serves, without c."""
-    spans = [Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in (first, second)]
-    return fits_tiles(way, length, spans, None)
+    return fits_tiles(way, length, [widest(first), widest(second)], None)
 
 
 def nan_flags_of(way: Way) -> int:

@@ -140,10 +140,10 @@ def run(
         return None
     unit = way.unit
     if unit.kind == "exact":
-        exactly = [_scaled(span_of(a), planned), span_of(b)]
-        if _width(way, planned.length, exactly, start) > tiling.SUBTLEST:
+        width = _width(way, planned, [span_of(a), span_of(b)], start)
+        if width > tiling.SUBTLEST:
             return None
-        unit = unit._replace(careful=_width(way, planned.length, exactly, start) > EXACT_BITS)
+        unit = unit._replace(careful=width > EXACT_BITS)
     factor, c, flags_of_c = entering(way, planned, c)
     a = a if factor == 1.0 else a * factor
     panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
@@ -159,15 +159,15 @@ def run(
     return leaving(way, planned, values, flags, flags_of_c, place, random, tally=tally)
 
 
-def _scaled(span: tiling.Extent, planned: Program) -> tiling.Extent:
-    """What the first operand spans as loops take it, but for a register's unit."""
-    scale = planned.accumulator.scale_exponent
-    return span._replace(low=span.low + scale, high=span.high + scale)
+def _scaled(spans: list[tiling.Extent], planned: Program) -> list[tiling.Extent]:
+    """What operands span as loops take them, but for a register's unit."""
+    scale, (first, second) = planned.accumulator.scale_exponent, spans
+    return [first._replace(low=first.low + scale, high=first.high + scale), second]
 
 
 def fits(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> bool:
     """Whether operands that span so much, and c, if there is one, are of a kind that a unit's loops serve; of exact sums but for their width."""
-    spans = [_scaled(spans[0], planned), spans[1]]
+    spans = _scaled(spans, planned)
     register = planned.accumulator.fixed
     if register is not None and spans[0].high + spans[1].high - register.last > REGISTER_ROOM:
         return False
@@ -180,7 +180,7 @@ def fits_line(way: UnitWay, planned: Program, spans: list[tiling.Extent], start:
         return False
     if way.unit.kind != "exact":
         return True
-    return _width(way, planned.length, [_scaled(spans[0], planned), spans[1]], start) <= tiling.SUBTLEST
+    return _width(way, planned, spans, start) <= tiling.SUBTLEST
 
 
 def in_line(planned: Program, begins: bool) -> UnitWay | None:
@@ -194,7 +194,7 @@ def in_line(planned: Program, begins: bool) -> UnitWay | None:
 @lru_cache(maxsize=512)
 def _careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
     """The way of exact sums whose steps need not know what operands span: careful ones, unless formats are narrow."""
-    width = _width(way, planned.length, [_scaled(spans_of(planned)[0], planned), spans_of(planned)[1]], None)
+    width = _width(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
     return replace(way, unit=way.unit._replace(careful=begins or width > EXACT_BITS))
 
 
@@ -204,15 +204,10 @@ def counting(way: UnitWay) -> UnitWay:
     return replace(way, bounded=True) if way.unit.kind == "pairs" else way
 
 
-def spans_of(planned: Program) -> list[tiling.Extent]:
-    """What finite operands can span."""
-    return [tiling.Extent(fmt.emin - fmt.mantissa_bits, fmt.emax + 1, True, False) for fmt in planned.formats]
-
-
 @lru_cache(maxsize=512)
 def always_fits_line(way: UnitWay, planned: Program) -> bool:
     """Whether all finite operands in a line are of a kind that a unit's loops serve, without c."""
-    return fits_line(way, planned, spans_of(planned), None)
+    return fits_line(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
 
 
 def entering(way: UnitWay, planned: Program, c: Codes | None) -> tuple[float, Codes | None, Codes | None]:
@@ -271,10 +266,11 @@ def leaving(
     return codes, flags
 
 
-def _width(way: UnitWay, length: int, spans: list[tiling.Extent], start: tiling.Extent | None) -> int:
+def _width(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> int:
     """Bits between the largest sum there may be and the least bit."""
+    spans = _scaled(spans, planned)
     lows = [sum(x.low for x in spans)]
-    highs = [sum(x.high for x in spans) + length.bit_length() + 1]
+    highs = [sum(x.high for x in spans) + planned.length.bit_length() + 1]
     fmt = way.site.format
     if way.unit.stored or way.unit.saturate:  # an overflow may store the largest number: its last bit
         lows.append(fmt.emax - fmt.mantissa_bits)
