@@ -52,7 +52,7 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise inlined known native | "
     "folds options transforms ways | apart tiling unit_ways | drawn_trees entire trees | units | block_units lines plain | segments stacks | "
-    "joining unit_stacks | calls products quantization | placing small",
+    "joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",

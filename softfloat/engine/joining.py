@@ -35,6 +35,12 @@ def side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
     """Stretches of k of a line's operand, (k, outputs), next to each other."""
     if len(cuts) == 1:
         return x[cuts[0]]
+    size = len(range(*cuts[0].indices(x.shape[0])))
+    if not any(x.strides):
+        return np.broadcast_to(x[:1, :1], (size, len(cuts) * x.shape[1]))
+    if all(cut == slice(start, start + size) for cut, start in zip(cuts, itertools.count(cuts[0].start, size))):
+        stretch = x[cuts[0].start : cuts[-1].stop]
+        return stretch.reshape(len(cuts), size, -1).swapaxes(0, 1).reshape(size, -1)
     places = np.arange(x.shape[0])
     rows = np.stack([places[cut] for cut in cuts], axis=1)
     return x[rows].reshape(rows.shape[0], -1)
@@ -48,6 +54,27 @@ def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tupl
         count = max(1, products // max(size, 1))
         for first in range(0, len(together), count):
             yield size, together[first : first + count]
+
+
+def part_of(planned: Program, length: int, call: Call) -> Program:
+    """The program of a chain or a segment of so many products, to the format of its own sums; its random numbers begin anew."""
+    how = planned.accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
+    return program(how, *planned.formats, how.partials, call.whole, length)
+
+
+def widened(codes: Codes, fmt: Format, wider: Format, nan: str) -> Codes:
+    """The same numbers in a format that holds them."""
+    if fmt == wider:
+        return codes
+    if wider.spec == FLOAT32:
+        single = in_single(codes, fmt, False)
+        if single is not None:
+            return single
+    found, _ = elementwise.run(
+        "convert", [codes], ["sums"], fmt.spec, wider, Settings(nan=nan),
+        out=None, flags="any", random_bits=None, stream=0,
+    )  # fmt: skip
+    return found
 
 
 @dataclass
@@ -69,30 +96,18 @@ class _Levels:
 
     def __init__(self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...], nan: str) -> None:
         self._sums, self._ends, self._shape = sums, list(ends), shape
-        self._exact = Settings(nan=nan)
+        self.nan = nan
         self.flags: Codes = np.zeros(shape, np.uint8)
 
     def _enter(self, level: int, rows: Codes, fmt: Format) -> None:
         """Sums that follow each other, added to a level's."""
         total = self._sums[level]
         site = total.site
-        if fmt != site.format:
-            rows = self._widened(rows, fmt, site.format)
+        rows = widened(rows, fmt, site.format, self.nan)
         if total.codes is not None:
             rows = np.concatenate([total.codes[np.newaxis], rows])
         total.codes, raised = folds.summed(rows, site.format, site.rule)
         self.flags = self.flags | raised
-
-    def _widened(self, codes: Codes, fmt: Format, wider: Format) -> Codes:
-        if wider.spec == FLOAT32:
-            single = in_single(codes, fmt, False)
-            if single is not None:
-                return single
-        found, _ = elementwise.run(
-            "convert", [codes], ["sums"], fmt.spec, wider, self._exact,
-            out=None, flags="any", random_bits=None, stream=0,
-        )  # fmt: skip
-        return found
 
     def _leave(self, level: int) -> Codes:
         """A level's finished sum, stored if it is; the next one begins at +0."""
@@ -143,7 +158,7 @@ def _levels(
         if last.out != last.site.format:
             if not lines.holds(last.site.format, last.out):
                 return None
-            c = levels._widened(c, last.out, last.site.format)
+            c = widened(c, last.out, last.site.format, levels.nan)
         last.codes = c
     return levels
 
@@ -238,12 +253,12 @@ _Part = tuple[Program, slice]
 """A program, and the stretch of k that it sums."""
 
 
-def _draws(planned: Program) -> bool:
+def draws_inside(planned: Program) -> bool:
     """Whether a stage before the output's draws."""
     return any(site.width for number, site in planned.sites.items() if number != dots().RESULT)
 
 
-def _flushes(planned: Program) -> bool:
+def flushes_inside(planned: Program) -> bool:
     """Whether a stage before the output's reads subnormals as zeros, those of other stages among them."""
     return any(site.rule.daz for number, site in planned.sites.items() if number != dots().RESULT)
 
@@ -260,7 +275,7 @@ def _chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
     """Chains. Where they draw, a chain's roundings have the numbers of its products among all."""
     accumulator, (first, second) = planned.accumulator, planned.formats
     inner, numbers, chains = accumulator.replace(chains=1), dots(), accumulator.chains
-    draws = _draws(planned)
+    draws = draws_inside(planned)
     for chain in range(chains):
         cut = slice(chain, planned.length, chains)
         part = program(inner, first, second, inner.partials, call.whole, len(range(*cut.indices(planned.length))))
@@ -300,7 +315,7 @@ def run(
         return None
     if chains and c is not None and arguments.has_nan(c, planned.partials):  # no payload passes there
         return None
-    if tally is not None or _draws(planned) or _flushes(planned):
+    if tally is not None or draws_inside(planned) or flushes_inside(planned):
         if any(level.scaling for level in accumulator.reduction):
             return None
         if not (_chains_joinable(planned) if chains else _joinable(planned)):
@@ -311,27 +326,26 @@ def run(
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
     if chains and planned.index is not None:
         return None
-    inner = accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
+    below = part_of(planned, 0, call).partials
     length = planned.length if chains else planned.products
     bounds = segment_bounds(accumulator, length)
     each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
     if chains:
         each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
-        levels = _chains(planned, shape, inner.partials)
+        levels = _chains(planned, shape, below)
     else:
-        levels = _levels(planned, c, shape, len(each), inner.partials)
+        levels = _levels(planned, c, shape, len(each), below)
     if levels is None:
         return None
-    first, second = planned.formats
     for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
-        codes, raised = np.zeros((len(cuts), *shape), inner.partials.dtype), levels.flags[np.newaxis]
+        codes, raised = np.zeros((len(cuts), *shape), below.dtype), levels.flags[np.newaxis]
         if size:
-            done = run_parts(program(inner, first, second, inner.partials, call.whole, size), cuts, None)
+            done = run_parts(part_of(planned, size, call), cuts, None)
             if done is None:
                 return None
             codes, raised = done
         levels.flags = levels.flags | np.bitwise_or.reduce(raised, axis=0)
-        levels.add(codes, inner.partials)
+        levels.add(codes, below)
     total, flags = levels.total()
     if chains and c is not None:
         site = planned.sites[dots().RUNNING]

@@ -319,7 +319,7 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
     if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
         return False
     one_by_one = isinstance(way, OneByOne | Drawn) or (isinstance(way, UnitWay) and way.unit.kind in RECORDED_UNITS)
-    return not cumulative or (one_by_one and not planned.converts)
+    return not cumulative or one_by_one
 
 
 def run(

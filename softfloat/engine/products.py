@@ -20,6 +20,7 @@ from softfloat.engine import (
     joining,
     lines,
     plain,
+    prefixes,
     stacks,
     tiling,
     trees,
@@ -111,9 +112,18 @@ def _by_line(
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
 
     def run_part(
-        part: Program, of: lines.Line, start: Codes | None = None, counted: ways.Tally | None = tally
+        part: Program,
+        of: lines.Line,
+        start: Codes | None = None,
+        counted: ways.Tally | None = tally,
+        outputs: Codes = left,
     ) -> Done | None:
         if _pairs_all(part):
+            if cumulative:
+                found = prefixes.in_pairs(part, of.a, of.b)
+                if found is not None:
+                    outputs[found[2] % outputs.size] = True
+                return found and found[:2]
             if trees.serves(part, counting):
                 return trees.run(part, of.a, of.b, of.c, counted)
             place, random = ways.Place(of.first, 0, of.stride), ways.Random(key, call.stream)
@@ -123,14 +133,14 @@ def _by_line(
                 else None
             )
         way: ways.Way | None = ways.choose(part)
-        if way is None and unit_ways.worth_line(*of.a.shape):
+        if way is None:
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
         done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, counted)
         if done is None:
             return None
-        left[done[2] % count] = True  # of several parts side by side, or of one
+        outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
         return done[:2]
 
     def run_parts(part: Program, cuts: Sequence[slice], of_parts: ways.Tally | None) -> Done | None:
@@ -144,9 +154,15 @@ def _by_line(
             start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
         return run_part(planned, line, start)
 
-    if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1 or planned.accumulator.tree):
-        return None
-    if unit_ways.joins(planned) and (done := by_itself()) is not None:
+    def so_far(part: Program, cuts: Sequence[slice], outputs: slice) -> Done | None:
+        a, b = (joining.side_by_side(x[:, outputs], cuts) for x in (line.a, line.b))
+        done = run_part(part, line._replace(a=a, b=b, c=None), None, None, left[outputs])
+        shape = part.length, len(cuts), -1
+        return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
+
+    if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1):
+        done = prefixes.of_parts(planned, count, call, so_far)
+    elif unit_ways.joins(planned) and (done := by_itself()) is not None:
         pass
     elif planned.accumulator.reduction or planned.accumulator.chains > 1:
 
@@ -171,17 +187,16 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     if not (counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
     spans = [lines.Span(0, len(problem.a))] if left is None else left
-    outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
-    if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _worth_line(planned, outputs):
+    if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned):
         for span in spans:
             _spread(problem, planned, call, results, span, counting)
         return
     one_by_one(problem, planned, call, results, spans, counting)
 
 
-def _worth_line(planned: Program, outputs: int) -> bool:
-    """Whether so many outputs go in a line, each with operands of its own."""
-    return elementwise.quick() and planned.length > 0 and unit_ways.worth_line(planned.length, outputs)
+def _may_spread(planned: Program) -> bool:
+    """Whether outputs may go in a line, each with operands of its own."""
+    return elementwise.quick() and planned.length > 0
 
 
 def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool) -> None:
@@ -328,7 +343,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     work = problem.a.size * problem.b.shape[1]
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
-    if a_grid and work < unit_ways.LEAST_WORK and _worth_line(planned, results.codes.size):
+    if a_grid and work < unit_ways.LEAST_WORK and _may_spread(planned):
         one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
         one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
         _spread(one, planned, call, results, lines.Span(0, 1), counting)

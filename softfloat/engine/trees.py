@@ -94,6 +94,16 @@ class Count:
         return seen
 
 
+def leaves(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes | None] | None:
+    """Rounded products of operands of one shape, and their flags; no flags if the second ones, 1, change nothing. None of two formats."""
+    product, (first, second) = planned.sites[dots().PRODUCT], planned.formats
+    if not any(b.strides) and b.flat[0] == second.one_code and first == product.format and not flushes(planned):
+        return a, None
+    if first != second:
+        return None
+    return elementwise.settled("mul", [a, b], first.spec, product.format, product.rule)
+
+
 def run(
     planned: Program, a: Codes, b: Codes, c: Codes | None, tally: Tally | None = None
 ) -> tuple[Codes, Codes] | None:
@@ -101,12 +111,7 @@ def run(
 
     A `tally`, of the outputs' shape, is filled.
     """
-    product, running = planned.sites[dots().PRODUCT], planned.sites[dots().RUNNING]
-    first, second = planned.formats
-    one = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code
-    plain = one and first == product.format and not flushes(planned)
-    if not plain and first != second:
-        return None
+    running, (first, second) = planned.sites[dots().RUNNING], planned.formats
     if arguments.has_nan(a, first) or arguments.has_nan(b, second):
         return None
     if c is not None and arguments.has_nan(c, planned.partials):
@@ -120,16 +125,16 @@ def run(
     for start in range(0, shape[1], step):
         part = slice(start, start + step)
         where = part if last else (slice(None), part)
-        leaves, raised = a[where], None
-        if not plain:
-            operands = [a[where], b[where]]
-            leaves, raised = elementwise.settled("mul", operands, first.spec, product.format, product.rule)
+        made = leaves(planned, a[where], b[where])
+        if made is None:
+            return None
+        products, raised = made
         count = None if tally is None else Count(running, total[part].size, not last)
         axis = -1 if last else 0
         if count is None:
-            total[part], seen[part] = _summed(leaves, raised, running, axis)
+            total[part], seen[part] = _summed(products, raised, running, axis)
         else:
-            total[part] = _counted(leaves, raised, running, axis, count)
+            total[part] = _counted(products, raised, running, axis, count)
         if c is not None:
             addend = np.ascontiguousarray(np.broadcast_to(c, shape[1:])[part])
             sums, raised = elementwise.add(total[part], addend, running.format, running.rule)

@@ -32,8 +32,6 @@ from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
 LEAST_WORK = 1 << 16
 """Multiply-adds below which no loop is compiled for a unit of its own."""
-LEAST_LINE = 1 << 13
-"""The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
 LONGEST_SEGMENT = 128
 TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
@@ -138,12 +136,6 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
     if how.product is None and how.block_sum is None and how.chains == 1 and not how.reduction:
         return _exact(planned)
     return _pairs(planned)
-
-
-def worth_line(length: int, outputs: int) -> bool:
-    """Whether so many outputs of so many products take the plain loop longer than a loop of their own, once that is compiled."""
-    lanes = dots().LANES
-    return length * -(-outputs // lanes) * lanes >= LEAST_LINE
 
 
 def joins(planned: Program) -> bool:
