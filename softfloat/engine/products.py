@@ -45,6 +45,8 @@ from softfloat.kernels.spec import Rule
 
 SPREAD = 1 << 20
 """Products of small grids whose outputs go in a line together."""
+NARROW = 16
+"""Columns of a grid, of fewer of which the plain loop has not enough outputs side by side."""
 
 
 def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
@@ -343,10 +345,20 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     work = problem.a.size * problem.b.shape[1]
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
-    if a_grid and work < unit_ways.LEAST_WORK and _may_spread(planned):
-        one = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis])
-        one = one if problem.c is None else replace(one, c=problem.c[np.newaxis])
-        _spread(one, planned, call, results, lines.Span(0, 1), counting)
+    narrow = problem.b.shape[1] < NARROW < results.codes.size
+    if a_grid and _may_spread(planned) and (work < unit_ways.LEAST_WORK or narrow):
+        step = max(1, SPREAD // max(problem.b.size, 1))
+        for start in range(0, problem.a.shape[0], step):
+            rows = slice(start, min(start + step, problem.a.shape[0]))
+            one = replace(
+                problem,
+                a=problem.a[np.newaxis, rows],
+                b=problem.b[np.newaxis],
+                c=None if problem.c is None else problem.c[np.newaxis, rows],
+                index=problem.index + start * problem.row_stride,
+            )
+            some = Results(*(x[..., rows, :] if x.size else x for x in results))
+            _spread(one, planned, call, some, lines.Span(0, 1), counting)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
