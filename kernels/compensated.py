@@ -132,8 +132,30 @@ class _Sums:
         return term
 
 
+def operations(method, s, errors, term, sums):
+    """(the sum, what it has lost) after a term: what the method names, in its order. `sums` adds, and knows what additions are for."""
+    if method == "kahan":
+        part = sums.plus(term, -errors)
+        total = sums.total(s, part)
+        return total, sums.plus(sums.plus(total, -s), -part)
+    if method == "neumaier":
+        total = sums.total(s, term)
+        first = s.magnitude() >= term.magnitude()
+        larger, smaller = first.choose(s, term), first.choose(term, s)
+        part = sums.exactly(sums.exactly(larger, -total), smaller)
+        return total, sums.plus(errors, part)
+    first = sums.plus(s, term)
+    part = sums.plus(first, -s)
+    other = sums.close(first, -part)
+    rest = sums.exactly(term, -part)
+    lost = sums.exactly(sums.exactly(s, -other), rest)
+    part = sums.plus(lost, errors)
+    total = sums.total(first, part)
+    return total, sums.plus(part, -sums.plus(total, -first))
+
+
 def compensated_step(unit, watchful):
-    """A turn of `Compensated`: the operations that the method names, in its order."""
+    """A turn of `Compensated`."""
 
     def step(tile, row, state):
         s, errors, sums = state[VALUE], state[ERRORS], _Sums(unit, tile, state, watchful)
@@ -141,25 +163,7 @@ def compensated_step(unit, watchful):
             state[VALUE] = sums.plus(s, errors)
             return state
         term = sums.product(tile.a(row), tile.b())
-        if unit.method == "kahan":
-            part = sums.plus(term, -errors)
-            total = sums.total(s, part)
-            errors = sums.plus(sums.plus(total, -s), -part)
-        elif unit.method == "neumaier":
-            total = sums.total(s, term)
-            first = s.magnitude() >= term.magnitude()
-            larger, smaller = first.choose(s, term), first.choose(term, s)
-            part = sums.exactly(sums.exactly(larger, -total), smaller)
-            errors = sums.plus(errors, part)
-        else:
-            first = sums.plus(s, term)
-            part = sums.plus(first, -s)
-            before = sums.exactly(s, -sums.close(first, -part))
-            lost = sums.exactly(before, sums.exactly(term, -part))
-            part = sums.plus(lost, errors)
-            total = sums.total(first, part)
-            errors = sums.plus(part, -sums.plus(total, -first))
-        state[VALUE], state[ERRORS] = total, errors
+        state[VALUE], state[ERRORS] = operations(unit.method, s, errors, term, sums)
         return state
 
     return step

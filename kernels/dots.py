@@ -97,16 +97,16 @@ DEEPEST = 64  # levels of a tree over all that memory holds
 
 @jit.once
 def rounding_bits():
-    """loop(first, last, bits, index, row_stride, column_stride, site, step, width, key, stream): random bits of one rounding of each output.
+    """loop(first, last, bits, index, row_stride, column_stride, site, steps, width, key, stream): random bits of one rounding of each output.
 
-    Of rows first to last of a grid of outputs: those that `contraction` draws for rounding number `step` of a stage.
+    Of rows first to last of a grid of outputs: those that `contraction` draws for rounding number steps[row] of a stage.
     """
 
-    def rounding_bits_loop(first, last, bits, index, row_stride, column_stride, site, step, width, key, stream):
+    def rounding_bits_loop(first, last, bits, index, row_stride, column_stride, site, steps, width, key, stream):
         random = np.empty(bits.shape[1])
         scale = np.float64(np.int64(1) << width)
         for i in range(first, last):
-            draw_row(random, index + i * row_stride, column_stride, site, step, key, stream, width)
+            draw_row(random, index + i * row_stride, column_stride, site, steps[i], key, stream, width)
             for j in range(random.size):
                 bits[i, j] = np.uint64(random[j] * scale)
 

@@ -137,3 +137,39 @@ def drawing(*sites, briefly=False):
                     turn += 1
 
     return referable(draw_turns, *sites, briefly)
+
+
+@cache
+def drawing_many(site, rounds, last_site):
+    """As `drawing`, of turns that begin blocks of eight and take so many random numbers of a site each, and then one of the last site.
+
+    noise has as many blocks of turns, for the first, second ... number of each, and room for one more.
+    """
+    fill_noise = filling(np.float32)
+
+    @kernel
+    def draw_turns(noise, number, apart, count, first, row_stride, column_stride, width, key, stream):
+        plane_size = noise.size // (rounds + 2)
+        cells, spare = plane_size // STEPS_OF_A_BLOCK, (rounds + 1) * plane_size
+        begin = number // STEPS_OF_A_BLOCK
+        for part in range(rounds + 1):
+            of_last = part == rounds
+            block = begin if of_last else begin * rounds + part
+            fill_noise(
+                noise,
+                spare,
+                last_site if of_last else site,
+                block,
+                first,
+                row_stride,
+                column_stride,
+                width,
+                key,
+                stream,
+            )
+            for place in range(STEPS_OF_A_BLOCK):
+                which = part * STEPS_OF_A_BLOCK + place
+                plane, turn = (rounds, place) if of_last else (which % rounds, which // rounds)
+                copy_first(noise[plane * plane_size + turn * cells :], noise[spare + place * cells :], cells)
+
+    return referable(draw_turns, site, rounds, last_site)

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from llvmlite import ir
 
-from . import jit
+from . import compensated_draws, jit
 from .accumulate import (
     RUNNING,
     STORE,
@@ -24,8 +24,9 @@ from .accumulate import (
     round_drawn_row,
 )
 from .carrier import source_of
+from .compensated_draws import ERRORS, CompensatedDraws, drawn_step
 from .gathered import TURNS
-from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
+from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, referable, row, scratch, viewed
 from .lanes import Tile, tile
 from .noise import drawing
 from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, rounded_sum, single_sum
@@ -285,30 +286,52 @@ def stored_noise():
     return jit.compiled(stored_noise_loop)
 
 
+@cache
+def _carrying(operation, daz):
+    """`redrawn.again` with an error that it hands on."""
+    turn = again(operation, daz)
+
+    @kernel
+    def carrying(x, y, z, e, noises, output, step, source, target, width, key, stream):
+        total, raised = turn(x, y, z, noises, output, step, source, target, width, key, stream)
+        return total, e, raised
+
+    return referable(carrying, operation, daz)
+
+
+def _drawn_parts(operation, daz):
+    """(maker of a step, a turn done again, random numbers of a turn, what draws them, slots that it keeps beside) of an operation."""
+    if isinstance(operation, CompensatedDraws):
+        numbers, draw = operation.additions + 1, compensated_draws.drawing(operation)
+        return drawn_step(operation), compensated_draws.again(operation, daz), numbers, draw, (ERRORS,)
+    sites = SITES[operation]
+    return DRAWN_STEPS[operation], _carrying(operation, daz), len(sites), drawing(*sites), ()
+
+
 @jit.once
 def drawn(operation, options, layout, records=False):
     """loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
 
-    As `chain`, for multiply-adds rounded stochastically; `options` are Draws.
+    As `chain`, for multiply-adds and compensated sums rounded stochastically; `options` are Draws. Those of compensated sums begin
+    with the first numbers of their stages.
     `step` is the number of the first product, `apart` how far the next one's is from it; outputs are numbers first + n * stride of
     the call, `count` of them. As in `drawn_tiles.stochastic`, what 16 random bits leave open is done again with all of them. `records`: the
     state after every product goes to kept, as `chain` says; else kept is any array.
     """
     lanes = LANES[np.float32]
-    make, turn_again, planes = DRAWN_STEPS[operation], again(operation, options.daz), len(SITES[operation])
-    draw_turns = drawing(*SITES[operation])
-    noted = options.slots
+    make, turn_again, planes, draw_turns, carried = _drawn_parts(operation, options.daz)
+    noted, carries = options.slots, len(carried) > 0
     watchful, brief = (
         tile(
             ("paired drawn", operation, options, watches), make(options, watches), np.float32,
-            (VALUE, *((INEXACT,) if watches else ()), *noted), Numbers._fields,
+            (VALUE, *((INEXACT,) if watches else ()), *noted, *carried), Numbers._fields,
             shared=() if watches else (LEFT_OPEN,), kind=LAYOUTS[layout],
         )
         for watches in (True, False)
     )  # fmt: skip
     cells = ROWS * lanes
     b_cells = cells if layout == "paired" else 1
-    saved_size, noise_size = LEFT_OPEN * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
+    saved_size, noise_size = (SLOTS if carries else LEFT_OPEN) * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
 
     def drawn_loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream):
         source, target = source_of(ints, floats), target_of(ints, floats)
@@ -338,7 +361,7 @@ def drawn(operation, options, layout, records=False):
                         pairs, number, apart, drawn_to - done, corner, lanes * stride, stride, width, key, stream
                     )
                 some = 1 if records else drawn_to - done
-                copy_first(saved, mine, LEFT_OPEN * cells)
+                copy_first(saved, mine, saved_size)
                 beside = noise[place * cells :]
                 known = known or all_inexact(happened, cells)
                 left = -1
@@ -349,7 +372,7 @@ def drawn(operation, options, layout, records=False):
                         left |= open_ones[lane]
                         open_ones[lane] = 0
                     if left < 0:
-                        copy_first(mine, saved, LEFT_OPEN * cells)
+                        copy_first(mine, saved, saved_size)
                 if left < 0:
                     watchful(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, some)
                     for cell in range(cells):
@@ -360,17 +383,20 @@ def drawn(operation, options, layout, records=False):
                             continue
                         output = np.uint64(corner + cell * stride)
                         z, seen = np.float64(saved[cell]), 0
+                        e = np.float64(saved[ERRORS * cells + cell]) if carries else 0.0
                         for turn in range(some):
                             x = np.float64(flat_a[a_at + turn * cells + cell])
                             y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
                             own, k = noises[:, (place + turn) * cells + cell], step + (done + turn) * apart
-                            z, raised = turn_again(x, y, z, own, output, k, source, target, width, key, stream)
+                            z, e, raised = turn_again(x, y, z, e, own, output, k, source, target, width, key, stream)
                             seen |= raised
                         mine[cell] = z
+                        if carries:
+                            mine[ERRORS * cells + cell] = e
                         happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
                         happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
                 if records:
-                    copy_first(flat_kept[done * mine.size :], mine, LEFT_OPEN * cells)
+                    copy_first(flat_kept[done * mine.size :], mine, saved_size)
                 done += some
                 a_at += some * cells
                 b_at += some * b_cells

@@ -106,13 +106,17 @@ def rounding_bits(outputs: Codes, site: int, step: int, key: int, stream: int, w
 
 
 def grid_bits(
-    shape: tuple[int, int], place: tuple[int, int, int], site: int, step: int, width: int, key: int, stream: int
+    shape: tuple[int, int], place: tuple[int, int, int], site: int, step: int | Codes, width: int, key: int, stream: int
 ) -> Codes:
-    """The same for a grid of outputs, whose `place` is the number of the first, and how far it is to the next row and column."""
-    bits = np.empty(shape, np.uint64)
+    """The same for a grid of outputs, whose `place` is the number of the first, and how far it is to the next row and column.
+
+    Rows may have a step each.
+    """
+    bits, steps = np.empty(shape, np.uint64), np.empty(shape[0], np.int64)
+    steps[:] = step
 
     def work(start: int, stop: int) -> int:
-        dots().rounding_bits()(start, stop, bits, *place, site, step, width, np.uint64(key), np.uint64(stream))
+        dots().rounding_bits()(start, stop, bits, *place, site, steps, width, np.uint64(key), np.uint64(stream))
         return 0
 
     share_units(shape[0], work, 4 * shape[1])

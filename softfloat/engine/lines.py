@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.engine import threads, tiling, unit_ways, units
+from softfloat.engine import elementwise, threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
+from softfloat.engine.draws import Draw, grid_bits
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
@@ -33,7 +34,7 @@ from softfloat.engine.parameters import (
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
-from softfloat.engine.unit_ways import UnitWay
+from softfloat.engine.unit_ways import DrawnCompensated, UnitWay
 from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
@@ -232,7 +233,8 @@ class _Work:
     @property
     def alone(self) -> bool:
         """Whether outputs draw one by one."""
-        return isinstance(self.way, Drawn) and self.tally is None and self.count <= FEW_DRAWN
+        way = self.way
+        return isinstance(way, Drawn) and way.draws_alone and self.tally is None and self.count <= FEW_DRAWN
 
     @property
     def cells(self) -> int:
@@ -364,11 +366,11 @@ def run(
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
-    errors, factor, flags_of_c = None, 1.0, None
+    factor, flags_of_c = 1.0, None
+    errors = None if _errors(way) is None else np.zeros(shape, way.carrier)
     if isinstance(way, UnitWay):
         finite = None if start is None else np.where(np.isfinite(start), start, 0.0)
         factor, _, flags_of_c = units.entering(way, planned, finite)
-        errors = np.zeros(shape, way.carrier) if way.unit.kind == "compensated" else None
         in_range = units.always_fits_line(way, planned)
     else:
         in_range = tiling.always_fits(way, length, first.format, second.format)
@@ -406,7 +408,33 @@ def run(
         return codes, flags, left
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
-    return tiling.codes_of(values, planned.partials, way.site), flags, left
+    codes = tiling.codes_of(values, planned.partials, way.site)
+    if errors is not None and planned.accumulator.compensation == "neumaier":
+        codes, more = _with_errors(way, planned, codes, errors, line, random)
+        flags |= more
+    return codes, flags, left
+
+
+def _errors(way: Way) -> int | None:
+    """The slot of compensated sums' errors."""
+    if isinstance(way, DrawnCompensated):
+        return int(unit_ways.compensated_draws().ERRORS)
+    is_such = isinstance(way, UnitWay) and way.unit.kind == "compensated"
+    return int(unit_ways.compensated().ERRORS) if is_such else None
+
+
+def _with_errors(
+    way: Way, planned: Program, codes: Codes, errors: Codes, line: Line, random: Random
+) -> tuple[Codes, Codes]:
+    """Sums, or all sums so far, and the errors that are to be added to them, rounded stochastically by the random numbers that come next."""
+    site, fmt, shape = way.site, planned.partials, (errors.size // errors.shape[-1], errors.shape[-1])
+    lengths = np.arange(1, planned.length + 1) if errors.ndim > 1 else np.array([planned.length])
+    steps, place = lengths * unit_ways.compensated_draws().ADDITIONS["neumaier"], (line.first, 0, line.stride)
+    bits = grid_bits(shape, place, dots().RUNNING, steps, site.width, random.key, random.stream).reshape(-1)
+    pair = [codes.reshape(-1), tiling.codes_of(errors, fmt, site).reshape(-1)]
+    drawn = Draw(0, 0, site.width, flattened(bits))
+    sums, raised = elementwise.settled("add", pair, fmt.spec, fmt, site.rule._replace(handed_bits=True), drawn)
+    return sums.reshape(codes.shape), raised.reshape(codes.shape)
 
 
 def _index(planned: Program, group: int) -> Codes:
@@ -614,7 +642,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
         values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
         flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
     if work.errors is not None:
-        lost = state.flat.reshape(state.panels, work.slots, cells)[:, unit_ways.compensated().ERRORS]
+        lost = state.flat.reshape(state.panels, work.slots, cells)[:, _errors(way)]
         work.errors[outputs.start : outputs.stop] = lost.reshape(-1)[:count]
     return state.fits()
 
@@ -637,7 +665,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
         values[k:stop, outputs.start : outputs.stop] = found
         flags[k:stop, outputs.start : outputs.stop] = raised
         if work.errors is not None:
-            lost = kept.reshape(stop - k, floor.SLOTS, -1)[:, unit_ways.compensated().ERRORS]
+            lost = kept.reshape(stop - k, floor.SLOTS, -1)[:, _errors(way)]
             work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]
     return state.fits()
 

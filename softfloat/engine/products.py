@@ -346,7 +346,8 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
     narrow = problem.b.shape[1] < NARROW < results.codes.size
-    if a_grid and _may_spread(planned) and (work < unit_ways.LEAST_WORK or narrow):
+    for_lines = work < unit_ways.LEAST_WORK or narrow or unit_ways.drawn_compensated(planned) is not None
+    if a_grid and for_lines and _may_spread(planned):
         step = max(1, SPREAD // max(problem.b.size, 1))
         for start in range(0, problem.a.shape[0], step):
             rows = slice(start, min(start + step, problem.a.shape[0]))

@@ -24,7 +24,9 @@ from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, do
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import (
     LONGEST,
+    Drawn,
     Way,
+    one_by_one,
     overflow_serves,
     rounded_one_by_one,
 )
@@ -58,6 +60,28 @@ def compensated() -> ModuleType:
     from softfloat.kernels import compensated as module
 
     return module
+
+
+@cache
+def compensated_draws() -> ModuleType:
+    """That of those that are rounded stochastically, alike."""
+    from softfloat.kernels import compensated_draws as module
+
+    return module
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DrawnCompensated(Drawn):
+    """Compensated sums rounded stochastically: of outputs in a line alone."""
+
+    draws_anywhere: ClassVar[bool] = False
+    counts_grids: ClassVar[bool] = False
+    draws_alone: ClassVar[bool] = False
+
+    @property
+    def counts(self) -> bool:
+        """There are no loops that count."""
+        return False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -398,10 +422,42 @@ def _fixed(planned: Program) -> UnitWay | None:
     return Wide(unit=unit, known=known, site=site)
 
 
+def drawn_compensated(planned: Program) -> DrawnCompensated | None:
+    """The way of compensated sums whose roundings draw, if there is one that begins with these random numbers."""
+    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or planned.goes_on:
+        return None
+    return None if planned.accumulator.compensation is None else _drawn_compensated(planned, available())
+
+
+@lru_cache(maxsize=512)
+def _drawn_compensated(planned: Program, features: tuple[bool, ...]) -> DrawnCompensated | None:
+    """The same, on a CPU with these features."""
+    how, known = planned.accumulator, one_by_one(planned, bounded=True)
+    if not isinstance(known, Drawn) or not _only(how, COMPENSATED):
+        return None
+    if not all(site.rule.restated for site in planned.sites.values()):
+        return None
+    family = "narrow"
+    if known.family == "float32":
+        family = "float32_of_narrow" if exact_products(planned) else "float32"
+    method = compensated_draws().CompensatedDraws(how.compensation, family)
+    return DrawnCompensated(
+        operation=method,
+        site=known.site,
+        lowest=known.lowest,
+        highest=known.highest,
+        bounded=known.bounded,
+        wide=known.wide,
+    )
+
+
+COMPENSATED = LAYOUT | {"product", "compensation"}
+
+
 def _compensated(planned: Program) -> UnitWay | None:
     """Sums whose errors are made up for."""
     how, known = planned.accumulator, rounded_one_by_one(planned, bounded=True)
-    if known is None or not _only(how, LAYOUT | {"product", "compensation"}):
+    if known is None or not _only(how, COMPENSATED):
         return None
     manner = known.manner._replace(noted=False)
     unit = compensated().Compensated(

@@ -27,6 +27,7 @@ from softfloat.engine.ways import (
     Place,
     Random,
     Tally,
+    Way,
 )
 from softfloat.formats import Format
 from softfloat.kernels.spec import FLOAT64, Overflow
@@ -183,10 +184,12 @@ def fits_line(way: UnitWay, planned: Program, spans: list[tiling.Extent], start:
     return _width(way, planned, spans, start) <= tiling.SUBTLEST
 
 
-def in_line(planned: Program, begins: bool) -> UnitWay | None:
+def in_line(planned: Program, begins: bool) -> Way | None:
     """The way of a unit's outputs in a line, if there is one; where a sum `begins` with c, that may have any bits."""
     way = choose(planned)
-    if way is None or way.unit.kind != "exact":
+    if way is None:
+        return unit_ways.drawn_compensated(planned)
+    if way.unit.kind != "exact":
         return way
     return _careful(way, planned, begins)
 

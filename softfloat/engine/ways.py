@@ -250,6 +250,8 @@ class Drawn(Way):
 
     draws_anywhere: ClassVar[bool] = True
     counts_grids: ClassVar[bool] = True
+    draws_alone: ClassVar[bool] = True
+    """Whether there are loops for few outputs, one by one."""
 
     @property
     def family(self) -> str:
@@ -465,8 +467,8 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
         return None
     floor = dots()
     makers = {
-        floor.FUSED: _one_by_one,
-        floor.ROUNDED: _one_by_one,
+        floor.FUSED: one_by_one,
+        floor.ROUNDED: one_by_one,
         floor.EXACT: _exact,
         floor.ALIGNED: _aligned,
     }
@@ -492,7 +494,7 @@ def rounded_one_by_one(planned: Program, bounded: bool = False) -> OneByOne | No
 
     `bounded`: what overflows is not asked of it.
     """
-    way = _one_by_one(planned, bounded)
+    way = one_by_one(planned, bounded)
     return way if isinstance(way, OneByOne) else None
 
 
@@ -507,7 +509,7 @@ def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
     return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
 
 
-def _one_by_one(planned: Program, bounded: bool = False) -> Way | None:
+def one_by_one(planned: Program, bounded: bool = False) -> Way | None:
     """For products that meet the sum one after the other: fused, or rounded as the sum is. `bounded`: overflows are not its affair."""
     floor = dots()
     site = planned.sites[floor.RUNNING]
