@@ -208,7 +208,7 @@ def _one_after_the_other(
     class Unserved(Exception):
         """A part has no faster way."""
 
-    parts = list((_chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call))
+    parts = list((chain_parts if accumulator.chains > 1 else _segment_parts)(planned, call))
     together = None if run_chains is None else run_chains(parts[0][0])
 
     def sums() -> Iterator[Codes]:
@@ -271,7 +271,7 @@ def _segment_parts(planned: Program, call: Call) -> Iterator[_Part]:
         yield segments.begun(part, accumulator, number, planned.products), slice(start, stop)
 
 
-def _chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
+def chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
     """Chains. Where they draw, a chain's roundings have the numbers of its products among all."""
     accumulator, (first, second) = planned.accumulator, planned.formats
     inner, numbers, chains = accumulator.replace(chains=1), dots(), accumulator.chains

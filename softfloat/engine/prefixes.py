@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from softfloat.engine import arguments, elementwise, folds, joining, lines, trees
-from softfloat.engine.arguments import Codes
+from softfloat.engine.arguments import Codes, flattened
+from softfloat.engine.draws import Draw
 from softfloat.engine.joining import Done, part_of, widened
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, Site, segment_bounds
+from softfloat.engine.programs import Program, segment_bounds
+from softfloat.formats import Format
 
 Parts = Callable[[Program, Sequence[slice], slice], Done | None]
 """All sums so far of stretches of k that are equally long, of some outputs, by a program of their own: (products, stretches, outputs)."""
+
+Bits = Callable[[int, Codes, slice], Codes]
+"""Random bits of a stage's roundings of these numbers, in a row each, of some outputs."""
 
 PIECE = 1 << 20
 """Sums that are found together, as far as outputs are that short."""
@@ -31,38 +37,83 @@ def pieces(length: int, count: int) -> Iterator[slice]:
         yield slice(first, min(first + step, count))
 
 
+class _Adding:
+    """A stage's additions for some outputs; `draw` finds random bits by the roundings' numbers."""
+
+    def __init__(self, planned: Program, number: int, draw: Callable[[int, Codes], Codes]) -> None:
+        self.site, self._number, self._draw = planned.sites[number], number, draw
+
+    def settled(self, operation: str, x: Codes, y: Codes, source: Format, steps: Codes) -> Done:
+        """x and y, a row for each step and a column for each output, x maybe of fewer rows that stand for several."""
+        site, pair, drawn = self.site, [np.broadcast_to(x, y.shape), y], None
+        rule = site.rule
+        if site.width:
+            drawn = Draw(0, 0, site.width, flattened(self._draw(self._number, steps.reshape(-1))))
+            rule = rule._replace(handed_bits=True)
+        return elementwise.settled(operation, pair, source.spec, site.format, rule, drawn)
+
+    def added(self, x: Codes, y: Codes, steps: Codes) -> Done:
+        """Sums."""
+        return self.settled("add", x, y, self.site.format, steps)
+
+
 # -- pairs -----------------------------------------------------------------------------------------------------------
 
 
-def in_pairs(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes, Codes] | None:
+def in_pairs(planned: Program, a: Codes, b: Codes, bits: Bits) -> tuple[Codes, Codes, Codes] | None:
     """(codes in the partials format, flags, numbers of outputs not served), (k, outputs) like a and b; None if none is served."""
-    if not trees.serves(planned):
+    if not trees.serves(planned, drawing=True) or planned.goes_on:
         return None
     first, second = planned.formats
     wrong: Codes = arguments.is_nan(a, first).any(axis=0) | arguments.is_nan(b, second).any(axis=0)
     codes, flags = np.zeros(a.shape, planned.partials.dtype), np.zeros(a.shape, np.uint8)
     for part in pieces(*a.shape):
-        served = np.arange(part.start, part.stop)[~wrong[part]]
+        served = np.flatnonzero(~wrong[part])
         if not served.size:
             continue
-        some = part if served.size == part.stop - part.start else served
-        made = trees.leaves(planned, a[:, some], b[:, some])
+        some = part if served.size == part.stop - part.start else part.start + served
+
+        def draw(number: int, steps: Codes, part: slice = part, served: Codes = served) -> Codes:
+            return bits(number, steps, part)[:, served]
+
+        made = _leaves(planned, a[:, some], b[:, some], draw)
         if made is None:
             return None
-        codes[:, some], flags[:, some] = _pairs(planned.sites[dots().RUNNING], *made)
+        codes[:, some], flags[:, some] = _pairs(_Adding(planned, dots().RUNNING, draw), *made)
     return None if wrong.all() else (codes, flags, np.flatnonzero(wrong))
 
 
-def _pairs(site: Site, sums: Codes, raised: Codes | None) -> Done:
+def _leaves(planned: Program, a: Codes, b: Codes, draw: Callable[[int, Codes], Codes]) -> Done | None:
+    """`trees.leaves`, those that draw among them, with flags."""
+    number = dots().PRODUCT
+    if planned.sites[number].width and not trees.are_leaves(planned, b):
+        source, other = planned.formats
+        return (
+            _Adding(planned, number, draw).settled("mul", a, b, source, np.arange(len(a))) if source == other else None
+        )
+    made = trees.leaves(planned, a, b)
+    if made is None:
+        return None
+    sums, raised = made
+    return sums, np.zeros(sums.shape, np.uint8) if raised is None else raised
+
+
+def _ones(numbers: Codes) -> Codes:
+    """How many bits of each number are 1."""
+    found: Codes = sum((numbers >> bit & 1 for bit in range(int(numbers.max(initial=0)).bit_length())), 0 * numbers)
+    return found
+
+
+def _pairs(adding: _Adding, sums: Codes, raised: Codes) -> Done:
     """Of leaves, (k, outputs), with flags.
 
     The bits of a sum's number are the sizes of the whole subtrees that it is made of, and these are added from the smallest on. So a
-    level's sums are added to what the lower bits gave, for all numbers that have its bit.
+    level's sums are added to what the lower bits gave, for all numbers that have its bit. Additions are numbered as they come leaf
+    by leaf: n leaves' subtrees take as many as n has more than bits that are 1, and then come those of the sum of n.
     """
     count, outputs = sums.shape
-    raised = np.zeros(sums.shape, np.uint8) if raised is None else raised
     codes, flags = np.zeros((count + 1, outputs), sums.dtype), np.zeros((count + 1, outputs), np.uint8)  # by number
-    size = 1  # leaves of a subtree
+    level, size = 0, 1  # and leaves of a subtree
     while size <= count:
         whole = (count + 1) // (2 * size)
         end = 2 * size * whole
@@ -74,66 +125,69 @@ def _pairs(site: Site, sums: Codes, raised: Codes | None) -> Done:
             subtrees = slice(first // size, first // size + 2 * blocks, 2)
             larger, told = (x[subtrees, np.newaxis] for x in (sums, raised))
             having[:, :1], seen[:, :1] = larger, told
-            if size > 1:
-                having[:, 1:], more = _added(larger, having[:, 1:], site)
+            if having.shape[1] > 1:
+                numbers = np.arange(first, stop).reshape(blocks, length)[:, size + 1 :]
+                steps = numbers - _ones(numbers) + _ones(numbers % size) - 1
+                having[:, 1:], more = adding.added(larger, having[:, 1:], steps)
                 seen[:, 1:] |= told | more
-        pairs, size = len(sums) // 2 * 2, 2 * size
+        pairs = len(sums) // 2 * 2
         if pairs:
-            sums, more = _added(sums[0:pairs:2], sums[1:pairs:2], site)
+            before = np.arange(1, pairs // 2 + 1) * 2 * size - 1
+            sums, more = adding.added(sums[0:pairs:2], sums[1:pairs:2], before - _ones(before) + level)
             raised = raised[0:pairs:2] | raised[1:pairs:2] | more
+        level, size = level + 1, 2 * size
     return codes[1:], flags[1:]
-
-
-def _added(x: Codes, y: Codes, site: Site) -> Done:
-    """Sums of two by a stage."""
-    pair = [np.broadcast_to(x, y.shape), y]
-    return elementwise.settled("add", pair, site.format.spec, site.format, site.rule)
 
 
 # -- chains and segments ---------------------------------------------------------------------------------------------
 
 
-def of_parts(planned: Program, count: int, call: Call, run_parts: Parts) -> Done | None:
+def of_parts(planned: Program, count: int, call: Call, run_parts: Parts, bits: Bits) -> Done | None:
     """(codes in the partials format, flags), (k, outputs), of chains or segments; None where this does not serve."""
-    how, find = planned.accumulator, _of_chains if planned.accumulator.chains > 1 else _of_segments
-    if (how.reduction and how.chains > 1) or not planned.length or planned.index is not None:
+    how, chains = planned.accumulator, planned.accumulator.chains > 1
+    if (how.reduction and chains) or not planned.length or planned.index is not None or planned.goes_on:
         return None
-    if (
-        any(level.scaling for level in how.reduction)
-        or joining.draws_inside(planned)
-        or joining.flushes_inside(planned)
-    ):
+    drawing = joining.draws_inside(planned)
+    if any(level.scaling for level in how.reduction) or joining.flushes_inside(planned) or (drawing and not chains):
         return None
     shape = planned.length, count
     codes, flags = np.zeros(shape, planned.partials.dtype), np.zeros(shape, np.uint8)
     for part in pieces(*shape):
-        done = find(planned, part, call, run_parts)
+        if chains:
+            done = _of_chains(planned, part, call, run_parts, partial(_of_outputs, bits, part))
+        else:
+            done = _of_segments(planned, part, call, run_parts)
         if done is None:
             return None
         codes[:, part], flags[:, part] = done
     return codes, flags
 
 
-def _of_chains(planned: Program, part: slice, call: Call, run_parts: Parts) -> Done | None:
-    """A chain's sum stands until its next product; all are added at each."""
-    site, chains, length = planned.sites[dots().RUNNING], planned.accumulator.chains, planned.length
-    if planned.partials != site.format:
+def _of_outputs(bits: Bits, part: slice, number: int, steps: Codes) -> Codes:
+    return bits(number, steps, part)
+
+
+def _of_chains(
+    planned: Program, part: slice, call: Call, run_parts: Parts, draw: Callable[[int, Codes], Codes]
+) -> Done | None:
+    """A chain's sum stands until its next product; all are added at each, which for random numbers comes after as many products."""
+    adding, chains = _Adding(planned, dots().RUNNING, draw), planned.accumulator.chains
+    site, shape = adding.site, (planned.length, part.stop - part.start)
+    if planned.partials != site.format or not planned.is_plain:
         return None
     total: Done | None = None
-    for chain in range(chains):
-        cut = slice(chain, length, chains)
-        shape = length, part.stop - part.start
+    for chain, (inner, cut) in enumerate(joining.chain_parts(planned, call)):
         codes, flags = np.zeros(shape, site.format.dtype), np.zeros(shape, np.uint8)
-        if chain < length:
-            done = run_parts(part_of(planned, len(range(*cut.indices(length))), call), [cut], part)
+        if inner.length:
+            done = run_parts(inner, [cut], part)
             if done is None:
                 return None
             for place, found in zip((codes, flags), done, strict=True):
-                place[chain:] = np.repeat(found[:, 0], chains, axis=0)[: length - chain]
+                place[chain:] = np.repeat(found[:, 0], chains, axis=0)[: planned.length - chain]
         if total is None:
             total = codes, flags
         else:
-            sums, raised = _added(total[0], codes, site)
+            sums, raised = adding.added(total[0], codes, np.arange(planned.length) + chain)
             total = sums, total[1] | flags | raised
     return total
 
@@ -157,7 +211,8 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
             return None
         codes = widened(done[0], below, site.format, planned.policy.name)
         totals = folds.steps(np.concatenate([total, codes[-1]]), site.format, site.rule)
-        sums, raised = _added(totals[:-1], codes, site)
+        pair = [np.broadcast_to(totals[:-1], codes.shape), codes]
+        sums, raised = elementwise.settled("add", pair, site.format.spec, site.format, site.rule)
         raised |= done[1]
         seen = np.bitwise_or.accumulate(np.concatenate([before, raised[-1]]), axis=0)
         raised |= seen[:-1]

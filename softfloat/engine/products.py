@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +113,11 @@ def _by_line(
     left = np.zeros(count, np.bool_)
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
 
+    def bits_of(of: lines.Line, number: int, steps: Codes, outputs: slice) -> Codes:
+        place, width = (of.first + outputs.start * of.stride, 0, of.stride), planned.sites[number].width
+        shape = len(steps), outputs.stop - outputs.start
+        return grid_bits(shape, place, number, steps, width, key, call.stream)
+
     def run_part(
         part: Program,
         of: lines.Line,
@@ -122,7 +127,7 @@ def _by_line(
     ) -> Done | None:
         if _pairs_all(part):
             if cumulative:
-                found = prefixes.in_pairs(part, of.a, of.b)
+                found = prefixes.in_pairs(part, of.a, of.b, partial(bits_of, of))
                 if found is not None:
                     outputs[found[2] % outputs.size] = True
                 return found and found[:2]
@@ -158,12 +163,13 @@ def _by_line(
 
     def so_far(part: Program, cuts: Sequence[slice], outputs: slice) -> Done | None:
         a, b = (joining.side_by_side(x[:, outputs], cuts) for x in (line.a, line.b))
-        done = run_part(part, line._replace(a=a, b=b, c=None), None, None, left[outputs])
+        first = line.first + outputs.start * line.stride
+        done = run_part(part, line._replace(a=a, b=b, c=None, first=first), None, None, left[outputs])
         shape = part.length, len(cuts), -1
         return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
 
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1):
-        done = prefixes.of_parts(planned, count, call, so_far)
+        done = prefixes.of_parts(planned, count, call, so_far, partial(bits_of, line))
     elif unit_ways.joins(planned) and (done := by_itself()) is not None:
         pass
     elif planned.accumulator.reduction or planned.accumulator.chains > 1:

@@ -25,15 +25,16 @@ LEAST_WORK = 1 << 16
 """Multiply-adds below which no tile is compiled for pairs."""
 
 
-def serves(planned: Program, counting: bool = False) -> bool:
-    """Whether nothing is drawn or converted on the way; `counting`: and codes tell what happened."""
+def serves(planned: Program, counting: bool = False, drawing: bool = False) -> bool:
+    """Whether nothing is converted on the way, nor drawn, unless that is `drawing`'s affair; `counting`: and codes tell what happened."""
     if not planned.accumulator.tree or not elementwise.quick() or not planned.length or planned.index is not None:
         return False
     if planned.block > 1 or planned.accumulator.reduction or not planned.is_plain:
         return False
     running, product = planned.sites[dots().RUNNING], planned.sites[dots().PRODUCT]
     restated = running.rule.restated and product.rule.restated
-    if running.width or product.width or not restated or product.format != running.format:
+    drawn = (running.width or product.width) and not drawing
+    if drawn or not restated or product.format != running.format:
         return False
     fmt = running.format.spec
     comparable = fmt == FLOAT32 or (fmt.width < 32 and fmt.signed and fmt.zero)
@@ -94,10 +95,16 @@ class Count:
         return seen
 
 
-def leaves(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes | None] | None:
-    """Rounded products of operands of one shape, and their flags; no flags if the second ones, 1, change nothing. None of two formats."""
+def are_leaves(planned: Program, b: Codes) -> bool:
+    """Whether products are what the first operand is: the second, 1, changes nothing."""
     product, (first, second) = planned.sites[dots().PRODUCT], planned.formats
-    if not any(b.strides) and b.flat[0] == second.one_code and first == product.format and not flushes(planned):
+    return not any(b.strides) and b.flat[0] == second.one_code and first == product.format and not flushes(planned)
+
+
+def leaves(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes | None] | None:
+    """Rounded products of operands of one shape, and their flags; no flags of those that are the first operand. None of two formats."""
+    product, (first, second) = planned.sites[dots().PRODUCT], planned.formats
+    if are_leaves(planned, b):
         return a, None
     if first != second:
         return None

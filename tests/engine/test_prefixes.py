@@ -25,6 +25,7 @@ from softfloat.accumulators import (
 )
 from softfloat.engine import plain, prefixes
 
+DRAWS = {"rounding": "stochastic", "seed": 4, "stream": 9}
 STORED = chunked(5, HALF, SINGLE).replace(reduction=(Reduction(Stage(SINGLE), store=Stage(E5M2)),))
 CASES: list[tuple[Accumulator, str, dict[str, Any]]] = [
     (pairwise(HALF), HALF, {}),
@@ -46,6 +47,11 @@ CASES: list[tuple[Accumulator, str, dict[str, Any]]] = [
     (fma(HALF).replace(chains=4), HALF, {}),
     (mul_add(SINGLE).replace(chains=3), HALF, {"rounding": "toward_zero"}),
     (fma(E5M2).replace(chains=40), HALF, {"ftz": True}),
+    (pairwise(HALF), HALF, DRAWS),
+    (pairwise(E5M2), HALF, {**DRAWS, "sr_bits": 5, "daz": True, "overflow": "saturate"}),
+    (pairwise(SINGLE), SINGLE, {**DRAWS, "out_format": "bfloat16"}),
+    (fma(HALF).replace(chains=4), HALF, DRAWS),
+    (mul_add(E5M2).replace(chains=3), E5M2, {**DRAWS, "sr_bits": 20, "ftz": True}),
 ]
 SERVING = pytest.mark.parametrize(("accumulator", "fmt", "options"), CASES, ids=repr)
 
