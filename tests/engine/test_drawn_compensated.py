@@ -86,12 +86,13 @@ def test_what_stays_for_the_plain_loop(
     both_ways(monkeypatch, bits.vecdot, x, y, fmt, chunked(6, how, SINGLE), **options)
 
 
-def test_bits_that_sixteen_leave_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fractions next to what random bits reach: a hundred thousand roundings whose later bits count, now and then."""
+@METHODS
+def test_bits_that_sixteen_leave_open(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of some millions of roundings, a hundred or so."""
     rng = np.random.default_rng(73)
     for sums in (HALF, SINGLE, "bfloat16"):
-        x = drawn(rng, Format.from_name(SINGLE), (300, 90), 1.0)
-        both_ways(monkeypatch, bits.vecdot, x, x[::-1].copy(), SINGLE, compensated(sums, "neumaier"), seed=5)
+        x = drawn(rng, Format.from_name(SINGLE), (4000, 200), 1.0)
+        both_ways(monkeypatch, bits.vecdot, x, x[::-1].copy(), SINGLE, compensated(sums, method), seed=5)
 
 
 @SERVED

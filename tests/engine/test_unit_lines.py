@@ -28,7 +28,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import elementwise, lines, plain, products, small, unit_ways
+from softfloat.engine import elementwise, lines, plain, products, small
 from softfloat.engine.unit_ways import UnitWay
 
 DRAWS = {"rounding": "stochastic", "seed": 3}
