@@ -208,6 +208,8 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("mul_add bfloat16", partial(product, mul_add("bfloat16"), "bfloat16"), "G/s", "sgemm", 0.18),
         Row("amp half", partial(product, amp("half")), "G/s", "sgemm", 0.11),
         Row("amp float", partial(product, amp("float")), "G/s", "sgemm", 0.13),
+        Row("amp half, toward zero", partial(product, amp("half"), rounding="toward_zero"), "G/s", "amp half", 0.15),
+        Row("amp half, DAZ, FTZ", partial(product, amp("half"), daz=True, ftz=True), "G/s", "amp half", 0.15),
         Row("amp half, stochastic", partial(product, amp("half"), **STOCHASTIC), "G/s", "sgemm", 0.05),
         Row("fma half, stochastic", partial(product, HALF, **STOCHASTIC), "G/s", "sgemm", 0.05),
         Row("mul_add half, stochastic", partial(product, mul_add("float16"), **STOCHASTIC), "G/s", "sgemm", 0.02),

@@ -24,7 +24,7 @@ from .steps import (
 )
 from .tiles import DRAWN_TURNS, begin_counting, draw_stores, take_counts, tell, tile_of
 from .unit_loops import Kind
-from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, stored
+from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, read, stored
 from .vectors import ROWS
 
 
@@ -54,7 +54,7 @@ def _begin(state):
 OVERFLOWS = "overflows"  # beside the slots: those before this addition
 
 
-def _end(unit, state, alive, before, after, of_nan=False):
+def _end(unit, state, alive, before, after, of_nan=False, changed=None):
     """Count the addition that `_begin` began. What overflows is inexact, though steps may not say so."""
     lost, over = state[INEXACT].bits().nonzero(), None
     if OVERFLOW in state:
@@ -63,7 +63,7 @@ def _end(unit, state, alive, before, after, of_nan=False):
     elif _narrow(unit):
         over = after.magnitude() >= np.inf
     lost = lost if over is None else lost | over
-    counted_addition(state, alive, before, lost, after, over, of_nan)
+    counted_addition(state, alive, before, lost, after, over, of_nan, changed)
 
 
 def _stored(tile, row, running, memory, state, unit, of_nan):
@@ -76,7 +76,8 @@ def _stored(tile, row, running, memory, state, unit, of_nan):
     after = stored(tile, row, running, memory, own, True, unit)
     state |= own
     state[UNDERFLOW] = alive.choose(state[UNDERFLOW].bits(), tiny.bits())
-    _end(unit, state, alive, memory, after, of_nan)
+    changed = running.apart_from(memory) if unit.daz else None  # a subnormal that is read as zero is not rounded
+    _end(unit, state, alive, memory, read(tile, after, unit), of_nan, changed)
     return after
 
 
@@ -113,7 +114,7 @@ def counted_aligned_step(unit, of_nan):
     turn = _Counted(unit)
 
     def step(tile, states):
-        memory = sums = [state[VALUE] for state in states]
+        memory = sums = [read(tile, state[VALUE], unit) for state in states]
         for number in range(unit.blocks):
             sums = turn.block(tile, sums, number * unit.block, states)
         for row, (state, old, new) in enumerate(zip(states, memory, sums, strict=True)):
@@ -127,7 +128,7 @@ def counted_exact_step(unit, of_nan):
     """A turn of `Exact`."""
 
     def step(tile, row, state):
-        memory = running = state[VALUE]
+        memory = running = read(tile, state[VALUE], unit)
         for number in range(unit.blocks):
             before, alive = running, memory.magnitude() < np.inf if _narrow(unit) else None
             if unit.result == "half":

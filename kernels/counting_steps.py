@@ -329,12 +329,13 @@ def counting_watches(manner):
     return dict.fromkeys((TIE, OVERFLOW) + (NEAR_ZERO,) * (manner.family == "narrow" or manner.daz), -1)
 
 
-def counted_addition(state, alive, before, lost, after, over=None, of_nan=False):
+def counted_addition(state, alive, before, lost, after, over=None, of_nan=False, changed=None):
     """Note an addition, as `accumulate.count_row` does, in lanes that are `alive`, whose sum was finite; None: in all.
 
-    A sum that is rounded to what was there before has changed if bits were `lost`. `of_nan`: infinities stand for NaN.
+    A sum that is rounded to what was there before has changed if bits were `lost`, unless `changed` says where. `of_nan`: infinities
+    stand for NaN.
     """
-    happened = {ROUNDED: lost, SWAMPED: lost & after.equals(before)}
+    happened = {ROUNDED: lost, SWAMPED: (lost if changed is None else changed) & after.equals(before)}
     if over is not None:
         happened[OVERFLOWED] = over
     if alive is not None:

@@ -426,7 +426,7 @@ def random_number(tile, row, plane=0):
 # -- blocks ----------------------------------------------------------------------------------------------------------
 
 
-def drawn_half(tile, row, x, state, saturate, watchful):
+def drawn_half(tile, row, x, state, saturate, watchful, ftz=False):
     """float64 to half, stochastically: `rounding.round_drawn` in vectors, on values; noise is the random number itself.
 
     Where there is a slot for it, the noise has 16 bits so far, and what more could round up is noted. Only small subnormal
@@ -445,6 +445,8 @@ def drawn_half(tile, row, x, state, saturate, watchful):
     unbounded = magnitude * HALF_SLIVER_SCALE
     stays = (unbounded - unbounded.floored()) < threshold
     tiny = (magnitude < HALF_SLIVER) | ((magnitude < HALF_NORMAL) & stays)
+    if ftz:
+        z = tiny.choose(0.0, z)
     changed = z.bits() ^ magnitude.bits()
     state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(changed, 0)
     if watchful:

@@ -18,11 +18,13 @@ from .steps import (
     INEXACT,
     OVERFLOW,
     SIGN,
+    TO_INTEGER,
     UNDERFLOW,
     UNSETTLED,
     VALUE,
     between,
     drawn_half,
+    exponent_bits,
     gathered,
     in_pairs,
     round_narrow,
@@ -59,8 +61,12 @@ class UnitNumbers(NamedTuple):
     beyond_positive: float = 0.0
     lowest: int = 0
     magic: int = 0
-    spacing: int = 0  # of stores that are drawn
+    spacing: int = 0  # of stores, all but the plain nearest ones
     per_quantum: int = 0
+    normal: float = 0.0  # the smallest normal number of stores
+    tiny_positive: float = 0.0  # what is stored is tiny between these
+    tiny_negative: float = 0.0
+    beyond_negative: float = 0.0
     tiny: float = 0.0  # a magnitude below it is tiny
     span: float = 0.0  # of a register's whole numbers
     half_span: float = 0.0
@@ -239,13 +245,54 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
     return y
 
 
+WHOLE = TO_INTEGER | {
+    "nearest_away": lambda y: (y + y.all_of(0.5).with_sign(y)).truncated(),
+    "to_odd": lambda y: odd_whole(y.truncated(), y),
+}
+"""Whole numbers of float64, by the modes of stores."""
+
+
+def odd_whole(n, y):
+    """n, y without a fraction, or if there is one, the odd one of both whole numbers around it."""
+    bits = (n.magnitude() + 2.0**52).bits()
+    return (n.differs(y).choose(bits | 1, bits).floats() - 2.0**52).with_sign(y)
+
+
+def stored_as(tile, x, state, watchful, unit):
+    """A number to memory as a half, by any mode that draws nothing; what is tiny and what overflows is as the rule says."""
+    if unit.stored == "nearest_even":
+        y = x.single().through_half().double()
+    else:
+        exponent = exponent_bits(tile, x)
+        scaled = x * (tile.integer("per_quantum") - exponent).floats()
+        y = WHOLE[unit.stored](scaled) * (exponent - tile.integer("spacing")).floats()
+    tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
+    if unit.ftz:
+        y = tiny.choose(x.all_of(0.0).with_sign(x), y)
+    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(y.bits() ^ x.bits(), 0)
+    if watchful:
+        state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
+    over = y.magnitude() > tile.parameter("largest")
+    if unit.saturate:
+        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+    return over.choose((x < 0.0).choose(tile.parameter("beyond_negative"), tile.parameter("beyond_positive")), y)
+
+
 def stored(tile, row, running, before, state, watchful, unit):
     """A float32 number to memory as a half, as the unit does; what was infinite `before` stays."""
     if unit.stored == "drawn":
-        half = drawn_half(tile, row, running, state, unit.saturate, watchful)
-    else:
+        half = drawn_half(tile, row, running, state, unit.saturate, watchful, unit.ftz)
+    elif unit.stored == "nearest":
         half = stored_half(running.single(), state, unit.saturate, watchful)
-    return half if unit.saturate else (before.magnitude() < np.inf).choose(half, before)
+    else:
+        half = stored_as(tile, running, state, watchful, unit)
+    bounded = unit.saturate and unit.stored not in ("toward_positive", "toward_negative")
+    return half if bounded else (before.magnitude() < np.inf).choose(half, before)
+
+
+def read(tile, x, unit):
+    """What is in memory, as the next turn takes it."""
+    return (x.magnitude() < tile.parameter("normal")).choose(x.all_of(0.0).with_sign(x), x) if unit.daz else x
 
 
 # -- aligned blocks --------------------------------------------------------------------------------------------------
@@ -257,7 +304,7 @@ class Aligned(NamedTuple):
     `cut` and `sum_cut`: "zero", "floor", "odd". `inside`: the running sum is a term; else it meets the terms' sum on a grid of
     its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
     of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `positive`: a sum that rounding
-    makes zero is +0. `stored`: "nearest", "drawn" or empty.
+    makes zero is +0. `stored`: "nearest", "drawn", another mode's name or empty; `daz` and `ftz` are stores'.
     """
 
     kind: str
@@ -274,6 +321,8 @@ class Aligned(NamedTuple):
     result: str
     stored: str
     saturate: bool
+    daz: bool = False
+    ftz: bool = False
 
     @property
     def group(self):
@@ -424,7 +473,7 @@ def aligned_unit_step(unit, watchful):
     turn = Turn(unit, watchful)
 
     def step(tile, states):
-        before = sums = [state[VALUE] for state in states]
+        before = sums = [read(tile, state[VALUE], unit) for state in states]
         for number in range(unit.blocks):
             sums = turn.block(tile, sums, number * unit.block, states)
         for row, (state, old, new) in enumerate(zip(states, before, sums, strict=True)):
@@ -481,6 +530,8 @@ class Exact(NamedTuple):
     result: str
     stored: str
     saturate: bool
+    daz: bool = False
+    ftz: bool = False
 
     @property
     def group(self):
@@ -516,7 +567,7 @@ def exact_unit_step(unit, watchful):
     """A turn of `Exact`."""
 
     def step(tile, row, state):
-        before = running = state[VALUE]
+        before = running = read(tile, state[VALUE], unit)
         for number in range(unit.blocks):
             s = exact_sum_of(tile, row, running, number, unit, watchful)
             running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)

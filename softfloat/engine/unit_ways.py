@@ -19,7 +19,7 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Alignment, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, parameters
-from softfloat.engine.known import NORMAL, narrow_numbers
+from softfloat.engine.known import NORMAL, beyond, narrow_numbers
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import (
@@ -30,6 +30,7 @@ from softfloat.engine.ways import (
     overflow_serves,
     rounded_one_by_one,
 )
+from softfloat.kernels import spec
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
 LEAST_WORK = 1 << 16
@@ -247,11 +248,16 @@ def _result(site: Site) -> str | None:
 
 
 class _Stored(NamedTuple):
-    """Blocks of a turn, and what happens at its end: nothing, or a store as a half, the "nearest" one or "drawn"."""
+    """Blocks of a turn, and what happens at its end: nothing, or a store as a half, the "nearest" one, "drawn", or by another mode.
+
+    `saturate`: an overflow may store the largest number.
+    """
 
     blocks: int
     half: str
     saturate: bool
+    daz: bool = False
+    ftz: bool = False
 
 
 def _stored(planned: Program, result: str) -> _Stored | None:
@@ -262,19 +268,21 @@ def _stored(planned: Program, result: str) -> _Stored | None:
     rule = store.rule
     if store.format.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN and result == "cut":
         return None if rule.daz or rule.ftz else _Stored(1, "", False)  # it holds what is stored
-    how_stored = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}
-    half = how_stored.get(rule.rounding, "")
-    if store.format.spec != FLOAT16 or not half:
+    draws, nearest = rule.rounding is Rounding.STOCHASTIC, rule.rounding is Rounding.NEAREST_EVEN
+    after = rule.tininess is Tininess.AFTER
+    if store.format.spec != FLOAT16 or (nearest and not available()[1]) or (draws and not after):
         return None
-    if rule.daz or rule.ftz or rule.tininess is not Tininess.AFTER or not overflow_serves(store, planned.policy):
+    if not overflow_serves(store, planned.policy):
         return None
     if result == "half" or planned.length % how.store_every or how.store_every > LONGEST:
         return None
-    return _Stored(how.store_every // how.block, half, rule.overflow is Overflow.SATURATE)
+    half = "drawn" if draws else "nearest" if nearest and after and not rule.ftz else rule.rounding.name.lower()
+    saturates = any(math.isfinite(x) for x in beyond(store))
+    return _Stored(how.store_every // how.block, half, saturates, rule.daz, rule.ftz)
 
 
-def _wide_numbers(planned: Program, drawn: bool) -> Any:
-    """What steps on float64 know of the running sum, of stores that are `drawn`, and of grids."""
+def _wide_numbers(planned: Program, stored: str) -> Any:
+    """What steps on float64 know of the running sum, of stores, and of grids."""
     site, aligned = planned.sites[dots().RUNNING], planned.accumulator.aligned
     fmt, taken = site.format, 52 - site.format.mantissa_bits
     fields: dict[str, Any] = {
@@ -286,14 +294,19 @@ def _wide_numbers(planned: Program, drawn: bool) -> Any:
         "magic": taken << 52 | 1 << 51,
         "tiny": float(fmt.tiny) * (1.0 if site.rule.tininess is Tininess.BEFORE else 1.0 - 2.0 ** -(fmt.p + 1)),
     }
-    if drawn:
+    if stored:
+        fields["normal"] = float(planned.sites[dots().STORE].format.tiny)
+    if stored not in ("", "nearest"):
         store = planned.sites[dots().STORE]
-        memory = store.format
+        memory, target = store.format, spec.target(store.format.spec, store.rule, spec.CARRIER64)
+        fields["beyond_positive"], fields["beyond_negative"] = beyond(store)
         fields |= {
+            "largest": float(memory.max),
             "lowest": (1023 + memory.emin) << 52,
             "spacing": memory.mantissa_bits << 52,
             "per_quantum": (2 * 1023 + memory.mantissa_bits) << 52,
-            "beyond_positive": float(memory.max) if store.rule.overflow is Overflow.SATURATE else math.inf,
+            "tiny_positive": target.tiny_positive,
+            "tiny_negative": -target.tiny_negative,
         }
     if aligned is not None:
         grids = {"terms": aligned.terms, "sum": aligned.sum or 1, "addend": aligned.addend or 1}
@@ -365,6 +378,8 @@ def _aligned(planned: Program) -> UnitWay | None:
         result=result,
         stored=stored.half,
         saturate=stored.saturate,
+        daz=stored.daz,
+        ftz=stored.ftz,
     )
     if unit.block > LONGEST and not phased(unit):
         return None
@@ -372,9 +387,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     if {unit.cut, unit.sum_cut} != {"zero"} or result == "odd":  # which set bits that no operand has
         lowest += max(aligned.terms, aligned.sum or 0, aligned.addend or 0)
     site = planned.sites.get(floor.STORE, running)
-    return Terms(
-        unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group, lowest=lowest
-    )
+    return Terms(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
 
 
 def _exact(planned: Program) -> UnitWay | None:
@@ -403,9 +416,11 @@ def _exact(planned: Program) -> UnitWay | None:
         result=result,
         stored=stored.half,
         saturate=stored.saturate or overflow is Overflow.SATURATE,
+        daz=stored.daz,
+        ftz=stored.ftz,
     )
     site = planned.sites.get(dots().STORE, running)
-    return Wide(unit=unit, known=_wide_numbers(planned, stored.half == "drawn"), site=site, group=unit.group)
+    return Wide(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group)
 
 
 def _fixed(planned: Program) -> UnitWay | None:

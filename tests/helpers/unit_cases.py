@@ -74,6 +74,13 @@ CASES: list[Case] = [
     (amp("half", mode="chained", rounding="toward_zero"), HALF, {"out_format": HALF}),
     (amp("float", rounding="toward_zero"), HALF, {}),
     (amp("half", rounding="toward_zero"), HALF, IPU),
+    *((amp("half", mode=mode), HALF, options) for mode, options in (
+        ("exact", {"rounding": "toward_zero"}), ("exact", {"rounding": "to_odd", "ftz": True}),
+        ("aligned", {"rounding": "nearest_away", "daz": True}), ("exact", {"rounding": "toward_positive", "overflow": "nan"}),
+        ("aligned", {"rounding": "toward_negative", "overflow": "infinity", "tininess": "before"}),
+        ("chained", {"tininess": "before", "daz": True, "overflow": "saturate"}), ("exact", {"ftz": True, "overflow": "infinity"}),
+        ("exact", {"rounding": "stochastic", "seed": 5, "daz": True, "ftz": True}),
+    )),
     (rvbna(2), BF16, {}),
     (rvbna(7), BF16, {}),
     (rvbna(8, E5M2), E5M2, {}),
