@@ -33,15 +33,8 @@ class _Sums:
     """The additions and the product of a turn, in the order of their random numbers; that of the product comes after the others."""
 
     def __init__(self, unit, tile, row, state, options, watchful):
-        self.unit, self.tile, self.row, self.state, self.options, self.watchful = (
-            unit,
-            tile,
-            row,
-            state,
-            options,
-            watchful,
-        )
-        self.done = 0
+        self.unit, self.tile, self.row, self.state = unit, tile, row, state
+        self.options, self.watchful, self.done = options, watchful, 0
 
     def _rounded(self, s, error, number):
         noise = random_number(self.tile, self.row, number)

@@ -161,6 +161,14 @@ def settled(
     return codes.reshape(shape), flags.reshape(shape)
 
 
+def settled_by(
+    bits: Codes, width: int, operation: str, operands: Sequence[Codes], source: FormatSpec, fmt: Format, rule: Rule
+) -> tuple[Codes, Codes]:
+    """The same with so many random bits for each element."""
+    drawn = Draw(0, 0, width, flattened(bits))
+    return settled(operation, operands, source, fmt, rule._replace(handed_bits=True), drawn)
+
+
 def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
     if not FAST or fast().jit.DISABLED:

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from softfloat.engine import elementwise, threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
-from softfloat.engine.draws import Draw, grid_bits
+from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
@@ -432,8 +432,7 @@ def _with_errors(
     steps, place = lengths * unit_ways.compensated_draws().ADDITIONS["neumaier"], (line.first, 0, line.stride)
     bits = grid_bits(shape, place, dots().RUNNING, steps, site.width, random.key, random.stream).reshape(-1)
     pair = [codes.reshape(-1), tiling.codes_of(errors, fmt, site).reshape(-1)]
-    drawn = Draw(0, 0, site.width, flattened(bits))
-    sums, raised = elementwise.settled("add", pair, fmt.spec, fmt, site.rule._replace(handed_bits=True), drawn)
+    sums, raised = elementwise.settled_by(bits, site.width, "add", pair, fmt.spec, fmt, site.rule)
     return sums.reshape(codes.shape), raised.reshape(codes.shape)
 
 

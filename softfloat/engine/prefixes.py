@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 
 from softfloat.engine import arguments, elementwise, folds, joining, lines, trees
-from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.draws import Draw
+from softfloat.engine.arguments import Codes
 from softfloat.engine.joining import Done, part_of, widened
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
@@ -45,12 +44,11 @@ class _Adding:
 
     def settled(self, operation: str, x: Codes, y: Codes, source: Format, steps: Codes) -> Done:
         """x and y, a row for each step and a column for each output, x maybe of fewer rows that stand for several."""
-        site, pair, drawn = self.site, [np.broadcast_to(x, y.shape), y], None
-        rule = site.rule
-        if site.width:
-            drawn = Draw(0, 0, site.width, flattened(self._draw(self._number, steps.reshape(-1))))
-            rule = rule._replace(handed_bits=True)
-        return elementwise.settled(operation, pair, source.spec, site.format, rule, drawn)
+        site, pair = self.site, [np.broadcast_to(x, y.shape), y]
+        if not site.width:
+            return elementwise.settled(operation, pair, source.spec, site.format, site.rule)
+        bits = self._draw(self._number, steps.reshape(-1))
+        return elementwise.settled_by(bits, site.width, operation, pair, source.spec, site.format, site.rule)
 
     def added(self, x: Codes, y: Codes, steps: Codes) -> Done:
         """Sums."""
@@ -88,9 +86,9 @@ def _leaves(planned: Program, a: Codes, b: Codes, draw: Callable[[int, Codes], C
     number = dots().PRODUCT
     if planned.sites[number].width and not trees.are_leaves(planned, b):
         source, other = planned.formats
-        return (
-            _Adding(planned, number, draw).settled("mul", a, b, source, np.arange(len(a))) if source == other else None
-        )
+        if source != other:
+            return None
+        return _Adding(planned, number, draw).settled("mul", a, b, source, np.arange(len(a)))
     made = trees.leaves(planned, a, b)
     if made is None:
         return None

@@ -352,7 +352,10 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
     narrow = problem.b.shape[1] < NARROW < results.codes.size
-    for_lines = work < unit_ways.LEAST_WORK or narrow or unit_ways.drawn_compensated(planned) is not None
+    errors = (
+        planned.accumulator.compensation is not None
+    )  # of which lines do again what overflows alone, and what draws
+    for_lines = work < unit_ways.LEAST_WORK or narrow or errors
     if a_grid and for_lines and _may_spread(planned):
         step = max(1, SPREAD // max(problem.b.size, 1))
         for start in range(0, problem.a.shape[0], step):

@@ -13,9 +13,8 @@ import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.engine import elementwise, threads
-from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
+from softfloat.engine.arguments import Codes, is_nan, is_signalling
 from softfloat.engine.decoding import decoded, in_single
-from softfloat.engine.draws import Draw
 from softfloat.engine.lines import holds
 from softfloat.engine.parameters import FLOAT32, counted_parts, dots
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
@@ -179,14 +178,17 @@ class _Joining:
 
     def _rounded(self, operation: str, operands: list[Codes], source: Format, number: int) -> tuple[_Sum, Codes]:
         """One rounding by a stage, and the flags of each output."""
-        site, drawn, drawing = self.planned.sites[number], None, self.drawing
+        site, drawing = self.planned.sites[number], self.drawing
         step = self._steps.get(number, 0)
         self._steps[number] = step + 1
         rule = site.rule._replace(daz=False)
         if site.width:
-            handed = drawing.bits(number, step, site.width)
-            drawn, rule = Draw(0, 0, site.width, flattened(handed)), rule._replace(handed_bits=True)
-        codes, raised = elementwise.settled(operation, operands, source.spec, site.format, rule, drawn)
+            bits = drawing.bits(number, step, site.width)
+            codes, raised = elementwise.settled_by(
+                bits, site.width, operation, operands, source.spec, site.format, rule
+            )
+        else:
+            codes, raised = elementwise.settled(operation, operands, source.spec, site.format, rule)
         self.flags |= raised
         return _Sum(codes, site), raised
 

@@ -28,7 +28,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import elementwise, lines, plain, products, small
+from softfloat.engine import elementwise, lines, plain, products, small, unit_ways
 from softfloat.engine.unit_ways import UnitWay
 
 DRAWS = {"rounding": "stochastic", "seed": 3}
@@ -297,6 +297,39 @@ def test_small_grids(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
             a[2, 1, 3] = bits.encode(np.inf, fmt)[0]
         both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, **options)
         both_ways(monkeypatch, bits.matmul, a[2], b[2], fmt, accumulator, c[2], **options)
+
+
+@SERVED
+@pytest.mark.parametrize("options", [{}, DRAWS], ids=str)
+def test_a_sum_of_a_grid_that_overflows_is_done_again_alone(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, run, rng = [], plain.run, np.random.default_rng(32)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    a, b = (drawn(rng, Format.from_name(HALF), (70, 70), 0.01) for _ in range(2))
+    a[3], b[:, 5] = bits.encode(200.0, HALF)[0], bits.encode(200.0, HALF)[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(plain, "run", lambda problem, *rest: (asked.append(problem.b.shape[1]), run(problem, *rest)))
+        bits.matmul(a, b, HALF, compensated(HALF), **options)
+    assert asked == [1]
+    both_ways(monkeypatch, bits.matmul, a, b, HALF, compensated(HALF), **options)
+
+
+@pytest.mark.parametrize("options", [{}, DRAWS, {**DRAWS, "count": True}, {"daz": True, "count": True}], ids=str)
+@pytest.mark.parametrize(
+    "how", [chunked(6, compensated(HALF), SINGLE), compensated(SINGLE, "neumaier"), pairwise(HALF)], ids=repr
+)
+def test_grids_of_few_columns(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many outputs side by side as the plain loop takes, some rows at a time, whatever serves them."""
+    monkeypatch.setattr(products, "SPREAD", 700)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    rng, fmt = np.random.default_rng(31), Format.from_name(HALF)
+    for columns in (1, 3, products.NARROW - 1, products.NARROW):
+        a, b = drawn(rng, fmt, (50, 21), 1.0), drawn(rng, fmt, (21, columns), 1.0)
+        c = drawn(rng, how.partials, (50, columns), 1.0)
+        both_ways(monkeypatch, bits.matmul, a, b, fmt, how, c, **options)
+        a[7, 3] = bits.encode(np.inf, fmt)[0]
+        both_ways(monkeypatch, bits.matmul, np.stack([a, a[::-1]]), np.stack([b, b]), fmt, how, **options)
 
 
 @pytest.mark.usefixtures("served")
