@@ -193,7 +193,8 @@ def _one_after_the_other(
     tally: ways.Tally | None,
     run_chains: Chains | None,
 ) -> Done | None:
-    """Segments or chains whose roundings draw or are counted, or that flush, each as it would be alone, and their sums as `segments` adds them."""
+    """Segments or chains whose roundings draw or are counted, that flush, or whose sums are wider than what they are added in: each as it
+    would be alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
     flags: Codes = np.zeros(shape, np.uint8)
     total = None
@@ -315,15 +316,6 @@ def run(
         return None
     if chains and c is not None and arguments.has_nan(c, planned.partials):  # no payload passes there
         return None
-    if tally is not None or draws_inside(planned) or flushes_inside(planned):
-        if any(level.scaling for level in accumulator.reduction):
-            return None
-        if not (_chains_joinable(planned) if chains else _joinable(planned)):
-            return None
-        parts = accumulator.chains if chains else len(segment_bounds(accumulator, planned.products))
-        if math.prod(shape) * planned.products < WORTH_CALLS * parts:
-            return None
-        return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
     if chains and planned.index is not None:
         return None
     below = part_of(planned, 0, call).partials
@@ -332,11 +324,17 @@ def run(
     each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
     if chains:
         each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
-        levels = _chains(planned, shape, below)
-    else:
-        levels = _levels(planned, c, shape, len(each), below)
+    levels: _Levels | None = None
+    if tally is None and not (draws_inside(planned) or flushes_inside(planned)):
+        levels = _chains(planned, shape, below) if chains else _levels(planned, c, shape, len(each), below)
     if levels is None:
-        return None
+        if any(level.scaling for level in accumulator.reduction):
+            return None
+        if not (_chains_joinable(planned) if chains else _joinable(planned)):
+            return None
+        if math.prod(shape) * planned.products < WORTH_CALLS * len(each):
+            return None
+        return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
     for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
         codes, raised = np.zeros((len(cuts), *shape), below.dtype), levels.flags[np.newaxis]
         if size:

@@ -102,6 +102,26 @@ def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return ended
 
 
+NARROWER = {
+    "single into half": chunked(5, "float32", "float16"),
+    "half into bfloat16": chunked(6, mul_add("float16"), "bfloat16"),
+    "tf32 pairs into e5m2": chunked(8, pairwise("tfloat32"), "float8_e5m2"),
+    "stored": chunked(7, "float16", "float32").replace(reduction=(Reduction(Stage("float8_e4m3fn"), store=NARROW),)),
+}
+
+
+@pytest.mark.parametrize("how", NARROWER.values(), ids=NARROWER)
+def test_sums_of_segments_that_are_wider_than_their_total(
+    monkeypatch: pytest.MonkeyPatch, joins: list[int], how: Accumulator
+) -> None:
+    for length, specials in ((5, False), (23, True), (64, False)):
+        (a, b), rule = operands(length, 21, specials), {"rounding": "toward_negative"} if specials else {}
+        c = bits.encode(np.linspace(-2, 2, 21), how.partials)[0]
+        same(both(monkeypatch, lambda a=a, b=b, r=rule: bits.matmul(a, b.T, "float16", how, **r)))
+        same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.vecdot(a, b, "float16", how, c, **r)))
+    assert joins
+
+
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 @pytest.mark.parametrize("how", DRAWN.values(), ids=DRAWN)
 def test_segments_and_chains_that_draw(
