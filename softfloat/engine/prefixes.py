@@ -42,15 +42,15 @@ class _Adding:
     def __init__(self, planned: Program, number: int, draw: Callable[[int, Codes], Codes]) -> None:
         self.site, self._number, self._draw = planned.sites[number], number, draw
 
-    def settled(self, operation: str, x: Codes, y: Codes, source: Format, steps: Codes) -> Done:
-        """x and y, a row for each step and a column for each output, x maybe of fewer rows that stand for several."""
+    def settled(self, operation: str, x: Codes, y: Codes, source: Format, steps: Callable[[], Codes]) -> Done:
+        """x and y, a row for each of `steps` and a column for each output, x maybe of fewer rows that stand for several."""
         site, pair = self.site, [np.broadcast_to(x, y.shape), y]
         if not site.width:
             return elementwise.settled(operation, pair, source.spec, site.format, site.rule)
-        bits = self._draw(self._number, steps.reshape(-1))
+        bits = self._draw(self._number, steps().reshape(-1))
         return elementwise.settled_by(bits, site.width, operation, pair, source.spec, site.format, site.rule)
 
-    def added(self, x: Codes, y: Codes, steps: Codes) -> Done:
+    def added(self, x: Codes, y: Codes, steps: Callable[[], Codes]) -> Done:
         """Sums."""
         return self.settled("add", x, y, self.site.format, steps)
 
@@ -88,7 +88,7 @@ def _leaves(planned: Program, a: Codes, b: Codes, draw: Callable[[int, Codes], C
         source, other = planned.formats
         if source != other:
             return None
-        return _Adding(planned, number, draw).settled("mul", a, b, source, np.arange(len(a)))
+        return _Adding(planned, number, draw).settled("mul", a, b, source, lambda: np.arange(len(a)))
     made = trees.leaves(planned, a, b)
     if made is None:
         return None
@@ -102,12 +102,23 @@ def _ones(numbers: Codes) -> Codes:
     return found
 
 
+def _numbers_of_level(count: int, level: int) -> Codes:
+    """Those of the additions that make subtrees of so many levels larger. They come leaf by leaf: n leaves' take n, less its bits that are 1."""
+    before = (np.arange(1, count + 1) << (level + 1)) - 1
+    return before - _ones(before) + level
+
+
+def _numbers_of_rest(first: int, blocks: int, length: int, size: int) -> Codes:
+    """Those of the additions to subtrees of this size, of what is left beside them: after all that make subtrees."""
+    numbers = np.arange(first, first + blocks * length).reshape(blocks, length)[:, size + 1 :]
+    return numbers - _ones(numbers) + _ones(numbers % size) - 1
+
+
 def _pairs(adding: _Adding, sums: Codes, raised: Codes) -> Done:
     """Of leaves, (k, outputs), with flags.
 
     The bits of a sum's number are the sizes of the whole subtrees that it is made of, and these are added from the smallest on. So a
-    level's sums are added to what the lower bits gave, for all numbers that have its bit. Additions are numbered as they come leaf
-    by leaf: n leaves' subtrees take as many as n has more than bits that are 1, and then come those of the sum of n.
+    level's sums are added to what the lower bits gave, for all numbers that have its bit.
     """
     count, outputs = sums.shape
     codes, flags = np.zeros((count + 1, outputs), sums.dtype), np.zeros((count + 1, outputs), np.uint8)  # by number
@@ -124,14 +135,13 @@ def _pairs(adding: _Adding, sums: Codes, raised: Codes) -> Done:
             larger, told = (x[subtrees, np.newaxis] for x in (sums, raised))
             having[:, :1], seen[:, :1] = larger, told
             if having.shape[1] > 1:
-                numbers = np.arange(first, stop).reshape(blocks, length)[:, size + 1 :]
-                steps = numbers - _ones(numbers) + _ones(numbers % size) - 1
-                having[:, 1:], more = adding.added(larger, having[:, 1:], steps)
+                numbers = partial(_numbers_of_rest, first, blocks, length, size)
+                having[:, 1:], more = adding.added(larger, having[:, 1:], numbers)
                 seen[:, 1:] |= told | more
         pairs = len(sums) // 2 * 2
         if pairs:
-            before = np.arange(1, pairs // 2 + 1) * 2 * size - 1
-            sums, more = adding.added(sums[0:pairs:2], sums[1:pairs:2], before - _ones(before) + level)
+            numbers = partial(_numbers_of_level, pairs // 2, level)
+            sums, more = adding.added(sums[0:pairs:2], sums[1:pairs:2], numbers)
             raised = raised[0:pairs:2] | raised[1:pairs:2] | more
         level, size = level + 1, 2 * size
     return codes[1:], flags[1:]
@@ -185,7 +195,7 @@ def _of_chains(
         if total is None:
             total = codes, flags
         else:
-            sums, raised = adding.added(total[0], codes, np.arange(planned.length) + chain)
+            sums, raised = adding.added(total[0], codes, partial(np.arange, chain, chain + planned.length))
             total = sums, total[1] | flags | raised
     return total
 
