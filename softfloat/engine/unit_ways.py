@@ -127,6 +127,7 @@ class Terms(Wide):
 
 LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
 """Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
+COMPENSATED = LAYOUT | {"product", "compensation"}
 
 
 def _only(described: Accumulator | Alignment, names: set[str]) -> bool:
@@ -464,9 +465,6 @@ def _drawn_compensated(planned: Program, features: tuple[bool, ...]) -> DrawnCom
         bounded=known.bounded,
         wide=known.wide,
     )
-
-
-COMPENSATED = LAYOUT | {"product", "compensation"}
 
 
 def _compensated(planned: Program) -> UnitWay | None:

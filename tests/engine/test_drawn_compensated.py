@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import SERVED, both, same
+from faster import SERVED, both, by_threads, same
 from unit_cases import E4M3, E5M2, E5M6, HALF, SINGLE, drawn
 
-from softfloat import Format, bits, get_num_threads, set_num_threads
+from softfloat import Format, bits
 from softfloat.accumulators import Accumulator, chunked, compensated
 from softfloat.accumulators.accumulator import COMPENSATIONS
 from softfloat.engine import lines, plain, products
@@ -113,13 +113,7 @@ def test_threads_and_blocks(how: Accumulator) -> None:
     """The same bits for any number of threads, and for some rows as for all."""
     a, b = (drawn(np.random.default_rng(75), Format.from_name(HALF), (90, 90), 1.0) for _ in range(2))
     drawing = {"rounding": "stochastic", "seed": 3}
-    before, found = get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            set_num_threads(threads)
-            found.append(bits.matmul(a, b, HALF, how, **drawing))
-    finally:
-        set_num_threads(before)
-    same((found[0], found[1]))
+    found = by_threads(lambda: bits.matmul(a, b, HALF, how, **drawing))
+    same(found)
     some = bits.matmul(a[:7], b, HALF, how, **drawing)
     same((some, (found[0][0][:7], found[0][1][:7])))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import SERVED, both, same
+from faster import SERVED, both, by_threads, same
 from hypothesis import given
 from hypothesis import strategies as st
 from unit_cases import E4M3Z, E5M2, HALF, SINGLE, drawn
 
-from softfloat import Format, bits, get_num_threads, set_num_threads
+from softfloat import Format, bits
 from softfloat.accumulators import (
     Accumulator,
     Reduction,
@@ -113,11 +113,4 @@ def test_each_is_the_sum_of_so_many(length: int, accumulator: Accumulator) -> No
 @pytest.mark.parametrize("accumulator", [pairwise(HALF), chunked(8, HALF, SINGLE), fma(HALF).replace(chains=4)])
 def test_threads(accumulator: Accumulator) -> None:
     codes = drawn(np.random.default_rng(64), Format.from_name(HALF), (500, 70), 1.0)
-    before, found = get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            set_num_threads(threads)
-            found.append(bits.cumsum(codes, HALF, accumulator, 1))
-    finally:
-        set_num_threads(before)
-    same((found[0], found[1]))
+    same(by_threads(lambda: bits.cumsum(codes, HALF, accumulator, 1)))

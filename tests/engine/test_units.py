@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import by_threads
 from unit_cases import (
     BF16,
     CASES,
@@ -24,7 +25,7 @@ from unit_cases import (
     resolved,
 )
 
-from softfloat import Format, bits, get_num_threads, set_num_threads
+from softfloat import Format, bits
 from softfloat.accumulators import (
     Accumulator,
     Alignment,
@@ -207,13 +208,7 @@ def test_threads(case: Case, served: list[bool]) -> None:
     rng = np.random.default_rng(4)
     scale = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3  # whose sums do not overflow
     a, b = drawn(rng, fmt, (90, 64), scale), drawn(rng, fmt, (64, 70), scale)
-    before, found = get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            set_num_threads(threads)
-            found.append(bits.matmul(a, b, fmt, accumulator, **options))
-    finally:
-        set_num_threads(before)
+    found = by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(served) or not all(available())

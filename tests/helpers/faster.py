@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from operands import operands
 
-from softfloat import Format, bits
+from softfloat import Format, bits, get_num_threads, set_num_threads
 from softfloat.engine import elementwise
 from softfloat.engine.parameters import fast
 
@@ -42,6 +42,18 @@ def both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> tuple[Any,
     for switch in (True, False):
         monkeypatch.setattr(elementwise, "FAST", switch)
         results.append(call())
+    return tuple(results)
+
+
+def by_threads(call: Callable[[], Any]) -> tuple[Any, ...]:
+    """Its results by one thread, and by two."""
+    before, results = get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            set_num_threads(threads)
+            results.append(call())
+    finally:
+        set_num_threads(before)
     return tuple(results)
 
 
