@@ -448,7 +448,7 @@ def drawn_compensated(planned: Program) -> DrawnCompensated | None:
 @lru_cache(maxsize=512)
 def _drawn_compensated(planned: Program, features: tuple[bool, ...]) -> DrawnCompensated | None:
     """The same, on a CPU with these features."""
-    how, known = planned.accumulator, one_by_one(planned, bounded=True)
+    how, known = planned.accumulator, one_by_one(planned)
     if not isinstance(known, Drawn) or not _only(how, COMPENSATED):
         return None
     if not all(site.rule.restated for site in planned.sites.values()):
