@@ -140,7 +140,7 @@ def _by_line(
                 else None
             )
         way: ways.Way | None = ways.choose(part)
-        if way is None:
+        if way is None and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
@@ -195,16 +195,17 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     if not (counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
     spans = [lines.Span(0, len(problem.a))] if left is None else left
-    if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned):
+    outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
+    if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned, outputs):
         for span in spans:
             _spread(problem, planned, call, results, span, counting)
         return
     one_by_one(problem, planned, call, results, spans, counting)
 
 
-def _may_spread(planned: Program) -> bool:
-    """Whether outputs may go in a line, each with operands of its own."""
-    return elementwise.quick() and planned.length > 0
+def _may_spread(planned: Program, outputs: int) -> bool:
+    """Whether so many outputs may go in a line, each with operands of its own."""
+    return elementwise.quick() and planned.length > 0 and unit_ways.worth_line(planned, outputs)
 
 
 def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool) -> None:
@@ -356,7 +357,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         planned.accumulator.compensation is not None
     )  # of which lines do again what overflows alone, and what draws
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
-    if a_grid and for_lines and _may_spread(planned):
+    if a_grid and for_lines and _may_spread(planned, results.codes.size):
         step = max(1, SPREAD // max(problem.b.size, 1))
         for start in range(0, problem.a.shape[0], step):
             rows = slice(start, min(start + step, problem.a.shape[0]))

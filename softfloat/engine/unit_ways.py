@@ -35,6 +35,8 @@ from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
 LEAST_WORK = 1 << 16
 """Multiply-adds below which no loop is compiled for a unit of its own."""
+LEAST_LINE = 1 << 13
+"""The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
 LONGEST_SEGMENT = 128
 TOGETHER = 8
 """Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
@@ -162,6 +164,19 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
     if how.product is None and how.block_sum is None and how.chains == 1 and not how.reduction:
         return _exact(planned)
     return _pairs(planned)
+
+
+def worth_line(planned: Program, outputs: int) -> bool:
+    """Whether so many outputs are worth a loop of their own, once that is compiled, beside the plain one, which takes seven times longer to compile.
+
+    Compensated sums and registers are at any size, as they are usually rounded; of other roundings there are so many that few sums of
+    each take less together by the one loop that serves all.
+    """
+    how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
+    usual = rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz)
+    if usual and (how.compensation is not None or how.fixed is not None):
+        return True
+    return planned.length * -(-outputs // lanes) * lanes >= LEAST_LINE
 
 
 def joins(planned: Program) -> bool:

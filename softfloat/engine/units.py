@@ -306,8 +306,9 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
     if way.unit.saturate:
         kept = np.where(n > 0.0, known.half_span - 1.0, -known.half_span)
     else:
-        kept = n - known.span * np.floor(n * known.per_span)
-        kept = kept - known.span * np.floor((kept + known.half_span) * known.per_span)
+        with np.errstate(invalid="ignore"):  # of an infinite c, which these loops leave
+            kept = n - known.span * np.floor(n * known.per_span)
+            kept = kept - known.span * np.floor((kept + known.half_span) * known.per_span)
     flags = np.where(n != exact, 1, 0) | np.where(beyond, 5, 0)
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
 

@@ -38,6 +38,7 @@ IN_ORDER = [case for case in CASES if case[0].compensation or case[0].fixed]
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which calls of a unit's loop for lines did what they were asked, however little work there is."""
+    monkeypatch.setattr(unit_ways, "LEAST_LINE", 0)
     monkeypatch.setattr(small, "product", lambda *_: None)
     monkeypatch.setattr(small, "total", lambda *_: None)
     found: list[bool] = []
