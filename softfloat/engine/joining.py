@@ -6,9 +6,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
+from softfloat.accumulators import Accumulator
 from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single, in_single
@@ -56,9 +58,15 @@ def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tupl
             yield size, together[first : first + count]
 
 
+@lru_cache(maxsize=512)
+def _undivided(accumulator: Accumulator) -> Accumulator:
+    """What sums one chain or segment."""
+    return accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
+
+
 def part_of(planned: Program, length: int, call: Call) -> Program:
     """The program of a chain or a segment of so many products, to the format of its own sums; its random numbers begin anew."""
-    how = planned.accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
+    how = _undivided(planned.accumulator)
     return program(how, *planned.formats, how.partials, call.whole, length)
 
 

@@ -353,9 +353,8 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
     narrow = problem.b.shape[1] < NARROW < results.codes.size
-    errors = (
-        planned.accumulator.compensation is not None
-    )  # of which lines do again what overflows alone, and what draws
+    # of sums with errors, lines do again what overflows alone, and draw
+    errors = planned.accumulator.compensation is not None
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
     if a_grid and for_lines and _may_spread(planned, results.codes.size):
         step = max(1, SPREAD // max(problem.b.size, 1))

@@ -13,7 +13,7 @@ from unit_cases import E4M3, E5M2, E5M6, HALF, SINGLE, drawn
 from softfloat import Format, bits
 from softfloat.accumulators import Accumulator, chunked, compensated
 from softfloat.accumulators.accumulator import COMPENSATIONS
-from softfloat.engine import lines, plain, products
+from softfloat.engine import lines, plain, products, unit_ways
 
 METHODS = pytest.mark.parametrize("method", COMPENSATIONS)
 TF32, FNUZ = "tfloat32", "float8_e4m3fnuz"
@@ -33,6 +33,12 @@ OPTIONS: list[tuple[Format | str, Format | str, dict[str, Any]]] = [
     ("float6_e3m2fn", "float6_e3m2fn", {}),  # whose overflows are its largest number, under any rule
 ]
 SERVING = pytest.mark.parametrize(("sums", "fmt", "options"), OPTIONS, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small sums have their own loop here, too."""
+    monkeypatch.setattr(unit_ways, "LEAST_LINE", 0)
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *given: Any, **options: Any) -> None:

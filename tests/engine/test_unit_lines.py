@@ -323,6 +323,7 @@ def test_a_sum_of_a_grid_that_overflows_is_done_again_alone(
 def test_grids_of_few_columns(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """As many outputs side by side as the plain loop takes, some rows at a time, whatever serves them."""
     monkeypatch.setattr(products, "SPREAD", 700)
+    monkeypatch.setattr(unit_ways, "LEAST_LINE", 0)
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     rng, fmt = np.random.default_rng(31), Format.from_name(HALF)
     for columns in (1, 3, products.NARROW - 1, products.NARROW):
