@@ -444,6 +444,7 @@ def one_at_a_time(how: Accumulator) -> bool:
     return how.block == len(how.order) == 1 and how.store is None and not how.segments
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("case", [x for x in CASES if one_at_a_time(x[0])], ids=label)
 def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,6 +454,7 @@ def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.cumsum, **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
@@ -468,6 +470,7 @@ def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         both_ways(monkeypatch, a, b, fmt, accumulator, **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes straight to the loops of batches: sums as short as they begin with, and products among them that the loops leave."""
@@ -702,6 +705,7 @@ ROUNDINGS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", ROUNDINGS, ids=str)
 @pytest.mark.parametrize(
     "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
@@ -768,6 +772,7 @@ def test_sums_of_numbers_that_the_running_format_has_not(
         both_ways(monkeypatch, codes[:, 0], fmt, how, function=bits.cumsum)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -806,6 +811,7 @@ FUSED: list[Case] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", FUSED, ids=label)
 def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
@@ -912,6 +918,7 @@ def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.Monkey
     both_ways(monkeypatch, whole, "float16", how, 0, function=bits.sum)
 
 
+@pytest.mark.sampled(3)
 @SERVED
 @pytest.mark.parametrize("case", [x for x in CASES if not x[0].segments], ids=label)
 def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -972,6 +979,7 @@ def test_payloads_of_c(how: Accumulator, nan: str, monkeypatch: pytest.MonkeyPat
         both_ways(monkeypatch, x[3:4], "float16", how, 1, function=bits.sum, nan=nan)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
 @pytest.mark.parametrize("rounding", [*DIRECTED, "stochastic"])
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("bfloat16"), fma("float32")], ids=repr)
@@ -1223,6 +1231,7 @@ def counted_both_ways(
     return counts
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
 def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, name, options = case
@@ -1542,6 +1551,7 @@ def test_counted_sums_that_only_a_product_makes_inexact(
     assert (found[1] == 1).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
 def test_same_counts_of_outputs_in_a_line(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

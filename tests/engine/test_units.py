@@ -79,6 +79,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options = resolved(case)
@@ -188,6 +189,7 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, name: str, compute: Callable[[
     return any(served)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", STACKS, ids=label)
 def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together, and as the plain loop has them, one by one."""
@@ -380,6 +382,7 @@ def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.any(largest.astype(np.float32) != largest)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", COUNTED, ids=label)
 def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ordinary operands; of those of few bits, whose sums tie, cancel, overflow and are zero of either sign; and of hardly any."""

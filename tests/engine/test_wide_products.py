@@ -27,6 +27,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) ->
     same_counts(both(monkeypatch, lambda: bits.matmul(*arguments, count=True, **options)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_products_that_undo_others(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
