@@ -1,23 +1,23 @@
 """Few outputs that are rounded stochastically, one by one: a tile would draw random numbers for a hundred of which most are not wanted.
 
-A sum in float64 is rounded by adding 16 random bits to those that rounding takes away, and cutting these: `rounding.drawn` for numbers
-that are neither tiny nor overflow. Where the bits to come could reach the next number, a turn goes to the plain functions, with all of its
-random bits.
+Sums in float64 are rounded by 16 random bits each (`redrawn.quickly`). Where the bits to come could reach the next number, a turn goes to
+the plain functions, with all of its random bits.
 """
 
 import numpy as np
 
-from . import jit
-from .accumulate import RUNNING
-from .arith import two_sum
+from . import compensated_draws, jit, redrawn
+from .accumulate import PRODUCT, RUNNING
 from .carrier import source_of
-from .jit import bits_float, flat, float_bits, kernel, scratch, viewed
+from .compensated_draws import ADDITIONS, ERRORS, CompensatedDraws
+from .jit import flat, kernel, scratch, viewed
 from .prng import DOT_PLANE, dot_words
-from .redrawn import MULTIPLIED, SITES, again, whole
+from .redrawn import OPEN, SITES
 from .rounding import target_of
 from .steps import INEXACT, OVERFLOW, UNDERFLOW, VALUE, Numbers
 
 LARGEST = Numbers._fields.index("largest")
+MOST_NUMBERS = max(ADDITIONS.values()) + 1  # random ones of a turn
 
 
 @kernel
@@ -34,16 +34,13 @@ def fill_words(words, output, site, block, key, stream):
     words[0], words[1], words[2], words[3] = dot_words(output, DOT_PLANE, site, block, key, stream)
 
 
-@kernel
-def rounded(s, noise, target, largest):
-    """(s rounded, whether that is settled, whether it changes s), the last bit of s being sticky."""
-    bits, taken = float_bits(s), target.fraction_bits - target.mantissa_bits
-    below = (np.int64(1) << taken) - np.int64(1)
-    moved = bits + (noise << (taken - np.int64(16)))
-    z = bits_float(moved & ~below, 1.0)
-    settled = moved & below < below - (below >> np.int64(16))
-    ordinary = settled & (abs(s) >= target.smallest_normal) & (abs(z) <= largest)
-    return z, ordinary | (s == 0.0), (bits & below) != 0
+def _turns(operation, daz):
+    """(turn by 16 random bits, turn by all, its additions, whether products draw, slots that it keeps beside) of an operation."""
+    if isinstance(operation, CompensatedDraws):
+        own, exact = compensated_draws, operation.family == "float32_of_narrow"
+        return own.quick_turn(operation, daz), own.again(operation, daz), operation.additions, not exact, (ERRORS,)
+    draws_products = len(SITES[operation]) > 1
+    return redrawn.quick_turn(operation, daz), redrawn.carrying(operation, daz), 1, draws_products, ()
 
 
 @jit.once
@@ -52,54 +49,55 @@ def drawn(operation, options, layout, records):
 
     loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
     """
-    turn_again, fused, daz = again(operation, options.daz), MULTIPLIED[operation] is whole, options.daz
-    sites = SITES[operation]
-    last_site, shared = sites[-1], layout == "shared"
+    turn, turn_again, additions, draws_products, carried = _turns(operation, options.daz)
+    carries, shared = len(carried) > 0, layout == "shared"
 
     def alone_loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream):
         source, target = source_of(ints, floats), target_of(ints, floats)
         turns, largest = a.shape[2], np.float64(numbers[LARGEST])
         flat_a, flat_b = flat(a), flat(b)
         of_sums, of_products = scratch(4, np.uint64), scratch(4, np.uint64)
-        noises = scratch(2, np.uint32)
+        noises = scratch(MOST_NUMBERS, np.uint32)
         kept_bits = np.uint64((0xFFFF << max(16 - width, 0)) & 0xFFFF)
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, np.int32)
             output, at = np.uint64(first + panel * stride), panel * turns
             xs, ys = flat_a[at : at + turns], flat_b[0 if shared else at :][:turns]
-            z, seen, block = np.float64(mine[VALUE]), 0, -1
+            z, e = np.float64(mine[VALUE]), np.float64(mine[ERRORS]) if carries else 0.0
+            block, block_of_products = -1, -1
             inexact, underflow, overflow = happened[INEXACT] != 0, happened[UNDERFLOW] != 0, happened[OVERFLOW] != 0
-            for turn in range(turns):
-                number = step + turn * apart
-                if number >> 3 != block:
-                    block = number >> 3
-                    fill_words(of_sums, output, RUNNING, block, key, stream)
-                    if not fused:
-                        fill_words(of_products, output, last_site, block, key, stream)
-                x, y = np.float64(xs[turn]), np.float64(ys[turn])
-                noise, product = noise_of(of_sums, number, kept_bits), x * y
-                settled, lost, before = True, False, z
-                own = np.int64(0)
-                if not fused:
-                    own = noise_of(of_products, number, kept_bits)
-                    product, settled, lost = rounded(product, own, target, largest)
-                if daz:
-                    settled = settled & ((abs(z) >= target.smallest_normal) | (z == 0.0))
-                z, ordinary, changed = rounded(two_sum(z, product, target), noise, target, largest)
-                if settled & ordinary:
-                    inexact = inexact | lost | changed
-                else:
-                    noises[0], noises[1] = np.uint32(noise), np.uint32(own)
-                    z, seen = turn_again(x, y, before, noises, output, number, source, target, width, key, stream)
-                    inexact, underflow = inexact | (seen & 1 != 0), underflow | (seen & 2 != 0)
-                    overflow = overflow | (seen & 4 != 0)
+            for n in range(turns):
+                number = step + n * apart
+                for addition in range(additions):
+                    place = number * additions + addition
+                    if place >> 3 != block:
+                        block = place >> 3
+                        fill_words(of_sums, output, RUNNING, block, key, stream)
+                    noises[addition] = noise_of(of_sums, place, kept_bits)
+                if draws_products:
+                    if number >> 3 != block_of_products:
+                        block_of_products = number >> 3
+                        fill_words(of_products, output, PRODUCT, block_of_products, key, stream)
+                    noises[additions] = noise_of(of_products, number, kept_bits)
+                x, y = np.float64(xs[n]), np.float64(ys[n])
+                total, error, seen = turn(x, y, z, e, noises, output, number, largest, target, width, key, stream)
+                if seen & OPEN:
+                    total, error, seen = turn_again(
+                        x, y, z, e, noises, output, number, source, target, width, key, stream
+                    )
+                    underflow, overflow = underflow | (seen & 2 != 0), overflow | (seen & 4 != 0)
+                z, e, inexact = total, error, inexact | (seen & 1 != 0)
                 if records:
-                    record = kept[turn]
+                    record = kept[n]
                     noted = viewed(record, np.int32)
                     record[VALUE] = z
+                    if carries:
+                        record[ERRORS] = e
                     noted[INEXACT], noted[UNDERFLOW], noted[OVERFLOW] = inexact, underflow, overflow
             mine[VALUE] = z
+            if carries:
+                mine[ERRORS] = e
             happened[INEXACT], happened[UNDERFLOW], happened[OVERFLOW] = inexact, underflow, overflow
 
     return jit.compiled(alone_loop)

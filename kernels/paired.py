@@ -26,11 +26,11 @@ from .accumulate import (
 from .carrier import source_of
 from .compensated_draws import ERRORS, CompensatedDraws, drawn_step
 from .gathered import TURNS
-from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, referable, row, scratch, viewed
+from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
 from .lanes import Tile, tile
 from .noise import drawing
 from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, rounded_sum, single_sum
-from .redrawn import SITES, again
+from .redrawn import SITES, carrying
 from .rounding import target_of
 from .steps import (
     INEXACT,
@@ -286,26 +286,13 @@ def stored_noise():
     return jit.compiled(stored_noise_loop)
 
 
-@cache
-def _carrying(operation, daz):
-    """`redrawn.again` with an error that it hands on."""
-    turn = again(operation, daz)
-
-    @kernel
-    def carrying(x, y, z, e, noises, output, step, source, target, width, key, stream):
-        total, raised = turn(x, y, z, noises, output, step, source, target, width, key, stream)
-        return total, e, raised
-
-    return referable(carrying, operation, daz)
-
-
 def _drawn_parts(operation, daz):
     """(maker of a step, a turn done again, random numbers of a turn, what draws them, slots that it keeps beside) of an operation."""
     if isinstance(operation, CompensatedDraws):
         numbers, draw = operation.additions + 1, compensated_draws.drawing(operation)
         return drawn_step(operation), compensated_draws.again(operation, daz), numbers, draw, (ERRORS,)
     sites = SITES[operation]
-    return DRAWN_STEPS[operation], _carrying(operation, daz), len(sites), drawing(*sites), ()
+    return DRAWN_STEPS[operation], carrying(operation, daz), len(sites), drawing(*sites), ()
 
 
 @jit.once

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from .accumulate import PRODUCT, RUNNING
-from .arith import add
+from .arith import add, two_sum
 from .carrier import decode
 from .jit import bits_float, float_bits, kernel, referable
 from .prng import dot_low, unit_fraction
@@ -16,6 +16,8 @@ from .rounding import round_drawn_unusual
 from .sticky import settling
 
 settled_add = settling("add")
+OPEN = 1 << 8
+"""Beside the flags of a rounding: its first 16 random bits do not settle it."""
 
 
 @kernel
@@ -26,6 +28,21 @@ def random_of(noise, site, output, step, width, key, stream):
     if width > 16:
         random += unit_fraction(dot_low(output, site, step, key, stream), 52)
     return np.floor(random * scale) / scale
+
+
+@kernel
+def quickly(s, noise, target, largest):
+    """(s rounded by its first 16 random bits, flags, OPEN if that does not settle it), the last bit of s being sticky.
+
+    They are added to those that rounding takes away, and these cut: `rounding.drawn` for numbers that are neither tiny nor overflow.
+    """
+    bits, taken = float_bits(s), target.fraction_bits - target.mantissa_bits
+    below = (np.int64(1) << taken) - np.int64(1)
+    moved = bits + (np.int64(noise) << (taken - np.int64(16)))
+    z = bits_float(moved & ~below, 1.0)
+    settled = moved & below < below - (below >> np.int64(16))
+    ordinary = settled & (abs(s) >= target.smallest_normal) & (abs(z) <= largest)
+    return z, ((bits & below) != 0) | (0 if ordinary | (s == 0.0) else OPEN)
 
 
 @kernel
@@ -60,6 +77,19 @@ def flushed(x, target):
 def reading(daz):
     """How a stage reads a number."""
     return flushed if daz else as_it_is
+
+
+@kernel
+def never(x, y, target):
+    """Whether a stage reads one of two numbers as zero that is none: not where it reads subnormals."""
+    return False
+
+
+@kernel
+def has_subnormal(x, y, target):
+    """The same of a stage that takes them as zeros."""
+    least = target.smallest_normal
+    return ((abs(x) < least) & (x != 0.0)) | ((abs(y) < least) & (y != 0.0))
 
 
 @kernel
@@ -98,3 +128,33 @@ def again(operation, daz):
         return total, seen | raised
 
     return referable(turn_again, operation, daz)
+
+
+@cache
+def carrying(operation, daz):
+    """The same with an error of the sum, e after z, that it hands on."""
+    turn = again(operation, daz)
+
+    @kernel
+    def turn_carrying(x, y, z, e, noises, output, step, source, target, width, key, stream):
+        total, raised = turn(x, y, z, noises, output, step, source, target, width, key, stream)
+        return total, e, raised
+
+    return referable(turn_carrying, operation, daz)
+
+
+@cache
+def quick_turn(operation, daz):
+    """kernel(x, y, z, e, noises, output, step, largest, target, width, key, stream) -> (z + x * y, e, flags), by 16 random bits each.
+
+    OPEN among the flags tells that these do not settle it.
+    """
+    fused, refuses = MULTIPLIED[operation] is whole, has_subnormal if daz else never
+
+    @kernel
+    def quickly_turned(x, y, z, e, noises, output, step, largest, target, width, key, stream):
+        product, raised = (x * y, 0) if fused else quickly(x * y, noises[1], target, largest)
+        total, seen = quickly(two_sum(z, product, target), noises[0], target, largest)
+        return total, e, raised | seen | (OPEN if refuses(z, 0.0, target) else 0)
+
+    return referable(quickly_turned, operation, daz)

@@ -233,8 +233,7 @@ class _Work:
     @property
     def alone(self) -> bool:
         """Whether outputs draw one by one."""
-        way = self.way
-        return isinstance(way, Drawn) and way.draws_alone and self.tally is None and self.count <= FEW_DRAWN
+        return isinstance(self.way, Drawn) and self.tally is None and self.count <= FEW_DRAWN
 
     @property
     def cells(self) -> int:

@@ -79,7 +79,6 @@ class DrawnCompensated(Drawn):
 
     draws_anywhere: ClassVar[bool] = False
     counts_grids: ClassVar[bool] = False
-    draws_alone: ClassVar[bool] = False
 
     @property
     def counts(self) -> bool:

@@ -250,8 +250,6 @@ class Drawn(Way):
 
     draws_anywhere: ClassVar[bool] = True
     counts_grids: ClassVar[bool] = True
-    draws_alone: ClassVar[bool] = True
-    """Whether there are loops for few outputs, one by one."""
 
     @property
     def family(self) -> str:

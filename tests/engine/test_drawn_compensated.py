@@ -47,7 +47,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *gi
     same(both(monkeypatch, lambda: function(*given, **drawing)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @METHODS
 @SERVING
 def test_sums(
@@ -73,7 +73,7 @@ def test_sums(
     both_ways(monkeypatch, bits.matmul, x, y[0], fmt, how, **options)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @METHODS
 @SERVING
 def test_what_stays_for_the_plain_loop(
@@ -102,6 +102,8 @@ def test_bits_that_sixteen_leave_open(method: str, monkeypatch: pytest.MonkeyPat
     for sums in (HALF, SINGLE, "bfloat16"):
         x, _ = bits.encode(rng.standard_normal((4000, 200)), SINGLE)
         both_ways(monkeypatch, bits.vecdot, x, x[::-1].copy(), SINGLE, compensated(sums, method), seed=5)
+        few = x.reshape(-1)[: 3 << 16].reshape(3, 1 << 16)  # which are summed one by one
+        both_ways(monkeypatch, bits.vecdot, few, few[:, ::-1].copy(), SINGLE, compensated(sums, method), seed=5)
 
 
 @SERVED
