@@ -13,11 +13,10 @@ import numpy as np
 from softfloat.accumulators import Accumulator
 from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import fits_single, in_single
+from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
-from softfloat.engine.parameters import FLOAT32, dots
+from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, Site, program, segment_bounds, segment_ends
-from softfloat.environments import Settings
 from softfloat.formats import Format
 
 Done = tuple[Codes, Codes]
@@ -70,19 +69,13 @@ def part_of(planned: Program, length: int, call: Call) -> Program:
     return program(how, *planned.formats, how.partials, call.whole, length)
 
 
-def widened(codes: Codes, fmt: Format, wider: Format, nan: str) -> Codes:
-    """The same numbers in a format that holds them."""
-    if fmt == wider:
-        return codes
-    if wider.spec == FLOAT32:
-        single = in_single(codes, fmt, False)
-        if single is not None:
-            return single
-    found, _ = elementwise.run(
-        "convert", [codes], ["sums"], fmt.spec, wider, Settings(nan=nan),
-        out=None, flags="any", random_bits=None, stream=0,
-    )  # fmt: skip
-    return found
+def takes(site: Site, below: Format, daz: bool) -> bool:
+    """Whether a stage's sums hold those of another format, which are read with DAZ or not; and take none of them for zero that is not."""
+    if not lines.holds(site.format, below):
+        return False
+    return not site.rule.daz or (
+        below.emin >= site.format.emin if daz else below.smallest_subnormal >= site.format.tiny
+    )
 
 
 @dataclass
@@ -94,24 +87,23 @@ class _Sum:
     codes: Codes | None
 
     @property
-    def out(self) -> Format:
-        """What a finished sum goes out in."""
-        return (self.store or self.site).format
+    def out(self) -> Site:
+        """The stage that a finished sum comes from."""
+        return self.store or self.site
 
 
 class _Levels:
     """The additions of segments' sums, level by level: elementwise what `kernels.dot_steps.close` does."""
 
-    def __init__(self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...], nan: str) -> None:
+    def __init__(self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...]) -> None:
         self._sums, self._ends, self._shape = sums, list(ends), shape
-        self.nan = nan
         self.flags: Codes = np.zeros(shape, np.uint8)
 
-    def _enter(self, level: int, rows: Codes, fmt: Format) -> None:
-        """Sums that follow each other, added to a level's."""
+    def _enter(self, level: int, rows: Codes, source: Site) -> None:
+        """Sums that follow each other, of a stage below, added to a level's."""
         total = self._sums[level]
         site = total.site
-        rows = widened(rows, fmt, site.format, self.nan)
+        rows = segments.read(rows, source.format, site.format, source.rule)
         if total.codes is not None:
             rows = np.concatenate([total.codes[np.newaxis], rows])
         total.codes, raised = folds.summed(rows, site.format, site.rule)
@@ -123,21 +115,20 @@ class _Levels:
         codes = total.codes
         assert codes is not None
         if total.store is not None:
-            codes, raised = elementwise.settled(
-                "convert", [codes], total.site.format.spec, total.store.format, total.store.rule
-            )
+            rule = total.store.rule._replace(daz=total.site.rule.daz)
+            codes, raised = elementwise.settled("convert", [codes], total.site.format.spec, total.store.format, rule)
             self.flags = self.flags | raised
         total.codes = np.zeros(self._shape, total.site.format.dtype)
         return codes
 
-    def add(self, codes: Codes, fmt: Format) -> None:
-        """Sums of the segments that come next, in a row each."""
+    def add(self, codes: Codes, source: Site) -> None:
+        """Sums of the segments that come next, in a row each, which this stage has made."""
         first = 0
         for number in range(len(codes)):
             ends = self._ends.pop(0)
             if ends == 1 and number + 1 < len(codes):
                 continue
-            self._enter(0, codes[first : number + 1], fmt)
+            self._enter(0, codes[first : number + 1], source)
             first = number + 1
             for level in range(1, ends):
                 below = self._leave(level - 1)
@@ -148,27 +139,27 @@ class _Levels:
         return self._leave(len(self._sums) - 1), self.flags
 
 
-def _levels(
-    planned: Program, c: Codes | None, shape: tuple[int, ...], segments: int, partials: Format
-) -> _Levels | None:
-    """What adds segments' sums, of this format; None where a level's format does not hold what comes from below."""
-    numbers, sums = dots(), []
+def last_of_part(planned: Program) -> Site:
+    """The stage that a segment's or a chain's sum comes from."""
+    return planned.sites[dots().STORE if planned.accumulator.store else dots().RUNNING]
+
+
+def _levels(planned: Program, c: Codes | None, shape: tuple[int, ...], segments_of_sum: int) -> _Levels | None:
+    """What adds segments' sums; None where a level's format does not hold what comes from below."""
+    numbers, sums, below = dots(), [], last_of_part(planned)
     for level, _ in enumerate(planned.accumulator.reduction):
         site = planned.sites[numbers.LEVEL + 2 * level]
         store = planned.sites.get(numbers.LEVEL + 2 * level + 1)
-        if not lines.holds(site.format, partials):
+        if not takes(site, below.format, below.rule.daz):
             return None
         sums.append(_Sum(site, store, np.zeros(shape, site.format.dtype)))
-        partials = sums[-1].out
-    levels = _Levels(sums, segment_ends(planned.accumulator, segments), shape, planned.policy.name)
+        below = sums[-1].out
     if c is not None:
-        last = sums[-1]
-        if last.out != last.site.format:
-            if not lines.holds(last.site.format, last.out):
-                return None
-            c = widened(c, last.out, last.site.format, levels.nan)
-        last.codes = c
-    return levels
+        entered, last = planned.sites[planned.entered], sums[-1]
+        if not takes(last.site, planned.partials, entered.rule.daz):
+            return None
+        last.codes = segments.read(c, planned.partials, last.site.format, entered.rule)
+    return _Levels(sums, segment_ends(planned.accumulator, segments_of_sum), shape)
 
 
 def _joinable(planned: Program) -> bool:
@@ -182,13 +173,12 @@ def _joinable(planned: Program) -> bool:
     return segments.has_source(site.format, planned.partials)
 
 
-def _chains(planned: Program, shape: tuple[int, ...], partials: Format) -> _Levels | None:
+def _chains(planned: Program, shape: tuple[int, ...]) -> _Levels | None:
     """What adds chains' sums: a level whose sum begins with the first of them."""
-    site = planned.sites[dots().RUNNING]
-    if not lines.holds(site.format, partials):
+    site, below = planned.sites[dots().RUNNING], last_of_part(planned)
+    if not takes(site, below.format, below.rule.daz):
         return None
-    chains = planned.accumulator.chains
-    return _Levels([_Sum(site, None, None)], [1] * chains, shape, planned.policy.name)
+    return _Levels([_Sum(site, None, None)], [1] * planned.accumulator.chains, shape)
 
 
 def _one_after_the_other(
@@ -201,8 +191,8 @@ def _one_after_the_other(
     tally: ways.Tally | None,
     run_chains: Chains | None,
 ) -> Done | None:
-    """Segments or chains whose roundings draw or are counted, that flush, or whose sums are wider than what they are added in: each as it
-    would be alone, and their sums as `segments` adds them."""
+    """Segments or chains whose roundings draw or are counted, or whose sums are wider than what they are added in: each as it would be
+    alone, and their sums as `segments` adds them."""
     accumulator, size = planned.accumulator, math.prod(shape)
     flags: Codes = np.zeros(shape, np.uint8)
     total = None
@@ -267,11 +257,6 @@ def draws_inside(planned: Program) -> bool:
     return any(site.width for number, site in planned.sites.items() if number != dots().RESULT)
 
 
-def flushes_inside(planned: Program) -> bool:
-    """Whether a stage before the output's reads subnormals as zeros, those of other stages among them."""
-    return any(site.rule.daz for number, site in planned.sites.items() if number != dots().RESULT)
-
-
 def _segment_parts(planned: Program, call: Call) -> Iterator[_Part]:
     accumulator, (first, second) = planned.accumulator, planned.formats
     inner, bounds = segments.alone(accumulator), segment_bounds(accumulator, planned.products)
@@ -326,15 +311,15 @@ def run(
         return None
     if chains and planned.index is not None:
         return None
-    below = part_of(planned, 0, call).partials
+    below = last_of_part(planned)
     length = planned.length if chains else planned.products
     bounds = segment_bounds(accumulator, length)
     each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
     if chains:
         each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
     levels: _Levels | None = None
-    if tally is None and not (draws_inside(planned) or flushes_inside(planned)):
-        levels = _chains(planned, shape, below) if chains else _levels(planned, c, shape, len(each), below)
+    if tally is None and not draws_inside(planned):
+        levels = _chains(planned, shape) if chains else _levels(planned, c, shape, len(each))
     if levels is None:
         if any(level.scaling for level in accumulator.reduction):
             return None
@@ -344,7 +329,7 @@ def run(
             return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
     for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
-        codes, raised = np.zeros((len(cuts), *shape), below.dtype), levels.flags[np.newaxis]
+        codes, raised = np.zeros((len(cuts), *shape), below.format.dtype), levels.flags[np.newaxis]
         if size:
             done = run_parts(part_of(planned, size, call), cuts, None)
             if done is None:

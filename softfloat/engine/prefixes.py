@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from softfloat.engine import arguments, elementwise, folds, joining, lines, trees
+from softfloat.engine import arguments, elementwise, folds, joining, segments, trees
 from softfloat.engine.arguments import Codes
-from softfloat.engine.joining import Done, part_of, widened
+from softfloat.engine.joining import Done, part_of
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, segment_bounds
@@ -156,7 +156,7 @@ def of_parts(planned: Program, count: int, call: Call, run_parts: Parts, bits: B
     if (how.reduction and chains) or not planned.length or planned.index is not None or planned.goes_on:
         return None
     drawing = joining.draws_inside(planned)
-    if any(level.scaling for level in how.reduction) or joining.flushes_inside(planned) or (drawing and not chains):
+    if any(level.scaling for level in how.reduction) or (drawing and not chains):
         return None
     shape = planned.length, count
     codes, flags = np.zeros(shape, planned.partials.dtype), np.zeros(shape, np.uint8)
@@ -204,8 +204,8 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
     """A segment's sums so far are added to the total of those before."""
     site, store = planned.sites[dots().LEVEL], planned.sites.get(dots().LEVEL + 1)
     bounds, outputs = segment_bounds(planned.accumulator, planned.length), part.stop - part.start
-    size, below = bounds[1], part_of(planned, 0, call).partials
-    if not lines.holds(site.format, below):
+    size, below = bounds[1], joining.last_of_part(planned)
+    if not joining.takes(site, below.format, below.rule.daz):
         return None
     total, before = np.zeros((1, outputs), site.format.dtype), np.zeros((1, outputs), np.uint8)
     cuts = [slice(*cut) for cut in itertools.pairwise(bounds)]
@@ -217,7 +217,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
         done = run_parts(part_of(planned, group[0].stop - group[0].start, call), group, part)
         if done is None:
             return None
-        codes = widened(done[0], below, site.format, planned.policy.name)
+        codes = segments.read(done[0], below.format, site.format, below.rule)
         totals = folds.steps(np.concatenate([total, codes[-1]]), site.format, site.rule)
         pair = [np.broadcast_to(totals[:-1], codes.shape), codes]
         sums, raised = elementwise.settled("add", pair, site.format.spec, site.format, site.rule)
@@ -228,6 +228,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
         total, before = totals[-1:], seen[-1:]
     sums, flags = (np.concatenate(x) for x in zip(*found, strict=True))
     if store is not None:
-        sums, raised = elementwise.settled("convert", [sums], site.format.spec, store.format, store.rule)
+        rule = store.rule._replace(daz=site.rule.daz)
+        sums, raised = elementwise.settled("convert", [sums], site.format.spec, store.format, rule)
         flags |= raised
     return sums, flags

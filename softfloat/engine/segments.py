@@ -142,6 +142,17 @@ class Tally:
             self.waiting = None
 
 
+def read(codes: Codes, fmt: Format, wider: Format, rule: Rule) -> Codes:
+    """The same numbers in a format that holds them, as a stage of this rule reads them."""
+    if fmt == wider and not rule.daz:
+        return codes
+    single = in_single(codes, fmt, rule.daz) if wider.spec == FLOAT32 else None
+    if single is not None:
+        return single
+    reading = Rule(daz=rule.daz, nan=rule.nan, conversion=True)
+    return elementwise.settled("convert", [codes], fmt.spec, wider, reading)[0]
+
+
 @dataclasses.dataclass
 class _Sum:
     """Codes on their way up: the stage that rounded them last says what they are."""
@@ -151,14 +162,7 @@ class _Sum:
 
     def read(self, fmt: Format) -> Codes:
         """The codes in a format that holds them, as the stage reads them."""
-        rule = self.site.rule
-        if fmt == self.site.format and not rule.daz:
-            return self.codes
-        single = in_single(self.codes, self.site.format, rule.daz) if fmt.spec == FLOAT32 else None
-        if single is not None:
-            return single
-        reading = Rule(daz=rule.daz, nan=rule.nan, conversion=True)
-        return elementwise.settled("convert", [self.codes], self.site.format.spec, fmt, reading)[0]
+        return read(self.codes, self.site.format, fmt, self.site.rule)
 
     @cached_property
     def values(self) -> Codes:

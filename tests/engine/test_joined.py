@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from faster import both, same
 
-from softfloat import Accumulator, Position, bits
-from softfloat.accumulators import Reduction, Stage, amp, chunked, exact, fma, mul_add, pairwise
-from softfloat.engine import available, elementwise, joining, segments, stacks
+from softfloat import Accumulator, Format, Position, bits
+from softfloat.accumulators import Reduction, Stage, amp, chunked, compensated, exact, fma, mul_add, pairwise
+from softfloat.engine import available, elementwise, joining, plain, segments, stacks
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -220,7 +220,61 @@ def test_segments_and_chains_that_flush(monkeypatch: pytest.MonkeyPatch, joins: 
         for start in (None, c):
             same(both(monkeypatch, lambda a=a, b=b, s=start, r=rule: bits.matmul(a, b.T, "float16", how, s, **r)))
         same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.vecdot(a, b, "float16", how, c[:, 3], **r)))
-    assert how == HOW["chunks of pairs"] or len(joins) > 3 or not all(available())
+    assert how == HOW["chunks of pairs"] or joins or not all(available())
+
+
+LOW = Format("e2m3_low", exponent_bits=2, mantissa_bits=3, bias=8)
+"""Whose smallest normal number is 2^-7."""
+ABOVE = Format("e4m10", exponent_bits=4, mantissa_bits=10)
+"""Of which that is a subnormal one."""
+READ_AS_ZEROS: dict[str, tuple[Accumulator, dict[str, Any]]] = {
+    "all": (chunked(5, "float16", "float32"), {"daz": True}),
+    "all, flushed": (chunked(7, pairwise("float16"), "float16"), {"daz": True, "ftz": True, "rounding": "toward_zero"}),
+    "chains": (mul_add("float16").replace(chains=3), {"daz": True, "overflow": "saturate"}),
+    "stored": (HOW["two levels, stored"], {"daz": True}),
+    "stored in a wider range": (
+        chunked(5, "float16", "float16").replace(reduction=(Reduction(NARROW, store=Stage("bfloat16")),)),
+        {"daz": True},
+    ),
+    "errors": (chunked(6, compensated("float16"), "float32"), {"daz": True}),
+    "totals alone": (chunked(5, "float16", "float16").replace(reduction=(Reduction(Stage("float16", daz=True)),)), {}),
+    "segments alone": (
+        chunked(5, "float16", "float16").replace(reduction=(Reduction(Stage("float16", daz=False)),)),
+        {"daz": True},
+    ),
+    "what is subnormal above alone": (chunked(4, LOW, ABOVE), {"daz": True}),
+    "what is subnormal below alone": (chunked(4, "float16", "float32"), {"daz": True, "tininess": "before"}),
+}
+
+
+@pytest.mark.parametrize(("how", "options"), READ_AS_ZEROS.values(), ids=READ_AS_ZEROS)
+def test_sums_that_are_read_as_zeros(
+    monkeypatch: pytest.MonkeyPatch, how: Accumulator, options: dict[str, Any]
+) -> None:
+    """By some stages or by all: numbers whose sums are subnormal, or just not; one output and some."""
+    random, multiplied = np.random.default_rng(81), "float16"
+    for outputs, length in ((1, 64), (3, 200), (21, 33)):
+        a = bits.encode(random.standard_normal((outputs, length)) * 2.0**-8, multiplied)[0]
+        b = bits.encode(random.standard_normal((outputs, length)) * 2.0**-7, multiplied)[0]
+        x = bits.encode(random.standard_normal((outputs, length)) * 2.0**-14, multiplied)[0]
+        c = bits.encode(random.integers(-9, 10, outputs) * how.partials.tiny / 4.0, how.partials)[0]
+        same(both(monkeypatch, lambda a=a, b=b: bits.vecdot(a, b, multiplied, how, **options)))
+        same(both(monkeypatch, lambda a=a, b=b, c=c: bits.vecdot(a, b, multiplied, how, c, **options)))
+        for codes in (a, x):
+            same(both(monkeypatch, lambda x=codes: bits.sum(x, multiplied, how, 1, **options)))
+            if how.segments is None:  # of segments that do not hang on the length
+                same(both(monkeypatch, lambda x=codes: bits.cumsum(x, multiplied, how, 1, **options)))
+
+
+def test_a_lone_sum_that_reads_zeros_needs_no_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes twenty times longer."""
+    called: list[Any] = []
+    monkeypatch.setattr(plain, "run", lambda *_: called.append(1))
+    x, _ = operands(3000, 1, False)
+    for how in (chunked(64, "float16", "float32"), fma("float16").replace(chains=4)):
+        bits.sum(x, "float16", how, 1, daz=True)
+        bits.cumsum(x, "float16", how, 1, daz=True)
+    assert not called or not all(available())
 
 
 COUNTED: list[dict[str, Any]] = [
