@@ -454,6 +454,20 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("cumsum of 2²⁰", partial(total, bits.cumsum, ELEMENTS), "M/s", "", 100),
         Row("Kahan's cumsum of 2²⁰", partial(total, bits.cumsum, ELEMENTS, accumulator=KAHAN), "M/s", "", 30),
         Row(
+            "Kahan's sum of 2²⁰, stochastic",
+            partial(total, bits.sum, ELEMENTS, accumulator=KAHAN, **STOCHASTIC),
+            "M/s",
+            "",
+            10,
+        ),
+        Row(
+            "sum of 2²⁰, chunks of 64, DAZ",
+            partial(total, bits.sum, ELEMENTS, accumulator=CHUNKED, daz=True),
+            "M/s",
+            "",
+            10,
+        ),
+        Row(
             "pairwise cumsum of 2²⁰",
             partial(total, bits.cumsum, ELEMENTS, accumulator=pairwise("float16")),
             "M/s",
@@ -461,6 +475,13 @@ ROWS: dict[str, tuple[Row, ...]] = {
             10,
         ),
         Row("cumsum of 2²⁰ in chunks of 64", partial(total, bits.cumsum, ELEMENTS, accumulator=CHUNKED), "M/s", "", 10),
+        Row(
+            "cumsum of 2²⁰ in chunks of 64, DAZ",
+            partial(total, bits.cumsum, ELEMENTS, accumulator=CHUNKED, daz=True),
+            "M/s",
+            "",
+            10,
+        ),
         Row("sum of 2²⁰ in order, stochastic", partial(total, bits.sum, ELEMENTS, **STOCHASTIC), "M/s", "", 30),
         Row("cumsum of 2²⁰, stochastic", partial(total, bits.cumsum, ELEMENTS, **STOCHASTIC), "M/s", "", 30),
         Row(

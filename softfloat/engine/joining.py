@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +17,13 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, Site, program, segment_bounds, segment_ends
+from softfloat.engine.programs import Program, Site, bounds_of, program, segment_bounds, segment_ends
 from softfloat.formats import Format
 
 Done = tuple[Codes, Codes]
 """Codes in the partials format, and flags."""
 
-Parts = Callable[[Program, Sequence[slice], ways.Tally | None], Done | None]
+Parts = Callable[[Program, "Cuts", ways.Tally | None], Done | None]
 """Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one."""
 
 Chains = Callable[[Program], Done | None]
@@ -32,29 +33,53 @@ SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
 WORTH_CALLS = 1 << 14  # products of all outputs' segments from which on calls for each cost less than the plain loop
 
 
-def side_by_side(x: Codes, cuts: Sequence[slice]) -> Codes:
-    """Stretches of k of a line's operand, (k, outputs), next to each other."""
-    if len(cuts) == 1:
-        return x[cuts[0]]
-    size = len(range(*cuts[0].indices(x.shape[0])))
-    if not any(x.strides):
-        return np.broadcast_to(x[:1, :1], (size, len(cuts) * x.shape[1]))
-    if all(cut == slice(start, start + size) for cut, start in zip(cuts, itertools.count(cuts[0].start, size))):
-        stretch = x[cuts[0].start : cuts[-1].stop]
-        return stretch.reshape(len(cuts), size, -1).swapaxes(0, 1).reshape(size, -1)
-    places = np.arange(x.shape[0])
-    rows = np.stack([places[cut] for cut in cuts], axis=1)
-    return x[rows].reshape(rows.shape[0], -1)
+class Cuts(NamedTuple):
+    """So many stretches of k, equally long: segments that follow each other, or chains that begin one after the other, products `apart`."""
+
+    first: int
+    size: int
+    stretches: int = 1
+    apart: int = 1
+
+    @property
+    def only(self) -> slice:
+        """The one stretch, if there is no other."""
+        assert self.stretches == 1
+        return slice(self.first, self.first + self.apart * self.size, self.apart)
+
+    def side_by_side(self, x: Codes) -> Codes:
+        """The stretches of a line's operand, (k, outputs), next to each other."""
+        if self.stretches == 1:
+            return x[self.only]
+        if not any(x.strides):
+            return np.broadcast_to(x[:1, :1], (self.size, self.stretches * x.shape[1]))
+        stretch = x[self.first : self.first + self.size * self.stretches]
+        if self.apart == 1:
+            stretch = stretch.reshape(self.stretches, self.size, -1).swapaxes(0, 1)
+        elif self.apart > self.stretches:
+            starts = self.first + self.apart * np.arange(self.size)[:, np.newaxis]
+            stretch = x[starts + np.arange(self.stretches)]
+        return stretch.reshape(self.size, -1)
+
+    def in_pieces(self, products: int) -> Iterator[Cuts]:
+        """Some of them at a time, of at most so many products if they are not longer by themselves."""
+        step = max(1, products // max(self.size, 1))
+        ahead = self.size if self.apart == 1 else 1
+        for number in range(0, self.stretches, step):
+            yield self._replace(first=self.first + number * ahead, stretches=min(step, self.stretches - number))
 
 
-def _batches(cuts: Sequence[slice], length: int, products: int) -> Iterator[tuple[int, list[slice]]]:
-    """(products of each, stretches) that follow each other and are equally long, of at most so many products together."""
-    lengths = [len(range(*cut.indices(length))) for cut in cuts]
-    for size, group in itertools.groupby(range(len(cuts)), key=lengths.__getitem__):
-        together = [cuts[i] for i in group]
-        count = max(1, products // max(size, 1))
-        for first in range(0, len(together), count):
-            yield size, together[first : first + count]
+def cuts_of(accumulator: Accumulator, length: int) -> list[Cuts]:
+    """Chains, or segments, in their order: those together that are equally long."""
+    chains = accumulator.chains
+    if chains > 1:
+        size, longer = divmod(length, chains)
+        found = Cuts(0, size + 1, longer, chains), Cuts(longer, size, chains - longer, chains)
+        return [cuts for cuts in found if cuts.stretches]
+    bounds = bounds_of(accumulator, length)
+    lengths = np.diff(bounds)
+    changes = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), lengths.size]
+    return [Cuts(int(bounds[i]), int(lengths[i]), j - i) for i, j in itertools.pairwise(changes) if j > i]
 
 
 @lru_cache(maxsize=512)
@@ -96,7 +121,7 @@ class _Levels:
     """The additions of segments' sums, level by level: elementwise what `kernels.dot_steps.close` does."""
 
     def __init__(self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...]) -> None:
-        self._sums, self._ends, self._shape = sums, list(ends), shape
+        self._sums, self._ends, self._shape, self._done = sums, np.array(ends), shape, 0
         self.flags: Codes = np.zeros(shape, np.uint8)
 
     def _enter(self, level: int, rows: Codes, source: Site) -> None:
@@ -123,14 +148,12 @@ class _Levels:
 
     def add(self, codes: Codes, source: Site) -> None:
         """Sums of the segments that come next, in a row each, which this stage has made."""
-        first = 0
-        for number in range(len(codes)):
-            ends = self._ends.pop(0)
-            if ends == 1 and number + 1 < len(codes):
-                continue
+        ends, first = self._ends[self._done : self._done + len(codes)], 0
+        self._done += len(codes)
+        for number in sorted({*np.flatnonzero(ends > 1).tolist(), len(codes) - 1}):
             self._enter(0, codes[first : number + 1], source)
             first = number + 1
-            for level in range(1, ends):
+            for level in range(1, int(ends[number])):
                 below = self._leave(level - 1)
                 self._enter(level, below[np.newaxis], self._sums[level - 1].out)
 
@@ -222,7 +245,7 @@ def _one_after_the_other(
                 continue
             if total is not None:
                 total.settle()
-            done = run_parts(part, [cut], found)
+            done = run_parts(part, cut, found)
             if done is None:
                 raise Unserved
             np.bitwise_or(flags, done[1][0], out=flags)
@@ -248,8 +271,8 @@ def _found(tally: ways.Tally, planned: Program) -> ways.Tally:
     return ways.Tally.room(tally.counts.shape[1:], np.float32 if single else np.float64)
 
 
-_Part = tuple[Program, slice]
-"""A program, and the stretch of k that it sums."""
+_Part = tuple[Program, Cuts]
+"""A program, and the one stretch of k that it sums."""
 
 
 def draws_inside(planned: Program) -> bool:
@@ -262,7 +285,7 @@ def _segment_parts(planned: Program, call: Call) -> Iterator[_Part]:
     inner, bounds = segments.alone(accumulator), segment_bounds(accumulator, planned.products)
     for number, (start, stop) in enumerate(itertools.pairwise(bounds)):
         part = program(inner, first, second, inner.partials, call.whole, stop - start)
-        yield segments.begun(part, accumulator, number, planned.products), slice(start, stop)
+        yield segments.begun(part, accumulator, number, planned.products), Cuts(start, stop - start)
 
 
 def chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
@@ -271,8 +294,8 @@ def chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
     inner, numbers, chains = accumulator.replace(chains=1), dots(), accumulator.chains
     draws = draws_inside(planned)
     for chain in range(chains):
-        cut = slice(chain, planned.length, chains)
-        part = program(inner, first, second, inner.partials, call.whole, len(range(*cut.indices(planned.length))))
+        cut = Cuts(chain, len(range(chain, planned.length, chains)), apart=chains)
+        part = program(inner, first, second, inner.partials, call.whole, cut.size)
         if draws:
             done = {number: planned.begun.get(number, 0) + chain for number in (numbers.RUNNING, numbers.PRODUCT)}
             part = replace(part, begun=done, apart=chains)
@@ -313,25 +336,24 @@ def run(
         return None
     below = last_of_part(planned)
     length = planned.length if chains else planned.products
-    bounds = segment_bounds(accumulator, length)
-    each = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
-    if chains:
-        each = [slice(first, length, accumulator.chains) for first in range(accumulator.chains)]
+    cuts = cuts_of(accumulator, length)
+    parts = sum(some.stretches for some in cuts)
     levels: _Levels | None = None
     if tally is None and not draws_inside(planned):
-        levels = _chains(planned, shape) if chains else _levels(planned, c, shape, len(each))
+        levels = _chains(planned, shape) if chains else _levels(planned, c, shape, parts)
     if levels is None:
         if any(level.scaling for level in accumulator.reduction):
             return None
         if not (_chains_joinable(planned) if chains else _joinable(planned)):
             return None
-        if math.prod(shape) * planned.products < WORTH_CALLS * len(each):
+        if math.prod(shape) * planned.products < WORTH_CALLS * parts:
             return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
-    for size, cuts in _batches(each, length, products // max(1, math.prod(shape))):
-        codes, raised = np.zeros((len(cuts), *shape), below.format.dtype), levels.flags[np.newaxis]
-        if size:
-            done = run_parts(part_of(planned, size, call), cuts, None)
+    together = products // max(1, math.prod(shape))
+    for some in itertools.chain.from_iterable(group.in_pieces(together) for group in cuts):
+        codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
+        if some.size:
+            done = run_parts(part_of(planned, some.size, call), some, None)
             if done is None:
                 return None
             codes, raised = done

@@ -5,8 +5,7 @@ What many of them share is summed once; what each has of its own is added elemen
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -16,10 +15,10 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.joining import Done, part_of
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, segment_bounds
+from softfloat.engine.programs import Program
 from softfloat.formats import Format
 
-Parts = Callable[[Program, Sequence[slice], slice], Done | None]
+Parts = Callable[[Program, joining.Cuts, slice], Done | None]
 """All sums so far of stretches of k that are equally long, of some outputs, by a program of their own: (products, stretches, outputs)."""
 
 Bits = Callable[[int, Codes, slice], Codes]
@@ -187,7 +186,7 @@ def _of_chains(
     for chain, (inner, cut) in enumerate(joining.chain_parts(planned, call)):
         codes, flags = np.zeros(shape, site.format.dtype), np.zeros(shape, np.uint8)
         if inner.length:
-            done = run_parts(inner, [cut], part)
+            done = run_parts(inner, cut, part)
             if done is None:
                 return None
             for place, found in zip((codes, flags), done, strict=True):
@@ -203,18 +202,13 @@ def _of_chains(
 def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) -> Done | None:
     """A segment's sums so far are added to the total of those before."""
     site, store = planned.sites[dots().LEVEL], planned.sites.get(dots().LEVEL + 1)
-    bounds, outputs = segment_bounds(planned.accumulator, planned.length), part.stop - part.start
-    size, below = bounds[1], joining.last_of_part(planned)
+    outputs, below = part.stop - part.start, joining.last_of_part(planned)
     if not joining.takes(site, below.format, below.rule.daz):
         return None
     total, before = np.zeros((1, outputs), site.format.dtype), np.zeros((1, outputs), np.uint8)
-    cuts = [slice(*cut) for cut in itertools.pairwise(bounds)]
-    whole = planned.length // size
     found: list[Done] = []
-    for group in (cuts[:whole], cuts[whole:]):  # all but the last are equally long
-        if not group:
-            continue
-        done = run_parts(part_of(planned, group[0].stop - group[0].start, call), group, part)
+    for cuts in joining.cuts_of(planned.accumulator, planned.length):
+        done = run_parts(part_of(planned, cuts.size, call), cuts, part)
         if done is None:
             return None
         codes = segments.read(done[0], below.format, site.format, below.rule)

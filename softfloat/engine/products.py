@@ -150,10 +150,10 @@ def _by_line(
         outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
         return done[:2]
 
-    def run_parts(part: Program, cuts: Sequence[slice], of_parts: ways.Tally | None) -> Done | None:
-        a, b = (joining.side_by_side(x, cuts) for x in (line.a, line.b))
+    def run_parts(part: Program, cuts: joining.Cuts, of_parts: ways.Tally | None) -> Done | None:
+        a, b = (cuts.side_by_side(x) for x in (line.a, line.b))
         done = run_part(part, line._replace(a=a, b=b, c=None), None, of_parts)
-        return None if done is None else (done[0].reshape(len(cuts), -1), done[1].reshape(len(cuts), -1))
+        return None if done is None else (done[0].reshape(cuts.stretches, -1), done[1].reshape(cuts.stretches, -1))
 
     def by_itself() -> Done | None:
         start = None
@@ -161,11 +161,11 @@ def _by_line(
             start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
         return run_part(planned, line, start)
 
-    def so_far(part: Program, cuts: Sequence[slice], outputs: slice) -> Done | None:
-        a, b = (joining.side_by_side(x[:, outputs], cuts) for x in (line.a, line.b))
+    def so_far(part: Program, cuts: joining.Cuts, outputs: slice) -> Done | None:
+        a, b = (cuts.side_by_side(x[:, outputs]) for x in (line.a, line.b))
         first = line.first + outputs.start * line.stride
         done = run_part(part, line._replace(a=a, b=b, c=None, first=first), None, None, left[outputs])
-        shape = part.length, len(cuts), -1
+        shape = part.length, cuts.stretches, -1
         return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
 
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1):
@@ -489,8 +489,8 @@ def _quick(
     if planned.accumulator.reduction or planned.accumulator.chains > 1:
         shape = problem.a.shape[0], problem.b.shape[1]
 
-        def run_parts(part: Program, cuts: Sequence[slice], of_part: ways.Tally | None) -> Done | None:
-            way, (cut,) = _way(part), cuts
+        def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
+            way, cut = _way(part), cuts.only
             x, y = problem.a[:, cut], problem.b[cut]
             if _pairs_all(part):
                 codes, operands = replace(problem, a=x, b=y, c=None), tiling.Operands(a[:, cut], b[cut], None)

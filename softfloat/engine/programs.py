@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -242,54 +241,50 @@ def _layout(
 ) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """(index, stores, closes): segments one after the other, each filled up to whole groups and blocks; no index where that changes nothing."""
     order = np.array(accumulator.order)
-    unit = math.lcm(order.size, block)
-    pieces, stores, closes = [], [], []
-    bounds = segment_bounds(accumulator, length)
-    ends = segment_ends(accumulator, len(bounds) - 1)
-    every = accumulator.store_every // block if accumulator.store else 0
-    in_order = accumulator.order == tuple(range(order.size))
-    plain = in_order and all((stop - start) % unit == 0 for start, stop in itertools.pairwise(bounds))
-    for segment in range(len(bounds) - 1):
-        start, stop = bounds[segment], bounds[segment + 1]
-        filled = -(-(stop - start) // unit) * unit
-        if not plain:
-            places = np.arange(filled).reshape(-1, order.size)[:, order].reshape(-1) + start
-            pieces.append(np.where(places < stop, places, -1))
-        count = filled // block
-        stored = np.zeros(count, np.uint8)
-        if every:
-            stored[every - 1 :: every] = 1
-            stored[-1:] = 1
-        ended = np.zeros(count, np.uint8)
-        ended[-1:] = ends[segment]
-        stores.append(stored)
-        closes.append(ended)
-    index = None if plain else _joined(pieces, np.int64)
-    return index, _joined(stores, np.uint8), _joined(closes, np.uint8)
+    unit, bounds = math.lcm(order.size, block), bounds_of(accumulator, length)
+    lengths = np.diff(bounds)
+    filled = -(-lengths // unit) * unit
+    index = None
+    if accumulator.order != tuple(range(order.size)) or (lengths % unit).any():
+        before = np.cumsum(filled) - filled
+        places = np.arange(filled.sum()).reshape(-1, order.size)[:, order].reshape(-1)
+        places += np.repeat(bounds[:-1] - before, filled)
+        index = np.where(places < np.repeat(bounds[1:], filled), places, -1)
+    counts = filled // block
+    behind, some = np.cumsum(counts), counts > 0
+    stores, closes = (np.zeros(counts.sum(), np.uint8) for _ in range(2))
+    closes[behind[some] - 1] = np.array(segment_ends(accumulator, lengths.size), np.uint8)[some]
+    if accumulator.store:
+        every = accumulator.store_every // block
+        within = np.arange(stores.size) - np.repeat(behind - counts, counts)
+        stores[within % every == every - 1] = 1
+        stores[behind[some] - 1] = 1
+    return index, stores, closes
 
 
-def _joined(pieces: list[np.ndarray[Any, Any]], dtype: Any) -> np.ndarray[Any, Any]:
-    """Pieces one after the other; a single one, maybe of a million zeros, as it is."""
-    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, dtype), *pieces])
-
-
-def segment_bounds(accumulator: Accumulator, length: int) -> list[int]:
+def bounds_of(accumulator: Accumulator, length: int) -> np.ndarray[Any, Any]:
     """Where segments begin, and the end."""
-    if not length:
-        return [0]
-    if accumulator.segment is not None:
-        return [*range(0, length, accumulator.segment), length]
     parts = accumulator.segments
+    if not length:
+        return np.zeros(1, np.int64)
+    if accumulator.segment is not None:
+        return np.append(np.arange(0, length, accumulator.segment), length)
     if isinstance(parts, tuple):
-        bounds = [0, *np.cumsum(parts).tolist()]
+        bounds = np.concatenate([[0], np.cumsum(parts)])
         if bounds[-1] != length:
             raise ValueError(f"segments of {accumulator!r} are {bounds[-1]} products long, and k is {length}")
         return bounds
     if parts is None:
-        return [0, length]
+        return np.array([0, length])
     if parts > length:
         raise ValueError(f"segments of {accumulator!r} are {parts}, more than the {length} products")
-    return [i * length // parts for i in range(parts + 1)]
+    return np.arange(parts + 1) * length // parts
+
+
+def segment_bounds(accumulator: Accumulator, length: int) -> list[int]:
+    """The same as Python's integers."""
+    found: list[int] = bounds_of(accumulator, length).tolist()
+    return found
 
 
 def segment_ends(accumulator: Accumulator, count: int) -> list[int]:
