@@ -460,12 +460,13 @@ ROWS: dict[str, tuple[Row, ...]] = {
             "",
             10,
         ),
+        Row("sum of 2²⁰ in chunks of 64", partial(total, bits.sum, ELEMENTS, accumulator=CHUNKED), "M/s", "", 100),
         Row(
-            "sum of 2²⁰, chunks of 64, DAZ",
+            "sum of 2²⁰ in chunks of 64, DAZ",
             partial(total, bits.sum, ELEMENTS, accumulator=CHUNKED, daz=True),
             "M/s",
             "",
-            10,
+            100,
         ),
         Row(
             "pairwise cumsum of 2²⁰",

@@ -254,8 +254,8 @@ def _layout(
     behind, some = np.cumsum(counts), counts > 0
     stores, closes = (np.zeros(counts.sum(), np.uint8) for _ in range(2))
     closes[behind[some] - 1] = np.array(segment_ends(accumulator, lengths.size), np.uint8)[some]
-    if accumulator.store:
-        every = accumulator.store_every // block
+    every = accumulator.store_every // block if accumulator.store else 0
+    if every:
         within = np.arange(stores.size) - np.repeat(behind - counts, counts)
         stores[within % every == every - 1] = 1
         stores[behind[some] - 1] = 1
