@@ -1,0 +1,580 @@
+"""Outputs in a line, and small products together, by the faster loops over tiles, against the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from faster import same
+from softfloat.kernels import dots
+from tiling_cases import (
+    CASES,
+    SERVED,
+    STOCHASTIC,
+    Case,
+    both_ways,
+    drawn,
+    encoded,
+    label,
+    resolved,
+)
+
+from softfloat import Format, bits, engine, get_num_threads, set_num_threads
+from softfloat.accumulators import (
+    Accumulator,
+    amp,
+    chunked,
+    exact,
+    fma,
+    mul_add,
+    pairwise,
+    tensor_core,
+)
+from softfloat.engine import elementwise, lines, plain, products, small, stacks, unit_ways
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_dot_products_one_by_one(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for outputs, length, scale in ((150, 65, 1.0), (129, 3, 2.0**-13), (1, 200, 30.0), (4, 4, 2.0**-7)):
+        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+        c = drawn(rng, accumulator.partials, (outputs,), scale)
+        both_ways(monkeypatch, a, b, fmt, accumulator, function=bits.vecdot, **options)
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_matrices_times_vectors(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    matrix, vector = drawn(rng, fmt, (140, 70), 1.0), drawn(rng, fmt, (140,), 1.0)
+    both_ways(monkeypatch, matrix, vector[:70], fmt, accumulator, **options)
+    c = drawn(rng, accumulator.partials, (70,), 1.0)
+    both_ways(monkeypatch, vector, matrix, fmt, accumulator, c, **options)
+
+
+def one_at_a_time(how: Accumulator) -> bool:
+    return how.block == len(how.order) == 1 and how.store is None and not how.segments
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", [x for x in CASES if one_at_a_time(x[0])], ids=label)
+def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for shape, scale in (((150, 131), 1.0), ((700,), 2.0**-9), ((1, 3), 30.0)):
+        codes = drawn(rng, fmt, shape, scale)
+        both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.cumsum, **options)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    for batch, rows, length, columns in ((3, 9, 40, 17), (4, 2, 5, 3), (5, 17, 33, 32)):
+        a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
+        c = drawn(rng, accumulator.partials, (batch, rows, columns), 1.0) if batch == 3 else None
+        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+    monkeypatch.setattr(stacks, "ROOM", 1)  # one product after the other, of which some are not served
+    a[1, 2, 3], b[3, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
+    b[4], a[4] = 0, a[4] | (1 << (fmt.bits - 1))
+    for size in (stacks.SMALL, 0):  # by one loop, and by others
+        monkeypatch.setattr(stacks, "SMALL", size)
+        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes straight to the loops of batches: sums as short as they begin with, and products among them that the loops leave."""
+    accumulator, fmt, options, rng = resolved(case)
+    monkeypatch.setattr(small, "_plan", lambda *_: None)
+    shapes = (2, 9, 1, 17), (3, 8, 2, 16), (2, 8, 3, 5), (4, 17, 35, 18)
+    for batch, rows, length, columns in shapes[2 if accumulator.segments else 0 :]:
+        a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
+        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+        both_ways(monkeypatch, a[0], b[0], fmt, accumulator, **options)
+    monkeypatch.setattr(stacks, "ROOM", 1)
+    a[1, 2, 3], b[2, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
+    both_ways(monkeypatch, a.swapaxes(1, 2).copy().swapaxes(1, 2), b, fmt, accumulator, **options)
+    for size in (stacks.SMALL, 0):
+        monkeypatch.setattr(stacks, "SMALL", size)
+        codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
+        again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
+        np.testing.assert_array_equal(codes, again)
+        assert seen == np.bitwise_or.reduce(flags, axis=None)
+
+
+BATCHED = [
+    *(
+        (how, how.partials)
+        for how in (fma("float16"), mul_add("float16"), fma("bfloat16"), mul_add("bfloat16"), fma("float32"))
+    ),
+    *((tensor_core(name), Format.from_name("float16")) for name in ("V100", "A100", "H100")),
+    *((tensor_core(name, output="float16"), Format.from_name("float16")) for name in ("V100", "H100")),
+    (tensor_core("H100", "bfloat16"), Format.from_name("bfloat16")),
+    (tensor_core("H100", "float8_e4m3fn"), Format.from_name("float8_e4m3fn")),
+]
+
+
+def left_by_one_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
+    """What tells of the calls since it was asked last which of their products the loop of small ones left; None: all, and more."""
+    found, one_after_the_other = set(), stacks.one_after_the_other
+
+    def watched(*arguments: Any) -> Any:
+        done = one_after_the_other(*arguments)
+        if len(arguments[2][0].codes) > 1:
+            found.add(None if done is None else tuple(span.start for span in done.left))
+        return done
+
+    def told() -> set[Any]:
+        before = found.copy()
+        found.clear()
+        return before
+
+    monkeypatch.setattr(stacks, "one_after_the_other", watched)
+    return told
+
+
+@SERVED
+@pytest.mark.parametrize(("how", "fmt"), BATCHED, ids=repr)
+def test_small_products_go_by_one_loop(how: Accumulator, fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with an infinity or NaN are left by it, and no other; larger ones and those that go on from sums are not for it."""
+    rng, left = np.random.default_rng(8), left_by_one_loop(monkeypatch)
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    special = (-np.inf if fmt.infinities else np.nan), np.nan
+    for rows, length, columns in ((16, 24, 32), (9, 30, 21), (8, 33, 16)):
+        a, b = drawn(rng, fmt, (7, rows, length), 1.0), drawn(rng, fmt, (7, length, columns), 1.0)
+        both_ways(monkeypatch, a, b, fmt, how)
+        assert left() == {()}
+        a[2, rows - 1, 3], b[5, length - 1, columns - 1] = (bits.encode(x, fmt)[0] for x in special)
+        both_ways(monkeypatch, a, b, fmt, how)
+        assert left() == {(2, 5)}
+        c = drawn(rng, how.partials, (7, rows, columns), 1.0)
+        both_ways(monkeypatch, a, b, fmt, how, c)
+        assert left() == set()
+    a, b = drawn(rng, fmt, (2, 300, 300), 1.0), drawn(rng, fmt, (2, 300, 8), 1.0)
+    bits.matmul(a, b, fmt, how)
+    assert left() == {None}
+
+
+@SERVED
+@pytest.mark.parametrize("name", ["V100", "H100"])
+def test_small_products_that_overflow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinite sums are codes like any others."""
+    rng, how = np.random.default_rng(3), tensor_core(name, output="float16")
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    a, b = (encoded(rng.standard_normal(shape) * 100) for shape in ((6, 9, 64), (6, 64, 12)))
+    both_ways(monkeypatch, a, b, "float16", how)
+    beyond = ~np.isfinite(bits.decode(bits.matmul(a, b, "float16", how)[0], "float16"))
+    assert 0 < beyond.sum() < beyond.size
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_products_and_sums_of_all_digits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rounds by splitting, behind a product that makes all sums inexact: each pair of significands, and sums of any digits."""
+    fmt, rng = Format.from_name(name), np.random.default_rng(5)
+    every = np.arange(2**fmt.mantissa_bits, 2 ** (fmt.mantissa_bits + 1)) / 2.0**fmt.mantissa_bits
+    odd = every[1::2]
+    for scale in (1.0, 2.0**-3, 2.0**3):
+        a = np.stack([rng.choice(odd[odd > 1.5], every.size) * scale, every, rng.permutation(every)], axis=1)
+        b = np.stack([rng.choice(odd[odd > 1.5], every.size), every, rng.choice([1.0, -1.0, 0.0], every.size)])
+        both_ways(monkeypatch, encoded(a, name), encoded(b, name), name, mul_add(name))
+
+
+def test_products_that_splitting_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that may overflow, and operands that are large alone, beside others."""
+    rng = np.random.default_rng(5)
+    for name, large in (("float16", 2.0**7), ("bfloat16", 2.0**60)):
+        a, b = rng.standard_normal((5, 16, 40)), rng.standard_normal((5, 40, 32))
+        a[1], b[1], a[3], b[3] = a[1] * large, b[1] * large, a[3] / large, b[3] * large
+        both_ways(monkeypatch, encoded(a, name), encoded(b, name), name, mul_add(name))
+    b[3], a[3] = b[3] * 2.0**58, 2.0**-100
+    both_ways(monkeypatch, encoded(a, "bfloat16"), encoded(b, "bfloat16"), "bfloat16", mul_add("bfloat16"))
+    a, b, c = (
+        rng.standard_normal((16, 40)) * 4,
+        rng.standard_normal((40, 32)) * 4,
+        rng.choice([-1, 1], (16, 32)) * 65440.0,
+    )
+    both_ways(monkeypatch, encoded(a), encoded(b), "float16", mul_add("float16"), encoded(c))
+    assert (bits.matmul(encoded(a), encoded(b), "float16", mul_add("float16"), encoded(c))[1] & 4).any()
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "toward_zero", "to_odd", "stochastic"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)
+def test_second_operands_that_a_lift_would_make_infinite(
+    how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of formats that reach further than half: factors of 2^16 and more, of products that half has."""
+    rng, fmt = np.random.default_rng(4), "bfloat16"
+    options = {"rounding": rounding} | ({"seed": 3} if rounding == "stochastic" else {})
+    for exponent in (13, 17, 60):
+        a = encoded(rng.standard_normal((3, 24, 40)) * 2.0**-exponent, fmt)
+        b = encoded(rng.standard_normal((3, 40, 32)) * 2.0 ** (exponent + 2), fmt)
+        both_ways(monkeypatch, a, b, fmt, how, **options)
+        both_ways(monkeypatch, a[0], b[0], fmt, how, daz=True, overflow="saturate", **options)
+    a, b = encoded(np.full((16, 3), 1.0078125), fmt), encoded([[1.0078125] * 16, [2.0**17] * 16, [2.0] * 16], fmt)
+    a[:, 1] = encoded([2.0**-10], fmt)
+    codes, flags = bits.matmul(a, b, fmt, how, rounding="nearest_even")
+    assert (codes == 0x5818).all(), "1.0156 + 128 + 2.015625, each sum rounded to half; infinities before"
+    assert (flags == 1).all()
+
+
+@SERVED
+def test_products_beyond_the_lift_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "run", None)
+    rng = np.random.default_rng(4)
+    a = encoded(rng.standard_normal((24, 40)) * 2.0**-15, "bfloat16")
+    b = encoded(rng.standard_normal((40, 32)) * 2.0**17, "bfloat16")
+    bits.matmul(a, b, "bfloat16", fma("float16"))
+    bits.matmul(np.stack([a] * 3), np.stack([b] * 3), "bfloat16", mul_add("float16"))
+
+
+@SERVED
+def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of formats whose numbers reach further than the loop: each product is judged by its own."""
+    rng, left = np.random.default_rng(8), left_by_one_loop(monkeypatch)
+    a, b = (drawn(rng, Format.from_name("bfloat16"), shape, 1.0) for shape in ((6, 16, 20), (6, 20, 32)))
+    a[1, 15, 19], b[3, 0, 0], a[4, 0, 1], b[4, 1, 31] = encoded([2.0**-130, 2.0**-120, 2.0**90, 2.0**80], "bfloat16")
+    a[5] = 0
+    both_ways(monkeypatch, a, b, "bfloat16", fma("bfloat16"))
+    assert left() == {(1, 3, 4)}
+    scales = 2.0 ** np.array([-60, 60, -20, 20, 0, 9])[:, None, None]
+    a, b = (encoded(rng.standard_normal(x.shape) * s, "bfloat16") for x, s in ((a, scales), (b, 1 / scales)))
+    both_ways(monkeypatch, a, b, "bfloat16", fma("bfloat16"))
+    assert left() == {()}, "together they span more than one may"
+    a, b = (np.tile(x, (9, 1, 1)) for x in (a, b))  # so many that their flags are told together
+    assert bits.matmul(a, b, "bfloat16", fma("bfloat16"), flags="any")[1] == 1
+
+
+@SERVED
+@pytest.mark.parametrize(
+    "how", [fma("float16"), mul_add("float16"), tensor_core("H100"), pairwise("float16")], ids=repr
+)
+def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = []
+
+    def run(*arguments: Any) -> Any:
+        served.append(small_batch(*arguments))
+        return served[-1]
+
+    small_batch = small._batch
+    monkeypatch.setattr(small, "_batch", run)
+    a, b = np.full((40, 24, 24), 0x3C00, np.uint16), np.full((40, 24, 24), 0x3C00, np.uint16)
+    bits.matmul(a, b, "float16", how)
+    bits.matmul(a, b, "float16", how, seed=3, rounding="stochastic")
+    bits.matmul(np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
+    drawn_too = how == tensor_core("H100")
+    assert [x is not None for x in served] == [how != pairwise("float16"), drawn_too, how != pairwise("float16")]
+
+
+def test_a_product_too_small_for_its_loops_compiles_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products.Together, "run", None)
+    few = np.full((4, 4), 0x3C00, np.uint16)
+    codes, flags = bits.matmul(few, few, "float16", amp("half"))
+    assert (codes == 0x4400).all()
+    assert not flags.any()
+
+
+@pytest.mark.parametrize("fmt", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
+def test_batches_by_one_and_two_threads(fmt: str) -> None:
+    rng, before, found = np.random.default_rng(9), get_num_threads(), []
+    a, b = drawn(rng, Format.from_name(fmt), (37, 24, 40), 1.0), drawn(rng, Format.from_name(fmt), (37, 40, 24), 1.0)
+    try:
+        for threads in (1, 2):
+            set_num_threads(threads)
+            found += [bits.matmul(a, b, fmt, fma("float32")), bits.matmul(a, b, fmt, mul_add("float16"))]
+    finally:
+        set_num_threads(before)
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for x, y in zip(one, other, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("groups", [3, 150])
+@pytest.mark.parametrize("accumulator", [fma("float16"), amp("half"), pairwise("float16")], ids=repr)
+def test_depthwise_convolutions(accumulator: Accumulator, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(groups)
+    fmt = Format.from_name("float16")
+    image, weights = drawn(rng, fmt, (2, 6, 5, groups), 1.0), drawn(rng, fmt, (3, 2, 1, groups), 1.0)
+    c = drawn(rng, fmt, (groups,), 1.0)
+    options: dict[str, Any] = {"padding": "same", "groups": groups} | (STOCHASTIC if groups == 3 else {})
+    both_ways(monkeypatch, image, weights, "float16", accumulator, c, function=bits.conv2d, **options)
+    gradient = drawn(rng, fmt, (2, 6, 5, groups), 1.0)
+    both_ways(
+        monkeypatch, image, gradient, weights.shape, fmt, accumulator, function=bits.conv2d_weight_gradient, **options
+    )
+
+
+ROUNDINGS: list[dict[str, Any]] = [
+    {},
+    {"rounding": "toward_negative"},
+    {"rounding": "to_odd", "overflow": "saturate"},
+    {"overflow": "nan", "nan": "x86"},
+    {"ftz": True, "tininess": "before"},
+    {"daz": True},
+    STOCHASTIC,
+    {"out_format": "float8_e5m2", "rounding": "toward_zero"},
+]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("options", ROUNDINGS, ids=str)
+@pytest.mark.parametrize(
+    "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
+)
+def test_trees_chains_and_entire_sums(fmt: Format, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(len(str(options)))
+    ways = [pairwise(fmt), exact(fmt), fma(fmt).replace(chains=3), mul_add(fmt).replace(chains=9)]
+    for how in ways:
+        for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
+            a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+            c = drawn(rng, fmt, (outputs,), scale)
+            both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
+            both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
+            both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
+            both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
+            both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
+
+
+def test_entire_sums_of_distant_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All exponents: many slices. Sums that cancel but for their smallest term."""
+    rng = np.random.default_rng(8)
+    for fmt, high in (("float16", 0x7C00), ("bfloat16", 0x7F80)):
+        a, b = (
+            rng.integers(0, high, (20, 40), dtype=np.uint16) | rng.integers(0, 2, (20, 40), dtype=np.uint16) << 15
+            for _ in "ab"
+        )
+        for how in (exact(fmt), exact("float32")):
+            both_ways(monkeypatch, a, b.T.copy(), fmt, how)
+            both_ways(
+                monkeypatch,
+                np.hstack([a, a ^ 0x8000, a[:, :1]]),
+                np.hstack([b, b, b[:, :1]]),
+                fmt,
+                how,
+                function=bits.vecdot,
+            )
+    near = encoded([[1.0, 2.0**-11, 2.0**-24, -(2.0**-24), 2.0**-24, 0.0]])
+    for rounding in ("nearest_even", "nearest_away", "toward_positive", "toward_zero"):
+        both_ways(monkeypatch, near, "float16", exact("float16"), 1, function=bits.sum, rounding=rounding)
+    assert bits.sum(near, "float16", exact("float16"))[0] == 0x3C01  # just above half-way
+
+
+def test_entire_sums_of_as_many_bits_as_float64_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of 48 bits whose sums grow to 56 before they cancel."""
+    rng = np.random.default_rng(9)
+    factors = rng.integers(0x3F800001, 0x40000000, (2, 3, 200), dtype=np.uint32)
+    rest = np.array([[0x3F800001, 0xBF800000]] * 3, np.uint32)  # 1 + 2^-23 and -1
+    a = np.concatenate([factors[0], factors[0] ^ 0x80000000, rest], axis=1)
+    b = np.concatenate([factors[1], factors[1], np.full((3, 2), 0x3F800000, np.uint32)], axis=1)
+    assert bits.vecdot(a, b, "float32", exact("float32"))[0].tolist() == [0x34000000] * 3
+    both_ways(monkeypatch, a, b, "float32", exact("float32"), function=bits.vecdot)
+    both_ways(monkeypatch, a, b.T, "float32", exact("float32"))
+
+
+@pytest.mark.parametrize("how", [fma("float8_e5m2"), fma("float8_e4m3fn"), mul_add("float16")], ids=repr)
+@pytest.mark.parametrize("fmt", ["float16", "bfloat16"])
+def test_sums_of_numbers_that_the_running_format_has_not(
+    fmt: str, how: Accumulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(10)
+    for scale in (1.0, 2.0**-6, 2.0**-13, 2.0**-24):
+        codes = bits.encode(rng.standard_normal((40, 150)) * scale, fmt)[0]
+        both_ways(monkeypatch, codes, fmt, how, 0, function=bits.sum)
+        both_ways(monkeypatch, codes[:, 0], fmt, how, function=bits.cumsum)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities and NaNs at every kind of place, in a, b and c; only outputs that they go into are done again."""
+    accumulator, fmt, options, rng = resolved(case)
+    infinity = fmt.spec.infinity if fmt.infinities else fmt.nan_code
+    a, b = (drawn(rng, fmt, (300, 33), 1.0) for _ in range(2))
+    c = drawn(rng, accumulator.partials, (300,), 1.0)
+    for place, code in (((0, 0), infinity), ((299, 32), infinity | fmt.sign_bit), ((128, 5), fmt.nan_code)):
+        x, y = a.copy(), b.copy()
+        x[place] = code
+        both_ways(monkeypatch, x, y, fmt, accumulator, function=bits.vecdot, **options)
+        y[place] = 0
+        both_ways(monkeypatch, x, y, fmt, accumulator, c, function=bits.vecdot, **options)
+        both_ways(monkeypatch, x, b[0], fmt, accumulator, **options)
+        both_ways(monkeypatch, a, x[place[0]], fmt, accumulator, **options)
+    a[[3, 4, 5, 130, 131, 299], [0, 7, 32, 5, 5, 9]] = infinity
+    b[[4, 77, 131], [8, 1, 5]] = fmt.nan_code
+    c[[5, 200, 201]] = accumulator.partials.nan_code
+    both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
+    if bits.decode(bits.encode(1.0, fmt)[0], fmt) == 1.0:
+        for axis in (0, 1):
+            both_ways(monkeypatch, a, fmt, accumulator, axis, function=bits.sum, **options)
+            if accumulator in (fma(accumulator.partials), mul_add(accumulator.partials)):
+                both_ways(monkeypatch, a, fmt, accumulator, axis, function=bits.cumsum, **options)
+
+
+FUSED: list[Case] = [
+    *(x for x in CASES if x[0] == fma(x[0].partials)),
+    (fma("float16"), "float16", {"rounding": "stochastic", "seed": 3, "sr_bits": 7}),
+    (fma("float16"), "float16", {"rounding": "toward_negative", "ftz": True, "daz": True}),
+    (fma("float16"), "float16", {"rounding": "to_odd"}),
+    (fma("float8_e4m3fn"), "float8_e5m2", {"overflow": "saturate"}),
+    (fma("float8_e4m3fn"), "float8_e5m2", {"overflow": "saturate", "rounding": "stochastic", "seed": 4}),
+    (fma("float16"), "float16", {"nan": "riscv"}),
+]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("case", FUSED, ids=label)
+def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
+    accumulator, name, options = case
+    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    rng = np.random.default_rng(5)
+    infinity, nan = fmt.spec.infinity if fmt.infinities else fmt.nan_code, fmt.nan_code
+    a, b = drawn(rng, fmt, (48, 40), 1.0), drawn(rng, fmt, (40, 64), 1.0)
+    c = drawn(rng, accumulator.partials, (48, 64), 1.0)
+    a[5, :20], b[:20, ::3] = fmt.max_code, fmt.max_code
+    for rows, columns, start in (
+        ({5: (20, infinity)}, {}, None),
+        ({5: (39, infinity), 7: (0, nan)}, {}, c),
+        ({}, {5: (20, infinity | fmt.sign_bit), 33: (39, nan)}, None),
+        ({5: (30, infinity)}, {6: (20, infinity)}, c),
+        ({5: (20, infinity), 9: (38, infinity)}, {6: (30, infinity), 8: (39, nan)}, None),
+    ):
+        x, y, z = a.copy(), b.copy(), start if start is None else start.copy()
+        for row, (k, code) in rows.items():
+            x[row, k] = code
+            y[k, ::5] = 0
+        for column, (k, code) in columns.items():
+            y[k, column] = code
+        both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
+        if z is not None:
+            z[11, 3] = accumulator.partials.nan_code
+            both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
+
+
+def ordinary_or_not(monkeypatch: pytest.MonkeyPatch, *operands: Any, **options: Any) -> bool:
+    """Whether the plain loop without what only some accumulators ask for was used; if so, that it does what the whole one does."""
+    asked, contraction = [], dots.contraction
+    with monkeypatch.context() as patch:
+        patch.setattr(elementwise, "FAST", False)
+        patch.setattr(dots, "contraction", lambda *parts: (asked.append(parts[0]), contraction(*parts))[1])
+        found = bits.vecdot(*operands, **options)
+        patch.setattr(dots, "contraction", lambda *_: contraction(True, True))
+        same((found, bits.vecdot(*operands, **options)))
+    return not any(asked)
+
+
+ORDINARY = [x for x in CASES if x[0].chains == 1 and not x[0].reduction and x[0].aligned is None and not x[0].tree]
+
+
+@pytest.mark.parametrize("case", ORDINARY, ids=label)
+def test_the_plain_loop_of_ordinary_sums_is_that_of_all(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+    ordinary = []
+    for length in (0, 1, 31, 100):
+        a, b = (drawn(rng, fmt, (70, length), 1.0) for _ in range(2))
+        c = drawn(rng, accumulator.partials, (70,), 1.0)
+        if length > 4:
+            a[3, 4], a[5, length - 1], b[5, 2] = fmt.nan_code, fmt.max_code, fmt.max_code
+            b[64, 1], c[69] = fmt.spec.infinity if fmt.infinities else fmt.nan_code, accumulator.partials.nan_code
+        for start in (None, c):
+            ordinary.append(ordinary_or_not(monkeypatch, a, b, fmt, accumulator, start, **options))
+    assert any(ordinary)
+
+
+def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "PIECE", 1)
+    redone: list[int] = []
+    grid = products._grid
+    monkeypatch.setattr(
+        products, "_grid", lambda problem, *more: (redone.append(problem.b.shape[1]), grid(problem, *more))
+    )
+    a = encoded(np.ones((400, 10)))
+    a[150, 3] = 0x7C00
+    codes, flags = bits.vecdot(a, a, "float16", fma("float16"))
+    assert redone == [400 if engine.loops().jit.DISABLED else 1]
+    assert codes.tolist() == [0x4900] * 150 + [0x7C00] + [0x4900] * 249
+    assert not flags.any()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("how", [fma("float16"), amp("half"), pairwise("float16"), exact("float16")], ids=repr)
+def test_any_number_of_threads(count: int, how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    fmt = Format.from_name("float16")
+    a, b = (drawn(rng, fmt, (600, 70), 1.0) for _ in range(2))
+    monkeypatch.setattr(lines, "PIECE", 1 << 13)
+    before = get_num_threads()
+    try:
+        set_num_threads(count)
+        for options in ({}, STOCHASTIC):
+            both_ways(monkeypatch, a, b, "float16", how, function=bits.vecdot, **options)
+            both_ways(monkeypatch, a.reshape(15, 40, 70), b.reshape(15, 70, 40), "float16", how, **options)
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.parametrize("how", [fma("float16"), amp("half"), pairwise("float16"), exact("float16")], ids=repr)
+def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backwards, spread, repeated, read-only, transposed, swapped bytes."""
+    rng = np.random.default_rng(12)
+    whole = drawn(rng, Format.from_name("float16"), (150, 134), 1.0)
+    whole.flags.writeable = False
+    other = np.broadcast_to(whole[0, :67], (150, 67))
+    for a in (whole[:, ::-2], whole[::-1, :67], whole[:, ::2], whole.reshape(134, 150).T[:, :67], whole[:, :67]):
+        for b in (other, whole[:, 67:], np.broadcast_to(whole[:, :1], (150, 67))):
+            both_ways(monkeypatch, a, b, "float16", how, function=bits.vecdot)
+            both_ways(monkeypatch, b, a, "float16", how, function=bits.vecdot)
+    both_ways(monkeypatch, whole.astype(whole.dtype.newbyteorder()), whole, "float16", how, function=bits.vecdot)
+    both_ways(monkeypatch, whole, "float16", how, 0, function=bits.sum)
+
+
+@pytest.mark.sampled(3)
+@SERVED
+@pytest.mark.parametrize("case", [x for x in CASES if not x[0].segments], ids=label)
+def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
+
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("the plain way")
+
+    monkeypatch.setattr(plain, "run", refuse)
+    a = drawn(rng, fmt, (150, 16), 1.0)
+    bits.vecdot(a, a, fmt, accumulator, **options)
+    bits.matmul(a, a[0], fmt, accumulator, **options)
+    bits.sum(a, fmt, accumulator, 1, **options)
+    if not accumulator.reduction:
+        bits.matmul(a.reshape(3, 50, 16), a.reshape(3, 50, 16).transpose(0, 2, 1), fmt, accumulator, **options)
+
+
+@SERVED
+@pytest.mark.parametrize("how", [pairwise("float16"), exact("float16"), fma("float16").replace(chains=4)], ids=repr)
+def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "run", None)
+    a = drawn(np.random.default_rng(1), Format.from_name("float16"), (30, 30), 1.0)
+    bits.matmul(a, a, "float16", how)
+    bits.vecdot(a, a, "float16", how)
+    bits.sum(a, "float16", how)
+
+
+@pytest.mark.parametrize("nan", ["canonical", "x86"])
+@pytest.mark.parametrize(
+    "how",
+    [fma("float16").replace(chains=3), chunked(4, "float16", "float16"), pairwise("float16"), exact("float16")],
+    ids=repr,
+)
+def test_payloads_of_c(how: Accumulator, nan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = drawn(np.random.default_rng(1), Format.from_name("float16"), (70, 10), 1.0)
+    for code in (0x7E12, 0x7C01, 0xFC00):
+        c = np.full(70, code, np.uint16)
+        both_ways(monkeypatch, a, a, "float16", how, c, function=bits.vecdot, nan=nan)
+        both_ways(monkeypatch, a, a.T, "float16", how, c, nan=nan)
+        x = a.copy()
+        x[3, 2] = code
+        both_ways(monkeypatch, x, a, "float16", how, function=bits.vecdot, nan=nan)
+        both_ways(monkeypatch, x[3:4], "float16", how, 1, function=bits.sum, nan=nan)
