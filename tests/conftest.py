@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = item.get_closest_marker("exhaustive") is not None
         for sampled in item.iter_markers("sampled"):
             test = item.nodeid.partition("[")[0]
-            left_out |= (zlib.crc32(test.encode()) + _diagonal(item, cases[test])) % sampled.args[0] > 0
+            left_out |= _diagonal(item, cases[test]) % sampled.args[0] > 0
             cases[test] += 1
         if left_out:
             item.add_marker(pytest.mark.skip(reason="needs --exhaustive"))

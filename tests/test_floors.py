@@ -45,8 +45,8 @@ INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
     "counting_steps redrawn | compensated loops dot_steps quantization tiles | "
-    "alone compensated_draws counted_draws counted_levels dots drawn_tiles few "
-    "four_over_six hadamard rules units | unit_loops | counted_units paired | counted_lines drawn_trees entries inlined stacked | "
+    "compensated_draws counted_draws counted_levels dots drawn_tiles few "
+    "four_over_six hadamard rules units | alone unit_loops | counted_units paired | counted_lines drawn_trees entries inlined stacked | "
     "batches exported subtrees",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",

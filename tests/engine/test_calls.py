@@ -50,7 +50,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("setting", range(len(SETTINGS)))
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_same_results_and_refusals(fmt: Format, setting: int) -> None:

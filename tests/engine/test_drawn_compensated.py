@@ -47,7 +47,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *gi
     same(both(monkeypatch, lambda: function(*given, **drawing)))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @METHODS
 @SERVING
 def test_sums(
@@ -73,7 +73,7 @@ def test_sums(
     both_ways(monkeypatch, bits.matmul, x, y[0], fmt, how, **options)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @METHODS
 @SERVING
 def test_what_stays_for_the_plain_loop(

@@ -74,6 +74,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(("how", "name"), EXACT + PAIRS, ids=str)
 def test_sums(how: Accumulator, name: str, options: dict[str, Any]) -> None:
@@ -96,6 +97,7 @@ def test_sums(how: Accumulator, name: str, options: dict[str, Any]) -> None:
         both_ways(a, fmt, how, 1, function=bits.sum, **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flushes", [{}, {"daz": True}, {"ftz": True, "sr_bits": 5}], ids=str)
 @pytest.mark.parametrize("name", ["float16", "float8_e5m2", "float8_e4m3fnuz", "tfloat32"])
 def test_sums_that_are_flushed(name: str, flushes: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], kind: s
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("setting", range(len(SETTINGS)))
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_same_products(case: tuple[Format, Accumulator, Format | None], setting: int) -> None:

@@ -60,7 +60,7 @@ def one_at_a_time(how: Accumulator) -> bool:
     return how.block == len(how.order) == 1 and how.store is None and not how.segments
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("case", [x for x in CASES if one_at_a_time(x[0])], ids=label)
 def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.cumsum, **options)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
@@ -86,7 +86,7 @@ def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         both_ways(monkeypatch, a, b, fmt, accumulator, **options)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes straight to the loops of batches: sums as short as they begin with, and products among them that the loops leave."""
@@ -321,7 +321,7 @@ ROUNDINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", ROUNDINGS, ids=str)
 @pytest.mark.parametrize(
     "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
@@ -388,7 +388,7 @@ def test_sums_of_numbers_that_the_running_format_has_not(
         both_ways(monkeypatch, codes[:, 0], fmt, how, function=bits.cumsum)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,7 +427,7 @@ FUSED: list[Case] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", FUSED, ids=label)
 def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""

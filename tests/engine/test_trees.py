@@ -89,7 +89,7 @@ TILED: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("fmt", "name", "options"), TILED, ids=str)
 def test_tiles(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole subtrees, with an odd one or some leaves left over, or none; overflows, tiny products, zeros of either sign, counted or not.
@@ -151,6 +151,7 @@ DRAWN: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("fmt", "name", "options"), DRAWN, ids=str)
 def test_tiles_that_draw_and_count(
     fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -194,7 +195,7 @@ def operand(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> np
     return codes
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("name", ["float16", "float32", "tfloat32", "float8_e4m3fnuz"])
 def test_counts(name: str, mode: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, *
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_dot_products(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of any size, in pieces that break a turn's outputs off; k that is no whole number of turns."""
@@ -170,7 +170,7 @@ def test_exact_sums_of_more_bits_than_steps_put_together(served: list[bool], mon
     assert served
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES[::3] + IN_ORDER[::2], ids=label)
 def test_sums_and_vectors(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """One operand for all outputs, and one output alone."""
@@ -212,7 +212,7 @@ def test_cumulative_sums(case: Case, served: list[bool], monkeypatch: pytest.Mon
     assert any(served)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_counts(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ordinary operands, and of few bits, whose sums tie, cancel and overflow; whole turns, and k that fills none up."""

@@ -79,7 +79,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options = resolved(case)
@@ -189,7 +189,7 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, name: str, compute: Callable[[
     return any(served)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", STACKS, ids=label)
 def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together, and as the plain loop has them, one by one."""

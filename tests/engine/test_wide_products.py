@@ -45,6 +45,7 @@ def test_products_that_undo_others(how: Accumulator, options: dict[str, Any], mo
             counted(monkeypatch, x, y, "float32", how, **options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [*OPTIONS, {"rounding": "toward_positive"}], ids=str)
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_negative_zeros_stay(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
