@@ -162,14 +162,9 @@ class _Levels:
         return self._leave(len(self._sums) - 1), self.flags
 
 
-def last_of_part(planned: Program) -> Site:
-    """The stage that a segment's or a chain's sum comes from."""
-    return planned.sites[dots().STORE if planned.accumulator.store else dots().RUNNING]
-
-
 def _levels(planned: Program, c: Codes | None, shape: tuple[int, ...], segments_of_sum: int) -> _Levels | None:
     """What adds segments' sums; None where a level's format does not hold what comes from below."""
-    numbers, sums, below = dots(), [], last_of_part(planned)
+    numbers, sums, below = dots(), [], segments.last_of_part(planned)
     for level, _ in enumerate(planned.accumulator.reduction):
         site = planned.sites[numbers.LEVEL + 2 * level]
         store = planned.sites.get(numbers.LEVEL + 2 * level + 1)
@@ -198,7 +193,7 @@ def _joinable(planned: Program) -> bool:
 
 def _chains(planned: Program, shape: tuple[int, ...]) -> _Levels | None:
     """What adds chains' sums: a level whose sum begins with the first of them."""
-    site, below = planned.sites[dots().RUNNING], last_of_part(planned)
+    site, below = planned.sites[dots().RUNNING], segments.last_of_part(planned)
     if not takes(site, below.format, below.rule.daz):
         return None
     return _Levels([_Sum(site, None, None)], [1] * planned.accumulator.chains, shape)
@@ -334,7 +329,7 @@ def run(
         return None
     if chains and planned.index is not None:
         return None
-    below = last_of_part(planned)
+    below = segments.last_of_part(planned)
     length = planned.length if chains else planned.products
     cuts = cuts_of(accumulator, length)
     parts = sum(some.stretches for some in cuts)

@@ -233,6 +233,11 @@ def _wide_enough(first: Format, second: Format) -> Format:
     return found
 
 
+def last_of_part(planned: Program) -> Site:
+    """The stage that a segment's or a chain's sum comes from."""
+    return planned.sites[dots().STORE if planned.accumulator.store else dots().RUNNING]
+
+
 def join(
     planned: Program, sums: Iterable[Codes], c: Codes | None, drawing: Drawing, tally: Tally | None = None
 ) -> tuple[Codes, Codes]:
@@ -241,7 +246,7 @@ def join(
     `planned` is the program of the whole sum. A `tally` is added to.
     """
     numbers, levels = dots(), planned.accumulator.reduction
-    inner = planned.sites[numbers.STORE if planned.accumulator.store else numbers.RUNNING]
+    inner = last_of_part(planned)
     tops = [planned.sites[numbers.LEVEL + 2 * level] for level in range(len(levels))]
     joining = _Joining(planned, drawing, tally)
     size = drawing.size

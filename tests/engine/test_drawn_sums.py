@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from softfloat.kernels.spec import CARRIER64, Rule
+from tiling_cases import SERVED
 
 from softfloat import Environment, Format, Position, Rounding, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator, exact, pairwise
 from softfloat.engine import drawn_trees, elementwise, plain, small
 
-SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 OPTIONS: list[dict[str, Any]] = [
     {},

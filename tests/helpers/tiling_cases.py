@@ -23,27 +23,15 @@ from softfloat.accumulators import (
 from softfloat.engine import elementwise, small, ways
 
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
-
-
 E8M5 = Format("e8m5", exponent_bits=8, mantissa_bits=5)
-
-
 E6M9 = Format("e6m9_low", exponent_bits=6, mantissa_bits=9, bias=40)
-
-
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
-
-
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
-
-
 NANOO = Environment.ipu(nanoo=True)
-
-
 SATURATING = Environment.ipu()
 
-
-CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
+Case = tuple[Accumulator, Format | str, dict[str, Any]]
+CASES: list[Case] = [
     (mul_add("float16"), "float16", {}),
     (mul_add("float16"), "float16", {"overflow": "saturate"}),
     (mul_add("float16"), "float16", {"overflow": "nan"}),
@@ -175,7 +163,7 @@ CASES: list[tuple[Accumulator, Format | str, dict[str, Any]]] = [
 ]
 
 
-def label(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> str:
+def label(case: Case) -> str:
     accumulator, fmt, options = case
     shown = [name if name == "environment" else str(value) for name, value in options.items()]
     return "-".join([repr(accumulator), str(getattr(fmt, "name", fmt)), *shown])
@@ -210,9 +198,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
 
 
 DIRECTED = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
-
-
-Case = tuple[Accumulator, Format | str, dict[str, Any]]
 
 
 def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any], np.random.Generator]:
