@@ -1,6 +1,6 @@
-"""Roundings that 16 random bits have left open, done again with all of them: by the plain functions on the wide carrier.
+"""Turns of scalars that draw: by 16 random bits for each rounding, and again with all of them where these leave one open.
 
-No tile, line or tree that draws serves a format without subnormals.
+The second by the plain functions on the wide carrier, for tiles and lines as well. No tile, line or tree that draws serves a format without subnormals.
 """
 
 from functools import cache
