@@ -1,6 +1,7 @@
 """Turns of scalars that draw: by 16 random bits for each rounding, and again with all of them where these leave one open.
 
-The second by the plain functions on the wide carrier, for tiles and lines as well. No tile, line or tree that draws serves a format without subnormals.
+The second by the plain functions on the wide carrier, for tiles and lines, too.
+No tile, line or tree that draws serves a format without subnormals.
 """
 
 from functools import cache
