@@ -9,13 +9,14 @@ A result is found in two steps, and rounded in a third, by the one function that
    All others are irrational, or have more bits than are kept; mpmath computes them with rising precision until the side is
    clear.
 
-More than p + 2 bits never change what a deterministic mode delivers: 30 serve all formats. Stochastic rounding gets 42,
+More than p + 2 bits never change what a deterministic mode delivers: 30 serve all formats. Stochastic rounding gets 30 to 42,
 and where the random bits of an element leave a side open with those, the value to some 140 bits.
 
 Results near 1, or near the operand, come as that number and a small one to be added: the side on which the exact result lies is then
 known however small the difference.
 
-Unary functions in formats of at most 16 bits are looked up in tables, made on first use.
+Unary functions in formats of at most 16 bits are looked up in tables, made on first use. So are those of two operands, for arrays of
+half as many elements as a table has or more, if one operand is the same for all elements or both have 8 bits.
 
 >>> exp(0x3C00, "float16")  # e, as 2.71875
 (np.uint16(16752), np.uint8(1))
@@ -26,6 +27,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias, Unpack
@@ -82,11 +84,17 @@ Exact: TypeAlias = tuple[Floats, Floats, Mask]
 Number: TypeAlias = tuple[Any, ...]
 """mpmath's: (sign, significand, exponent, bits of the significand)."""
 
-LIBRARY_ERROR = 2.0**-48  # relative, of NumPy's float64 functions: 16 units in the last place; its own tests allow 4
+LIBRARY_BITS = 48
+LIBRARY_ERROR = (
+    2.0**-LIBRARY_BITS
+)  # relative, of NumPy's float64 functions: 16 units in the last place; its own tests allow 4
 REDUCTION_ERROR = 2.0**-58  # absolute, of a periodic function's reduced argument: near zeros it outweighs the other
 KEPT = 30  # significant bits of values for deterministic modes: 24 + 2 suffice, and 30 leave few results in doubt
-KEPT_DRAWN = 42  # of those for stochastic rounding, and in tables: the library's error leaves one in 32 in doubt
+KEPT_IN_TABLES = (
+    42  # of those in tables, which serve stochastic rounding, too: the library's error leaves one in 32 in doubt
+)
 KEPT_LACKING = 128  # of those whose side is open: any threshold has at most 76
+NEXT_TO_NOTHING = 2.0**-200  # beside 1: far below the last of those bits, and not so far that mpmath would not reach it
 HIGHEST_POWER = 512  # of an odd number, it has more than 800 bits
 CHUNK = 1 << 14  # elements at a time: a dozen arrays of that many float64 stay in the cache
 TABLE_BITS = 16  # formats as wide get tables
@@ -465,11 +473,21 @@ def _lacking(function: Function, operands: tuple[float, ...], value: float) -> f
     """What a cut value lacks, rounded to odd: the exact value is on the same side of any threshold as the sum of both."""
     exact = _exact_fraction(function, operands)
     if exact is None:
+        exact = _next_to(function, operands)
+    if exact is None:
         if function.symmetric:
             operands = max(operands), min(operands)
         sign, significand, exponent = _decided(function.precise, operands, KEPT_LACKING)
         exact = sign * significand * Fraction(2) ** exponent
     return engine.odd_float(exact - Fraction(value))
+
+
+def _next_to(function: Function, operands: tuple[float, ...]) -> Fraction | None:
+    """Of a value that is a number and next to nothing, one on the same side of that number: all digits between them are alike."""
+    near, more, error = (float(x[0]) for x in function.bounds(*(np.array([x]) for x in operands)))
+    if not error < abs(more) < abs(near) * NEXT_TO_NOTHING:
+        return None
+    return Fraction(near) + Fraction(math.copysign(near, more)) * Fraction(NEXT_TO_NOTHING)
 
 
 def _exact_fraction(function: Function, operands: tuple[float, ...]) -> Fraction | None:
@@ -578,12 +596,12 @@ def _values(function: Function, operands: tuple[Floats, ...], kept: int, numbers
 
 @lru_cache(maxsize=64)
 def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
-    """A unary function's values at every code of a format, cut to KEPT_DRAWN bits."""
+    """A unary function's values at every code of a format, cut to KEPT_IN_TABLES bits."""
     numbers = _carrier_numbers(fmt, daz)
     codes = np.arange(1 << fmt.width, dtype=np.uint16)
     operands = np.empty(codes.size)
     engine.loops().decoding()(codes, operands, *numbers)
-    table = _values(FUNCTIONS[name], (operands,), KEPT_DRAWN, numbers)
+    table = _values(FUNCTIONS[name], (operands,), KEPT_IN_TABLES, numbers)
     table.flags.writeable = False
     return table
 
@@ -591,7 +609,7 @@ def _table(name: str, fmt: FormatSpec, daz: bool) -> Floats:
 def tabulated(name: str, operands: int, fmt: Format) -> Floats:
     """A function's values at every code of a format, and after these at +0 and -0; of two operands a row of them for each a.
 
-    They are cut to `KEPT_DRAWN` bits, the last one sticky: enough to round them in every deterministic mode.
+    They are cut to `KEPT_IN_TABLES` bits, the last one sticky: enough to round them in every deterministic mode.
     """
     spec = fmt.spec
     numbers = _carrier_numbers(spec, False)
@@ -600,9 +618,9 @@ def tabulated(name: str, operands: int, fmt: Format) -> Floats:
     engine.loops().decoding()(codes, decoded, *numbers)
     every = np.concatenate([decoded, [0.0, -0.0]])
     if operands == 1:
-        return _values(FUNCTIONS[name], (every,), KEPT_DRAWN, numbers)
+        return _values(FUNCTIONS[name], (every,), KEPT_IN_TABLES, numbers)
     pairs = np.repeat(every, every.size), np.tile(every, every.size)
-    return _values(FUNCTIONS[name], pairs, KEPT_DRAWN, numbers)
+    return _values(FUNCTIONS[name], pairs, KEPT_IN_TABLES, numbers)
 
 
 @lru_cache(maxsize=128)
@@ -612,6 +630,24 @@ def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[engine.Codes,
     codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
     job = Job(name, fmt, fmt, rule, [every], codes, flags, True, 0.0, None)
     _rounding(job)(0, every.size, _table(name, fmt, rule.daz))
+    return engine.flattened(codes), engine.flattened(flags)
+
+
+class Beside(NamedTuple):
+    """Of two operands, that which is the same for all elements: the first or the second, and its code."""
+
+    place: int
+    code: int
+
+
+@lru_cache(maxsize=64)
+def _results_beside(name: str, fmt: FormatSpec, rule: Rule, beside: Beside) -> tuple[engine.Codes, engine.Codes]:
+    """Codes and flags of a function of two operands at every code of the other one."""
+    every = engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
+    operands = [every, every]
+    operands[beside.place] = engine.flattened(np.full_like(every, beside.code))
+    codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
+    _computed(Job(name, fmt, fmt, rule, operands, codes, flags, True, 0.0, None))(0, every.size)
     return engine.flattened(codes), engine.flattened(flags)
 
 
@@ -637,7 +673,7 @@ def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats]
     """`_rounding`, stochastically. What the values, cut as they are, leave open is found to more bits, an element at a time."""
     unusual, by_rule = engine.is_unusual(job.fmt), not job.rule.restated
     loop = engine.loops().elementwise_drawn("given", unusual, job.each, job.propagates, by_rule)
-    rule = job.rule._replace(value_bits=KEPT_DRAWN)
+    rule = job.rule._replace(value_bits=_kept(job))
     known = engine.numbers(job.source, job.fmt, rule, CARRIER64)
     operands = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
@@ -676,11 +712,10 @@ def _what_is_lacking(job: Job, places: engine.Codes, values: Floats) -> Floats:
         return np.array([_lacking(FUNCTIONS[job.operation], *row) for row in zip(rows, values.tolist(), strict=True)])
 
 
-def _looked_up(job: Job) -> Work:
-    """The work of a function whose results are in a table."""
-    table, raised = _result_table(job.operation, job.fmt, job.rule)
+def _looked_up(job: Job, a: engine.Codes, table: engine.Codes, raised: engine.Codes) -> Work:
+    """The work of a function whose results at each code of an operand are in a table."""
     gather = engine.loops().gathering(job.each)
-    (a,), codes, raises = job.operands, job.codes, job.raises
+    codes, raises = job.codes, job.raises
 
     def work(start: int, stop: int) -> int:
         return int(gather(a[start:stop], codes[start:stop], raises[start:stop], table, raised))
@@ -693,7 +728,7 @@ def _computed(job: Job) -> Work:
     function, daz = FUNCTIONS[job.operation], job.rule.daz
     numbers = _carrier_numbers(job.source, daz)
     table = _table(job.operation, job.source, daz) if _tabulated(job) else None
-    kept = KEPT if job.drawn is None else KEPT_DRAWN
+    kept = _kept(job)
     decode = engine.loops().decoding()
     rounding = _rounding(job)
 
@@ -715,13 +750,59 @@ def _computed(job: Job) -> Work:
     return work
 
 
+def _may_be_tabulated(job: Job) -> bool:
+    """Whether the format is short enough for tables; in plain Python they would take longer to make than anybody waits."""
+    return job.source.width <= TABLE_BITS and not engine.loops().jit.DISABLED
+
+
 def _tabulated(job: Job) -> bool:
-    """Whether there is a table; in plain Python it would take longer to make than anybody waits."""
-    return len(job.operands) == 1 and job.source.width <= TABLE_BITS and not engine.loops().jit.DISABLED
+    """Whether there is a table of values at every code of the operand."""
+    return len(job.operands) == 1 and _may_be_tabulated(job)
+
+
+def _kept(job: Job) -> int:
+    """Significant bits that values keep.
+
+    Stochastic rounding meets what its random bits leave open less often the more there are, and what the library leaves in doubt the
+    fewer there are: midway, both are rare. Other ways to cut a fraction than the usual one must see it (`spec.SR_REACH`).
+    """
+    if job.drawn is None:
+        return KEPT
+    if _tabulated(job) or job.rule.sr_method != "truncate":
+        return KEPT_IN_TABLES
+    return max(KEPT, (LIBRARY_BITS + job.fmt.mantissa_bits + 1) // 2)
 
 
 def _work(job: Job) -> Work:
-    return _looked_up(job) if _tabulated(job) and job.drawn is None else _computed(job)
+    name, width, size = job.operation, job.source.width, job.codes.size
+    beside = _beside(job.operands)
+    if name == "pow" and beside == (1, _code_of_two(job.source)):
+        return engine.way(replace(job, operation="mul", operands=[job.operands[0]] * 2))
+    if job.drawn is not None or not _may_be_tabulated(job):
+        return _computed(job)
+    if len(job.operands) == 1:
+        return _looked_up(job, job.operands[0], *_result_table(name, job.fmt, job.rule))
+    if beside is not None and 2 * size >= 1 << width:
+        return _looked_up(job, job.operands[1 - beside.place], *_results_beside(name, job.fmt, job.rule, beside))
+    if 2 * width <= TABLE_BITS and 2 * size >= 1 << 2 * width:
+        return engine.pairs_work(job, _computed)
+    return _computed(job)
+
+
+def _beside(operands: list[engine.Codes]) -> Beside | None:
+    """Which of two operands is the same for all elements, the second if both are."""
+    if len(operands) == 2:
+        for place in (1, 0):
+            x = operands[place]
+            if x.size and x[0] == x[-1] and (x == x[0]).all():
+                return Beside(place, int(x[0]))
+    return None
+
+
+def _code_of_two(fmt: FormatSpec) -> int | None:
+    """The code of 2 where it is a normal number: a square is a product, in every format and mode, with the same flags."""
+    two = (fmt.bias + 1) << fmt.mantissa_bits
+    return two if fmt.bias >= 0 and two <= fmt.largest else None
 
 
 # -- the functions ---------------------------------------------------------------------------------------------------

@@ -8,15 +8,18 @@ from softfloat.engine.arguments import (
     broadcast,
     check_codes,
     flattened,
+    from_keys,
+    has_nan,
     is_nan,
     is_signalling,
+    keys,
     magnitudes,
     order,
     refuse_mask,
 )
 from softfloat.engine.decoding import decoded, widened
 from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
-from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, run
+from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, pairs_work, run, way
 from softfloat.engine.inlined import Inlined, drawing_of, inlined, integer_limits
 from softfloat.engine.options import Call, Options, check_boolean, check_stream
 from softfloat.engine.parameters import (
@@ -83,12 +86,15 @@ __all__ = [
     "flag_bytes",
     "flattened",
     "four_over_six",
+    "from_keys",
     "get_num_threads",
+    "has_nan",
     "inlined",
     "integer_limits",
     "is_nan",
     "is_signalling",
     "is_unusual",
+    "keys",
     "largest_magnitude",
     "loops",
     "magnitudes",
@@ -96,6 +102,7 @@ __all__ = [
     "odd_float",
     "order",
     "outputs",
+    "pairs_work",
     "poplar_state",
     "program",
     "quantized",
@@ -110,6 +117,7 @@ __all__ = [
     "set_num_threads",
     "share",
     "transformed_runs",
+    "way",
     "way_of",
     "widened",
 ]

@@ -109,6 +109,23 @@ def order(codes: Codes, fmt: Format) -> Codes:
     return np.where(codes != magnitude, -size, size)
 
 
+def keys(codes: Codes, fmt: Format) -> Codes:
+    """Integers as wide as the codes and ordered as the numbers are, -0 before +0; NaNs are anywhere. `from_keys` goes back."""
+    if not fmt.signed:
+        return codes
+    signed = np.dtype(f"i{fmt.dtype.itemsize}")
+    negative = codes >> fmt.dtype.type(fmt.bits - 1)
+    return magnitudes(codes, fmt).view(signed) ^ -negative.view(signed)
+
+
+def from_keys(found: Codes, fmt: Format) -> Codes:
+    """The codes that have these keys."""
+    if not fmt.signed:
+        return found
+    negative = found >> found.dtype.type(8 * found.dtype.itemsize - 1)
+    return (found ^ negative).view(fmt.dtype) | (negative.view(fmt.dtype) & fmt.dtype.type(fmt.sign_bit))
+
+
 def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes], tuple[int, ...]]:
     """Flat contiguous operands of one common shape."""
     shape = arrays[0].shape

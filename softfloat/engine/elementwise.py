@@ -169,12 +169,23 @@ def settled_by(
     return settled(operation, operands, source, fmt, rule._replace(handed_bits=True), drawn)
 
 
+def work_of(operation: str, operands: list[Codes], codes: Codes, raises: Codes, fmt: Format, rule: Rule) -> Work:
+    """The work of an operation under a rule that draws nothing: flat arrays, each element with flags of its own."""
+    job = Job(operation, fmt.spec, fmt.spec, rule, operands, codes, raises, True, 0.0, None)
+    return way(job)
+
+
+def way(job: Job) -> Work:
+    """The work of a job, by the fastest way that serves."""
+    return _way(job)(job)
+
+
 def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
     if not FAST or fast().jit.DISABLED:
         return _plain_work if job.drawn is None else _drawn_work
     if _has_pairs(job):
-        return _pairs_work
+        return pairs_work
     if _goes_through_single(job):
         return _single_work
     if job.rule.daz and job.operation == "convert" and job.source == FLOAT32 and job.drawn is None:
@@ -470,21 +481,23 @@ def _has_pairs(job: Job) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _pairs(operation: str, source: FormatSpec, fmt: FormatSpec, rule: Rule, extra: float) -> Codes:
-    """For every pair of codes, the first in the index's high 8 bits: a code, and flags 8 bits higher. The loop that serves everything makes them."""
+def _pairs(
+    make: Callable[[Job], Work], operation: str, source: FormatSpec, fmt: FormatSpec, rule: Rule, extra: float
+) -> Codes:
+    """For every pair of codes, the first in the index's high 8 bits: a code, and flags 8 bits higher, as `make` finds them."""
     every = np.arange(1 << source.width, dtype=np.uint8)
     operands = [flattened(np.repeat(every, every.size)), flattened(np.tile(every, every.size))]
     codes, flags = np.empty(every.size**2, np.uint8), np.empty(every.size**2, np.uint8)
     job = Job(operation, source, fmt, rule, operands, codes, flags, True, extra, None)
-    _plain_work(job)(0, codes.size)
+    make(job)(0, codes.size)
     table = np.zeros((1 << PAIR_BITS, 1 << PAIR_BITS), np.uint16)
     table[: every.size, : every.size] = (codes | flags.astype(np.uint16) << 8).reshape(every.size, every.size)
     return flattened(table)
 
 
-def _pairs_work(job: Job) -> Work:
-    """The work of an operation whose results are in a table."""
-    table = _pairs(job.operation, job.source, job.fmt, job.rule, job.extra)
+def pairs_work(job: Job, make: Callable[[Job], Work] = _plain_work) -> Work:
+    """The work of an operation whose results are in a table; `make` finds those, if not the loop that serves everything."""
+    table = _pairs(make, job.operation, job.source, job.fmt, job.rule, job.extra)
     gather = loops().gathering_pairs(job.each)
     a, b, _ = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises

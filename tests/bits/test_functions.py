@@ -263,7 +263,7 @@ def test_the_library_does_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -
         shift = np.where(more == 0.0, error, 0.0) * np.random.default_rng(1).uniform(-0.5, 0.5, near.size)
         return near + np.where(np.isfinite(shift), shift, 0.0), more, error
 
-    for kept in (functions.KEPT, functions.KEPT_DRAWN):
+    for kept in (functions.KEPT, functions.KEPT_IN_TABLES):
         expected = functions._values(function, columns, kept, numbers)
         found = functions._values(function._replace(bounds=other), columns, kept, numbers)
         np.testing.assert_array_equal(found, expected)
@@ -287,12 +287,103 @@ LONG_POWERS = [(3.0, 33.0), (1.0 + 2.0**-23, 3.0), (1.0 + 2.0**-11, 6.0), (49.0,
 
 @pytest.mark.parametrize("name", functions.FUNCTIONS)
 def test_law_of_stochastic_rounding(name: str) -> None:
-    """What 42 bits of a value leave open is settled on more."""
+    """What the bits kept of a value leave open is settled on more."""
     columns = [moderate(SINGLE, 60, i) & 0x7FFFFFFF for i in range(1 + (name in BINARY))]
     longer = {"pow": LONG_POWERS, "exp10": [(24.0,)]}.get(name, [])
     for i, numbers in enumerate(zip(*longer, strict=True)):
         columns[i] = np.concatenate([columns[i], bits.encode(numbers, SINGLE)[0]])
     assert_rounds_up_where_the_oracle_does(name, SINGLE, columns)
+
+
+NEXT_TO_NUMBERS = [
+    ("logaddexp", (3e38, 1.0)),
+    ("logaddexp2", (-1e10, 3e10)),
+    ("tanh", (3e38,)),
+    ("expm1", (-3e38,)),
+    ("exp", (-1e-44,)),
+    ("cosh", (1e-44,)),
+    ("cos", (1e-44,)),
+]
+"""Results that are a number and next to nothing: no precision shows more of them."""
+
+
+@pytest.mark.parametrize(("name", "operands"), NEXT_TO_NUMBERS, ids=str)
+def test_next_to_nothing_is_settled(name: str, operands: tuple[float, ...]) -> None:
+    """mpmath was asked for ever more digits of tanh(3e38), where 52 ones or zeros left its side of 1 open."""
+    row = [int(bits.encode(x, SINGLE)[0]) for x in operands]
+    for random in (0, 1, (1 << 52) - 1):
+        options: dict[str, Any] = {"rounding": "stochastic", "random_bits": random, "sr_bits": 52}
+        assert getattr(bits, name)(*row, SINGLE, **options) == getattr(reference, name)(*row, SINGLE, **options)
+
+
+# -- tables of one operand of two ---------------------------------------------------------------------------------------
+
+RULES: list[dict[str, Any]] = [
+    {},
+    {"rounding": "toward_zero"},
+    {"rounding": "toward_negative", "daz": True, "ftz": True},
+    {"rounding": "to_odd", "tininess": "before"},
+    {"overflow": "saturate", "nan": "arm"},
+    {"nan": "x86", "daz": True},
+    {"projection": "p3109"},
+]
+DRAWING: list[dict[str, Any]] = [
+    {"rounding": "stochastic", "seed": 3},
+    {"rounding": "stochastic", "seed": 3, "sr_bits": 5, "daz": True},
+    {"rounding": "stochastic", "seed": 3, "sr_bits": 8, "sr_method": "nearest", "ftz": True},
+]
+
+
+def assert_as_computed(name: str, columns: list[Any], fmt: Format, options: dict[str, Any]) -> None:
+    """Results by whatever way is taken are those computed one by one."""
+    found, raised = getattr(bits, name)(*columns, fmt, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(functions, "_work", functions._computed)
+        codes, flags = getattr(bits, name)(*columns, fmt, **options)
+    np.testing.assert_array_equal(found, codes)
+    np.testing.assert_array_equal(raised, flags)
+    assert getattr(bits, name)(*columns, fmt, flags="any", **options)[1] == np.bitwise_or.reduce(flags, axis=None)
+
+
+@pytest.mark.parametrize("options", RULES, ids=str)
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if 4 < fmt.bits <= 16], ids=str)
+def test_one_code_beside_every_other(fmt: Format, options: dict[str, Any]) -> None:
+    if options.get("nan") and not fmt.has_nan:
+        return
+    random = np.random.default_rng(FORMATS.index(fmt) + 100 * RULES.index(options))
+    for name, number in (("pow", 0.5), ("pow", -3.0), ("atan2", 1.0), ("logaddexp", 0.25)):
+        code = bits.encode(number, fmt)[0] if random.random() < 0.7 else random.integers(1 << fmt.bits)
+        for columns in ([every(fmt), code], [code, every(fmt)], [np.full(1 << fmt.bits, code, fmt.dtype), every(fmt)]):
+            assert_as_computed(name, columns, fmt, options)
+
+
+@pytest.mark.parametrize("options", RULES + DRAWING, ids=str)
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if 4 < fmt.bits <= 16], ids=str)
+def test_a_square_is_a_product(fmt: Format, options: dict[str, Any]) -> None:
+    if options.get("nan") and not fmt.has_nan:
+        return
+    two, raised = bits.encode(2.0, fmt)
+    if raised:
+        return
+    assert_as_computed("pow", [every(fmt), two], fmt, options)
+    found, product = (
+        bits.pow(every(fmt), two, fmt, **options),
+        bits.mul(every(fmt), every(fmt), fmt, **options),
+    )
+    np.testing.assert_array_equal(found, product)
+
+
+def test_squares_of_single() -> None:
+    x = np.concatenate([operands(SINGLE, 3000, 1, 3)[0], moderate(SINGLE, 3000, 4)])
+    for options in RULES + DRAWING:
+        assert_as_computed("pow", [x, 0x40000000], SINGLE, options)
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in BYTES if fmt.bits > 6], ids=str)
+def test_pairs_of_every_code(fmt: Format) -> None:
+    first, second = (x.reshape(-1) for x in np.meshgrid(every(fmt), every(fmt), indexing="ij"))
+    for case, name in enumerate(name for name in BINARY if name in functions.FUNCTIONS):
+        assert_as_computed(name, [first, second], fmt, RULES[case % 4])
 
 
 # -- special cases ---------------------------------------------------------------------------------------------------

@@ -61,10 +61,14 @@ def test_a_table_is_made_once_for_each_rule_and_where_it_pays(monkeypatch: pytes
     few = elementwise.WORTH_A_TABLE - 1
     bits.sub(a[:few], b[:few], fmt)
     bits.add(a, b, fmt, rounding="stochastic", seed=1)
-    bits.pow(a, b, fmt)
+    bits.pow(a[:few], b[:few], fmt)
     assert elementwise._pairs.cache_info().misses == 3
+    bits.pow(a, b, fmt)
+    bits.pow(b, a, fmt, flags="any")
+    assert elementwise._pairs.cache_info().misses == 4
     assert elementwise._pairs.cache_info().maxsize is not None
-    assert not elementwise._pairs("mul", fmt.spec, fmt.spec, elementwise.Rule(), 0.0).flags.writeable
+    known = fmt.spec, fmt.spec, elementwise.Rule(), 0.0
+    assert not elementwise._pairs(elementwise._plain_work, "mul", *known).flags.writeable
 
 
 def test_threads_and_layout() -> None:
