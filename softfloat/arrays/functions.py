@@ -468,6 +468,14 @@ def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
 def _extreme(name: str, largest: bool, number: bool) -> Handler:
     """The greatest or the least element along axes; NaN if there is one, unless `number`."""
 
+    def chosen_of(codes: Codes, fmt: Format) -> Codes:
+        keys = ranks(codes, fmt)
+        nan = keys == NAN_RANK
+        if not largest:
+            keys = -keys
+        keys = np.where(nan, np.iinfo(np.int64).min if number else np.iinfo(np.int64).max, keys)
+        return np.take_along_axis(codes, np.argmax(keys, axis=-1, keepdims=True), axis=-1)[..., 0]
+
     def extreme(
         a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
     ) -> Any:
@@ -477,12 +485,11 @@ def _extreme(name: str, largest: bool, number: bool) -> Handler:
         codes = begun(codes, initial, a.format, name)
         if not codes.shape[-1]:
             raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
-        keys = ranks(codes, a.format)
-        nan = keys == NAN_RANK
-        if not largest:
-            keys = -keys
-        keys = np.where(nan, np.iinfo(np.int64).min if number else np.iinfo(np.int64).max, keys)
-        chosen = np.take_along_axis(codes, np.argmax(keys, axis=-1, keepdims=True), axis=-1)[..., 0]
+        if engine.has_nan(codes, a.format):
+            chosen = chosen_of(codes, a.format)
+        else:
+            keys = engine.keys(codes, a.format)
+            chosen = engine.from_keys(keys.max(axis=-1) if largest else keys.min(axis=-1), a.format)
         with keeping(codes, kept, keepdims):
             found = _signals(a, chosen, name)
         return placed(restored(found, kept, keepdims, a.format), out, name)
@@ -524,17 +531,33 @@ def begun(codes: Codes, initial: Any, fmt: Format, name: str) -> Codes:
 def by_lanes(
     function: Handler, name: str, a: SoftArray, axis: Any, mask: Any, keepdims: Any, *arguments: Any, **keywords: Any
 ) -> SoftArray:
-    """A reduction of the elements where a mask holds, those of one result after those of another."""
+    """A reduction of the elements where a mask holds, results of equally many at once."""
     codes, kept = laid_out(a.codes, axis)
     chosen = laid_out(np.broadcast_to(truth(mask), a.shape), axis)[0]
+    lanes, masks = codes.reshape(-1, codes.shape[-1]), chosen.reshape(-1, codes.shape[-1])
     found = []
     with keeping(codes, kept, keepdims):
-        for place in np.ndindex(codes.shape[:-1]):
-            with relocated(lambda index, at: at, place, name=name):
-                found.append(function(wrapped(codes[place][chosen[place]], a.format), *arguments, **keywords).codes)
-    results = np.array(found, a.format.dtype)
-    results = np.moveaxis(results, 0, -1).reshape(results.shape[1:] + codes.shape[:-1])
+        for count, places in alike(np.count_nonzero(masks, axis=-1)):
+            some = wrapped(lanes[places][masks[places]].reshape(len(places), count), a.format)
+            with relocated(_lane, places, codes.shape[:-1], name=name):
+                found.append((places, function(some, *arguments, axis=-1, **keywords).codes))
+    results = np.empty((*(found[0][1].shape[:-1] if found else ()), len(lanes)), a.format.dtype)
+    for places, part in found:
+        results[..., places] = part
+    results = results.reshape(results.shape[:-1] + codes.shape[:-1])
     return restored(results, kept, keepdims, a.format, results.ndim - codes.ndim + 1)
+
+
+def _lane(index: tuple[int, ...], places: Codes, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where one of some lanes is among all of them."""
+    return tuple(int(i) for i in np.unravel_index(places[index[0]], shape))
+
+
+def alike(lengths: Any) -> Iterator[tuple[int, Any]]:
+    """(a length, the places that have it) of each, in the order in which they first come."""
+    found, first = np.unique(lengths, return_index=True)
+    for length in lengths[np.sort(first)] if found.size > 1 else found:
+        yield int(length), np.flatnonzero(lengths == length)
 
 
 def restored(codes: Any, kept: tuple[int, ...], keepdims: Any, fmt: Format, more: int = 0) -> SoftArray:
@@ -597,6 +620,8 @@ def sort(a: SoftArray, axis: Any = -1, kind: Any = None, order: Any = None, *, s
     """A sorted copy, NaNs last."""
     refuse("sort", order=order)
     codes, axis = (a.codes.reshape(-1), -1) if axis is None else (a.codes, axis)
+    if not engine.has_nan(codes, a.format):
+        return wrapped(engine.from_keys(np.sort(engine.keys(codes, a.format), axis), a.format), a.format)
     return wrapped(np.take_along_axis(codes, np.argsort(ranks(codes, a.format), axis, kind="stable"), axis), a.format)
 
 

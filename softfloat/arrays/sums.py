@@ -776,6 +776,9 @@ def _einsum_pair(
     def arrange(found: Codes) -> Codes:
         return found.reshape([sizes[c] for c in order]).transpose([order.index(c) for c in wanted])
 
+    if not rows and not columns:  # dot products, which are quicker than matrices of one element
+        with arranged(batch, arrange):
+            return arrange(dots_of(left[..., 0, :], right[..., 0], fmt, "einsum"))
     with arranged([*batch, count, width], arrange):
         return arrange(product_of(left, right, fmt, "einsum"))
 
@@ -799,12 +802,11 @@ def _sliding(function: str, a: Any, v: Any, mode: str, reverse: bool) -> SoftArr
     result = np.empty(len(places), fmt.dtype)
     backwards = swapped and not reverse
     with arranged(result.shape, lambda found: found[::-1] if backwards else found):
-        with relocated(lambda index: (places.index(index[0] + k - 1),)):
-            middle = product_of(np.ascontiguousarray(inside), two, fmt, function)
-        for i, place in enumerate(places):
-            if k - 1 <= place < n:
-                result[i] = middle[place - k + 1]
-                continue
+        first, last = k - 1 - places.start, n - places.start
+        with relocated(lambda index: (index[0] + first,)):
+            result[first:last] = product_of(inside, two, fmt, function)
+        for i in (*range(first), *range(last, len(places))):
+            place = places[i]
             low, high = max(place - k + 1, 0), min(place, n - 1)
             with relocated(lambda index, at: (at,), i):
                 result[i] = dots_of(one[low : high + 1], two[low - place + k - 1 : high - place + k], fmt, function)

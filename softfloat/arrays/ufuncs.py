@@ -486,13 +486,16 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
     indices = [operator.index(i) for i in indices]
     if not all(0 <= i < len(lanes) for i in indices):
         raise IndexError(f"indices of numpy.{name} must be 0 to {len(lanes) - 1}, got {indices}")
-    stops = [*indices[1:], len(lanes)]
-    spans = [slice(i, j) if i < j else slice(i, i + 1) for i, j in zip(indices, stops, strict=True)]
-    found, before = [], axis % array.ndim
-    for i, span in enumerate(spans):
-        with functions.relocated(lambda index, at: (*index[:before], at, *index[before:]), i):
-            found.append(_reduce(ufunc, lanes[span], dtype=dtype))
-    return functions.placed(np.moveaxis(np.stack(found), 0, axis), out, name)
+    before, starts = axis % array.ndim, np.array(indices, np.int64)
+    lengths = np.maximum(np.append(starts, len(lanes))[1:] - starts, 1)
+    found = np.empty((len(indices), *lanes.shape[1:]), array.format.dtype)
+    for length, places in functions.alike(lengths):
+        spans = lanes[starts[places, np.newaxis] + np.arange(length)]
+        with functions.relocated(
+            lambda index, at: (*index[1 : before + 1], int(at[index[0]]), *index[before + 1 :]), places
+        ):
+            found[places] = _reduce(ufunc, spans, 1, dtype=dtype).codes
+    return functions.placed(wrapped(np.moveaxis(found, 0, axis), array.format), out, name)
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:

@@ -132,7 +132,7 @@ def negative(codes: Any, fmt: Format | str) -> Any:
     if not fmt.signed:
         raise TypeError(f"negative needs a signed format, and {fmt} is unsigned")
     flipped = array ^ fmt.dtype.type(fmt.sign_bit)
-    return np.where((magnitude == 0) & (not fmt.signed_zero), array, flipped)[()]
+    return flipped if fmt.signed_zero else np.where(magnitude == 0, array, flipped)[()]
 
 
 def abs(codes: Any, fmt: Format | str) -> Any:
@@ -146,7 +146,8 @@ def copysign(a: Any, b: Any, fmt: Format | str) -> Any:
     fmt, array, magnitude = _split(a, fmt, "a")
     signs = check_codes(b, fmt, "b") & fmt.dtype.type(fmt.sign_bit)
     (array, magnitude, signs) = np.broadcast_arrays(array, magnitude, signs)
-    return np.where((magnitude == 0) & (not fmt.signed_zero), array, magnitude | signs)[()]
+    found = magnitude | signs
+    return found if fmt.signed_zero else np.where(magnitude == 0, array, found)[()]
 
 
 def next_up(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:

@@ -1,4 +1,4 @@
-"""One operation along an axis, one element after another: in one loop where few folds stand side by side."""
+"""One operation along an axis, one element after another: in one loop where few folds stand side by side, else a row at a time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from softfloat.engine import elementwise, threads
-from softfloat.engine.arguments import Codes
-from softfloat.engine.draws import draw
+from softfloat.engine.arguments import Codes, flattened, from_keys, has_nan, keys
+from softfloat.engine.draws import Work, draw
 from softfloat.engine.elementwise import carrier_for
 from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Rounding, Settings
@@ -24,13 +24,15 @@ EXTREMA = {
 }
 """Operation -> (whether the greater one is chosen, whether a number goes before a NaN)."""
 
-FEW = 1 << 8
-"""Folds side by side from which on each step is quicker as an operation on arrays."""
+NARROW, NARROW_HALVES = 1 << 6, 1 << 8
+"""Folds side by side up to which one loop over all of them is quicker than one for each row; of halves that have a loop of their own."""
+SOME_ROWS = 1 << 18
+"""Steps that are kept at a time where only the last one is wanted."""
 
 
 def serves(operation: str, codes: Codes, settings: Settings) -> bool:
     """Whether `fold` is for this: codes as `fold` takes them."""
-    if not elementwise.quick() or codes.shape[0] < 3 or not 0 < codes.shape[1] < FEW:
+    if not elementwise.quick() or codes.shape[0] < 3 or not codes.shape[1]:
         return False
     if operation in EXTREMA:
         return True
@@ -64,7 +66,7 @@ def fold(
 def summed(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
     """(sums, flags) of arrays of codes, added one after another under a rule that draws nothing."""
     total, flags = rows[0], np.zeros(rows.shape[1:], np.uint8)
-    if elementwise.quick() and len(rows) > 2 and 0 < total.size < FEW:
+    if elementwise.quick() and len(rows) > 2 and total.size:
         steps, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, False)
         return steps.reshape(total.shape), flags.reshape(total.shape)
     for row in rows[1:]:
@@ -75,7 +77,7 @@ def summed(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
 
 def steps(rows: Codes, fmt: Format, rule: Rule) -> Codes:
     """All sums on the way, the first row itself among them, of what `summed` adds."""
-    if elementwise.quick() and len(rows) > 2 and 0 < rows[0].size < FEW:
+    if elementwise.quick() and len(rows) > 2 and rows[0].size:
         return _settled("add", rows.reshape(len(rows), -1), fmt, rule, True)[0].reshape(rows.shape)
     found = rows.copy()
     for n in range(1, len(rows)):
@@ -96,8 +98,13 @@ def _propagates(rule: Rule) -> bool:
 
 
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
+    if operation in EXTREMA and not rule.daz and not has_nan(codes, fmt):
+        return _extremes(operation, codes, fmt, keep)
+    half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS
+    if operation not in EXTREMA and codes.shape[1] > (NARROW_HALVES if half else NARROW):
+        return _by_rows(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
-    if elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS:
+    if half:
         quick, limits = fast().half_folding(operation), fast_numbers(fmt.spec, rule)
         threads.share(values.shape[1], lambda start, stop: quick(start, stop, values, steps, flags, *limits))
         return steps, flags
@@ -111,3 +118,37 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     known = floats.dtype.type(0), integers, floats
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))
     return steps, flags
+
+
+def _extremes(operation: str, codes: Codes, fmt: Format, keep: bool) -> tuple[Codes, Codes]:
+    """Choices among numbers none of which is a NaN: those of their keys, which raise nothing."""
+    chosen = np.maximum if EXTREMA[operation][0] else np.minimum
+    found = keys(codes, fmt)
+    steps = chosen.accumulate(found, axis=0) if keep else chosen.reduce(found, axis=0, keepdims=True)
+    return from_keys(steps, fmt), np.zeros(codes.shape[1], np.uint8)
+
+
+def _by_rows(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
+    """Each step of all folds as elementwise operations take it: one of many elements, that are gone through row by row."""
+    values, size = np.ascontiguousarray(codes), codes.shape[1]
+    left = len(values) - 1
+    some = left if keep else min(left, max(1, SOME_ROWS // size))
+    steps, raised = np.empty((some + 1, size), values.dtype), np.empty((some, size), np.uint8)
+    flags = np.zeros(size, np.uint8)
+    steps[0] = values[0]
+    for first in range(1, len(values), some):
+        rows = values[first : first + some]
+        count = len(rows)
+        before, after = flattened(steps[:count]), steps[1 : count + 1].reshape(-1)
+        work = elementwise.work_of(operation, [before, flattened(rows)], after, raised[:count].reshape(-1), fmt, rule)
+
+        def down(start: int, stop: int, count: int = count, work: Work = work) -> int:
+            for row in range(count):
+                work(row * size + start, row * size + stop)
+            return 0
+
+        threads.share(size, down)
+        flags |= np.bitwise_or.reduce(raised[:count], axis=0)
+        if not keep:
+            steps[0] = steps[count]
+    return (steps if keep else steps[:1]), flags

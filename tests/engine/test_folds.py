@@ -1,4 +1,4 @@
-"""Folds in one loop against the same operation applied row by row: codes, flags and the streams that are left."""
+"""Folds in one loop, and row by row, against a call of the operation for each row: codes, flags and the streams that are left."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operands import operands
+from softfloat.kernels.spec import Rule
 
 import softfloat
 from softfloat import FloatingPointTrap, Format, bits
@@ -16,18 +17,23 @@ from softfloat.engine import folds
 
 FORMATS = ("float16", "bfloat16", "float8_e5m2fnuz", "float8_e8m0fnu")
 UFUNCS = ("multiply", "divide", "hypot", "maximum", "fmin")
-SHAPES = ((3, 1), (40, 1), (4, 3), (9, 2, 65), (3, 255))
+SHAPES = ((3, 1), (40, 1), (4, 3), (9, 2, 65), (3, 255), (4, 1100))
 
 
-def both(monkeypatch: pytest.MonkeyPatch, environment: dict[str, Any], run: Any) -> tuple[Any, Any]:
-    """(codes, flags, the number of the next operation) of a call in one loop, and row by row."""
+def every_way(monkeypatch: pytest.MonkeyPatch, environment: dict[str, Any], run: Any) -> list[Any]:
+    """(codes, flags, the number of the next operation) of a call in one loop, of one row by row, and of a call for each row."""
     found = []
-    for few in (folds.FEW, 0):
+    for narrow in (1 << 40, 0, None):
         with monkeypatch.context() as patch, softfloat.environment(**environment) as entered:
-            patch.setattr(folds, "FEW", few)
+            if narrow is None:
+                patch.setattr(folds, "serves", lambda *arguments: False)
+            else:
+                patch.setattr(folds, "NARROW", narrow)
+                patch.setattr(folds, "NARROW_HALVES", narrow)
+                patch.setattr(folds, "SOME_ROWS", 200)
             result = run()
             found.append((result.codes.tolist(), entered.status.flags, entered.streams.take()))
-    return found[0], found[1]
+    return found
 
 
 @st.composite
@@ -62,8 +68,8 @@ def test_every_format_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
         method = ufunc.accumulate if keep else ufunc.reduce
         if ufunc in (np.minimum, np.maximum, np.fmin, np.fmax) and not keep:
             method = ufunc.accumulate
-        at_once, by_rows = both(monkeypatch, environment, lambda: method(x, axis=0))
-        assert at_once == by_rows
+        at_once, by_rows, by_calls = every_way(monkeypatch, environment, lambda: method(x, axis=0))
+        assert at_once == by_rows == by_calls
 
     check()
 
@@ -73,16 +79,16 @@ def test_products_along_any_axis(monkeypatch: pytest.MonkeyPatch, rounding: str)
     x = softfloat.array(np.random.default_rng(1).uniform(0.8, 1.3, (5, 6, 7)), "float16")
     for axis in (0, 1, -1, None):
         for run in (lambda axis=axis: np.prod(x, axis=axis), lambda axis=axis: np.cumprod(x, axis=axis)):
-            at_once, by_rows = both(monkeypatch, {"rounding": rounding, "seed": 5}, run)
-            assert at_once == by_rows
+            at_once, by_rows, by_calls = every_way(monkeypatch, {"rounding": rounding, "seed": 5}, run)
+            assert at_once == by_rows == by_calls
 
 
 def test_where_a_block_lies_in_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     x = softfloat.array(np.full((30, 4), 1.3), "float16")
     environment = {"rounding": "stochastic", "seed": 5, "position": 1000}
-    at_once, by_rows = both(monkeypatch, environment, lambda: np.prod(x, axis=0))
-    assert at_once == by_rows
-    elsewhere, _ = both(monkeypatch, environment | {"position": 0}, lambda: np.prod(x, axis=0))
+    at_once, by_rows, by_calls = every_way(monkeypatch, environment, lambda: np.prod(x, axis=0))
+    assert at_once == by_rows == by_calls
+    elsewhere, *_ = every_way(monkeypatch, environment | {"position": 0}, lambda: np.prod(x, axis=0))
     assert elsewhere[0] != at_once[0]
 
 
@@ -108,10 +114,10 @@ def test_halves(columns: int, ufunc: np.ufunc, environment: dict[str, Any], monk
     for codes in (ordinary, small, anything, special):
         x = softfloat.from_codes(codes, "float16")
         for method in (ufunc.reduce, ufunc.accumulate):
-            at_once, by_rows = both(
+            at_once, by_rows, by_calls = every_way(
                 monkeypatch, environment | {"seed": 1}, lambda method=method, x=x: method(x, axis=0)
             )
-            assert at_once == by_rows
+            assert at_once == by_rows == by_calls
 
 
 def test_numbers_of_folds_are_given_once() -> None:
@@ -138,6 +144,16 @@ def test_one_product_after_another() -> None:
         0x7C00,
         0x7E00,
     ]
+
+
+def test_flags_of_each_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inexact, overflowed, invalid, and none: in the order of columns, however they are added."""
+    rows = np.array([[0x3C00, 0x7BFF, 0x7C00, 0x3C00]] * 3 + [[0x1000, 0x7BFF, 0xFC00, 0x3C00]], np.uint16)
+    for narrow in (1 << 40, 0):
+        monkeypatch.setattr(folds, "NARROW_HALVES", narrow)
+        codes, flags = folds.summed(rows, softfloat.float16, Rule())
+        assert codes.tolist() == [0x4200, 0x7C00, 0x7E00, 0x4400]
+        assert flags.tolist() == [1, 5, 16, 0]
 
 
 def test_a_trap_names_the_step() -> None:
