@@ -98,6 +98,7 @@ class Pair(NamedTuple):
 
 
 SMALL = np.full(FEW, 0.0001, np.float16)
+SPANS = np.arange(0, ELEMENTS, 64)
 TWO, LONG, SQUARES = ((FEW,),) * 2, (ELEMENTS // ROW, ROW), ((SIDE, SIDE),) * 2
 STEPS_OF_NUMPY = partial(steps, np.zeros(FEW, np.float16), SMALL)
 CODES = partial(codes, "float16")
@@ -155,18 +156,22 @@ PAIRS: dict[str, tuple[Pair, ...]] = {
                 call, lambda x: bits.sum(x, float16, fma(float16), 1, out_format=float16, flags="any"), CODES, LONG
             ),
         ),
-        Pair(
-            "numpy.max of rows of 1024",
-            partial(call, lambda x: np.max(x, axis=1), soft, LONG),
-            "numpy.float16",
-            partial(call, lambda x: np.max(x, axis=1), native, LONG),
-        ),
-        Pair(
-            "numpy.sort of rows of 1024",
-            partial(call, lambda x: np.sort(x, axis=1), soft, LONG),
-            "numpy.float16",
-            partial(call, lambda x: np.sort(x, axis=1), native, LONG),
-        ),
+    ),
+    "Other functions of SoftArrays of 2²⁰ elements": tuple(
+        Pair(name, partial(call, function, soft, *shapes), "numpy.float16", partial(call, function, native, *shapes))
+        for name, function, *shapes in (
+            ("max of rows of 1024", lambda x: np.max(x, axis=1), LONG),
+            ("sort of rows of 1024", lambda x: np.sort(x, axis=1), LONG),
+            ("x ** 2", lambda x: x**2, LONG),
+            ("abs(x) ** 0.3", lambda x: abs(x) ** 0.3, LONG),
+            ("prod of columns of 1024", lambda x: np.prod(x, axis=0), LONG),
+            ("cumprod of rows of 1024", lambda x: np.cumprod(x, axis=1), LONG),
+            ("sum of rows of 1024, where x > 0", lambda x: np.sum(x, axis=1, where=x > 0), LONG),
+            ("nanmean of rows of 1024", lambda x: np.nanmean(x, axis=1), LONG),
+            ("add.reduceat of spans of 64", lambda x: np.add.reduceat(x, SPANS), (ELEMENTS,)),
+            ("convolve with 9", np.convolve, (ELEMENTS,), (9,)),
+            ("einsum('ij,ij->i', x, y)", lambda x, y: np.einsum("ij,ij->i", x, y), LONG, LONG),
+        )
     ),
     "Products of SoftArrays, 256 × 256": (
         Pair("a @ b", partial(call, np.matmul, soft, *SQUARES), "bits.matmul", partial(call, product, CODES, *SQUARES)),

@@ -109,11 +109,16 @@ def handed() -> Work:
     return binary(bits.add, "float16", rounding="stochastic", random_bits=random_bits)
 
 
-def few(call: Callable[[Any, Any], object]) -> Work:
-    """A call on two arrays of 20."""
+def few(call: Callable[[Any, Any], object], **settings: Any) -> Work:
+    """A call on two arrays of 20; in an environment of its own, if there are settings."""
     x, y = (softfloat.from_codes(codes("float16", 20, seed=seed), "float16") for seed in range(2))
-    positive = abs(x)
-    return Work(lambda: call(positive, y))
+    positive, environment = abs(x), softfloat.Environment(**settings)
+
+    def run() -> None:
+        with environment:
+            call(positive, y)
+
+    return Work(run if settings else lambda: call(positive, y))
 
 
 def scalar(function: Callable[..., object]) -> Work:
@@ -548,6 +553,10 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("x @ y, 20 halves", partial(few, lambda x, y: x @ y), "µs", "", 20),
         Row("x < y, 20 halves", partial(few, lambda x, y: x < y), "µs", "", 5),
         Row("np.sqrt(x), 20 halves", partial(few, lambda x, y: np.sqrt(x)), "µs", "", 8),
+        Row("x.sum(), 20 halves, stochastic", partial(few, lambda x, y: x.sum(), **STOCHASTIC), "µs", "", 40),
+        Row("x @ y, 20 halves, stochastic", partial(few, lambda x, y: x @ y, **STOCHASTIC), "µs", "", 40),
+        Row("x.cumsum(), 20 halves", partial(few, lambda x, y: x.cumsum()), "µs", "", 30),
+        Row("x ** 2, 20 halves", partial(few, lambda x, y: x**2), "µs", "", 25),
         Row("x + y, 20 halves", partial(few, lambda x, y: x + y), "µs"),
         Row("bits.add of two numbers", partial(scalar, bits.add), "µs", "", 6),
         Row("reference.add of two numbers", partial(scalar, reference.add), "µs", "", 10),

@@ -214,6 +214,15 @@ def spread(array: np.ndarray[Any, Any], block: tuple[int, ...], shape: tuple[int
     return array[tuple(slice(n) for n in shape)]
 
 
+def scale_in_place(values: np.ndarray[Any, Any], array: np.ndarray[Any, Any], block: tuple[int, ...]) -> None:
+    """Elements multiplied by the one entry of their block."""
+    if any(size % length for size, length in zip(values.shape, block, strict=True)):
+        values *= spread(array, block, values.shape)
+        return
+    parts = [x for size, length in zip(values.shape, block, strict=True) for x in (size // length, length)]
+    values.reshape(parts)[...] *= array.reshape([x for size in array.shape for x in (size, 1)])
+
+
 def check_tensor_scale(value: Any, fmt: BlockFormat) -> np.float32 | None:
     """A positive finite number of the format's tensor scale; None where there is none."""
     if value is None:

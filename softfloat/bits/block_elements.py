@@ -9,7 +9,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.bits.block_scales import FLOAT32, Reals
-from softfloat.bits.numbers import encode, to_integer
+from softfloat.bits.numbers import to_integer
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options
 from softfloat.formats import Format
@@ -48,18 +48,25 @@ TINY = 2.0**-100
 def fixed_codes(scaled: Reals, element: Fixed, options: Options) -> tuple[Codes, Any]:
     """Codes of scaled numbers in fixed point: rounded to integers as `to_integer` rounds, then clamped with OVERFLOW and INEXACT."""
     counted = scaled * 2.0**element.fraction_bits
-    limit = float(4 * element.sign_bit)
-    with np.errstate(invalid="ignore"):
-        size = np.where(counted == 0, 0.0, np.clip(np.abs(counted), TINY, limit))
-    size = np.where(np.isnan(counted), limit, size)  # NaN to the largest, as in formats without one
-    signs = np.signbit(counted) & ~np.isnan(counted)
+    limit, sizes = float(4 * element.sign_bit), np.abs(counted)
+    usual = ((sizes <= limit) & ((sizes >= TINY) | (sizes == 0))).all()
+    signs, numbers = np.signbit(counted), counted
+    if not usual:
+        nan = np.isnan(counted)
+        sizes = np.where(
+            nan, limit, np.where(sizes == 0, 0.0, np.clip(sizes, TINY, limit))
+        )  # NaN to the largest, as in formats without one
+        signs &= ~nan
+        numbers = np.where(signs, -sizes, sizes)
     given = {name: value for name, value in options.items() if name not in ("flags", "overflow", "daz", "ftz")}
-    numbers = np.asarray(encode(np.where(signs, -size, size), FLOAT32, flags="any")[0])
-    integers, flags = to_integer(numbers, FLOAT32, np.int64, flags="each", **given)  # type: ignore[arg-type]
+    singles = numbers.astype(np.float32).view(np.uint32)  # none of which is subnormal, or beyond float32
+    integers, flags = to_integer(singles, FLOAT32, np.int64, flags="each", **given)  # type: ignore[arg-type]
     integers, flags = np.asarray(integers), np.asarray(flags)
     kept = np.clip(integers, element.least, element.largest)
-    infinite = np.isinf(counted)
-    flags = np.where(kept != integers, INEXACT | OVERFLOW, flags).astype(np.uint8)
-    flags = np.where(np.isnan(counted), INVALID, np.where(infinite, 0, flags)).astype(np.uint8)
+    beyond = kept != integers
+    if beyond.any():
+        flags = np.where(beyond, np.uint8(INEXACT | OVERFLOW), flags)
+    if not usual:
+        flags = np.where(nan, INVALID, np.where(np.isinf(counted), 0, flags)).astype(np.uint8)
     codes = element.codes_of(kept, signs)
     return codes, flags if options.get("flags") == "each" else every_flag(flags)

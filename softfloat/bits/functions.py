@@ -15,8 +15,8 @@ and where the random bits of an element leave a side open with those, the value 
 Results near 1, or near the operand, come as that number and a small one to be added: the side on which the exact result lies is then
 known however small the difference.
 
-Unary functions in formats of at most 16 bits are looked up in tables, made on first use. So are those of two operands, for arrays of
-half as many elements as a table has or more, if one operand is the same for all elements or both have 8 bits.
+Unary functions in formats of at most 16 bits are looked up in tables, made on first use. So are those of two operands where one is the
+same for all elements, once half as many results have been asked for as a table has; and those of 8 bits, for as large arrays.
 
 >>> exp(0x3C00, "float16")  # e, as 2.71875
 (np.uint16(16752), np.uint8(1))
@@ -782,11 +782,27 @@ def _work(job: Job) -> Work:
         return _computed(job)
     if len(job.operands) == 1:
         return _looked_up(job, job.operands[0], *_result_table(name, job.fmt, job.rule))
-    if beside is not None and 2 * size >= 1 << width:
+    if beside is not None and _pays(name, job.fmt, job.rule, beside, size):
         return _looked_up(job, job.operands[1 - beside.place], *_results_beside(name, job.fmt, job.rule, beside))
     if 2 * width <= TABLE_BITS and 2 * size >= 1 << 2 * width:
         return engine.pairs_work(job, _computed)
     return _computed(job)
+
+
+LEAST_COUNTED = 1 << 12  # elements that take as long as a small call does without any
+
+
+@lru_cache(maxsize=256)
+def _asked_for(name: str, fmt: FormatSpec, rule: Rule, beside: Beside) -> list[int]:
+    """How many results have been asked for, in a list of one number."""
+    return [0]
+
+
+def _pays(name: str, fmt: FormatSpec, rule: Rule, beside: Beside, size: int) -> bool:
+    """Whether a table of results beside a code pays: so many have been asked for that half of the table would have been made."""
+    asked = _asked_for(name, fmt, rule, beside)
+    asked[0] += max(size, LEAST_COUNTED)
+    return 2 * asked[0] >= 1 << fmt.width
 
 
 def _beside(operands: list[engine.Codes]) -> Beside | None:
@@ -832,10 +848,18 @@ def _tables(name: str, fmt: Format, whole: Settings) -> tuple[engine.Codes, engi
     return _result_table(name, fmt.spec, engine.rule_for(settings, fmt, False))
 
 
+def _is_two(x: Any, fmt: Format) -> bool:
+    """Whether something is the code of 2, and no array of several."""
+    whole = type(x) is int or (isinstance(x, np.ndarray | np.generic) and x.dtype == fmt.dtype and x.ndim == 0)
+    return whole and x == _code_of_two(fmt.spec)
+
+
 def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) -> Result | None:
     """Small calls that need no looking into; None for others."""
     if name not in FUNCTIONS:
         return calls.arithmetic(name, given, fmt, options)
+    if name == "pow" and _is_two(given[1], fmt):
+        return calls.arithmetic("mul", (given[0], given[0]), fmt, options)
     asked = calls.brief(options) if len(given) == 1 else None
     taken = None if asked is None else calls.operands(given, fmt)
     if asked is None or taken is None:

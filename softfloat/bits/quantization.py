@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_codes import BlockCodes, check_float32, check_tensor_scale, exact_float
+from softfloat.bits.block_codes import BlockCodes, check_float32, check_tensor_scale, exact_float, scale_in_place
 from softfloat.bits.block_counts import BlockCounts, counts_of
 from softfloat.bits.block_elements import codes_of_signs, element_values, every_flag, fixed_codes, negative_zero
 from softfloat.bits.block_numbers import (
@@ -696,5 +696,7 @@ def dequantize(blocks: BlockCodes) -> Reals:
     scales = values_of(blocks.scales, blocks.format.scale)
     if blocks.tensor_scale is not None:
         scales = scales * exact_float(blocks.tensor_scale)
+    values = element_values(blocks.elements, blocks.format.element)
     with np.errstate(invalid="ignore"):
-        return np.asarray(element_values(blocks.elements, blocks.format.element) * blocks.spread(scales))
+        scale_in_place(values, scales, blocks.block_shape)
+    return values

@@ -432,8 +432,9 @@ def _summed(
     out_format: Format | str | None, count: bool, options: Options,
 ) -> Any:  # fmt: skip
     one = check_format(fmt)
-    if count is False and not cumulative:
-        found = small.total(codes, one, accumulator, axis, out_format, options)
+    if count is False:
+        straight = small.cumulative if cumulative else small.total
+        found = straight(codes, one, accumulator, axis, out_format, options)
         if found is not None:
             return found
     output = check_accumulator(accumulator).output(one, one) if out_format is None else out_format

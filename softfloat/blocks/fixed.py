@@ -155,7 +155,7 @@ class Fixed:
         """Codes of integers from `least` to `largest`; `negative` tells -0 from 0, where there is one."""
         if self.coding == "twos_complement":
             return (integers & ((1 << self.bits) - 1)).astype(self.dtype)
-        return (np.abs(integers) | np.where(negative, self.sign_bit, 0)).astype(self.dtype)
+        return np.abs(integers).astype(self.dtype) | negative.astype(self.dtype) << self.dtype.type(self.bits - 1)
 
     # -- text
     # -------------------------------------------------------------------------------------------------------------------

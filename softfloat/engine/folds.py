@@ -75,14 +75,16 @@ def summed(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
     return total, flags
 
 
-def steps(rows: Codes, fmt: Format, rule: Rule) -> Codes:
-    """All sums on the way, the first row itself among them, of what `summed` adds."""
+def steps(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
+    """(all sums on the way, the first row itself among them, flags) of what `summed` adds."""
     if elementwise.quick() and len(rows) > 2 and rows[0].size:
-        return _settled("add", rows.reshape(len(rows), -1), fmt, rule, True)[0].reshape(rows.shape)
-    found = rows.copy()
+        found, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, True)
+        return found.reshape(rows.shape), flags.reshape(rows.shape[1:])
+    found, flags = rows.copy(), np.zeros(rows.shape[1:], np.uint8)
     for n in range(1, len(rows)):
-        found[n], _ = elementwise.add(found[n - 1], rows[n], fmt, rule)
-    return found
+        found[n], raised = elementwise.add(found[n - 1], rows[n], fmt, rule)
+        flags |= raised
+    return found, flags
 
 
 def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, products, tiling, ways
-from softfloat.engine.arguments import Codes
+from softfloat.engine import calls, elementwise, folds, products, small_draws, tiling, ways
+from softfloat.engine.arguments import Codes, magnitudes
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Call, Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
@@ -25,6 +25,8 @@ from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow, Rule
 
+FUSED = "fma", "single_fma", "single_fma_of_narrow"
+"""Operations that round a sum alone; its terms are numbers as they are."""
 MOST = 1 << 18  # multiply-adds, those of tiles filled up included, that one thread does
 WHOLE = 1 << 28  # multiply-adds of a batch up to which all of it is done at once
 
@@ -281,6 +283,24 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
     return codes, done.seen if known else int(np.bitwise_or.reduce(flags, axis=None))
 
 
+def _drawn(
+    asked: tuple[Accumulator, Format, Format, Format, Settings],
+    grid: Grid,
+    a: Codes | None,
+    b: Codes,
+    stream: int,
+    each: bool,
+) -> tuple[Codes, Any] | None:
+    """Few outputs that draw; without `a` sums."""
+    sizes = small_draws.Sizes(grid.rows, grid.length, grid.columns)
+    if sizes.products > small_draws.MOST or grid.products > 1 or grid.addend:
+        return None
+    plan = small_draws.plan(*asked, sizes, elementwise.FAST)
+    if plan is None:
+        return None
+    return small_draws.run(plan, None if a is None else calls.flat(a), calls.flat(b), stream, each)
+
+
 def product(
     a: Any,
     b: Any,
@@ -301,7 +321,7 @@ def product(
     asked = calls.brief(options)
     if asked is None:
         return None
-    whole, each, _ = asked
+    whole, each, stream = asked
     count, length = len(a) if a.ndim == 3 else 1, a.shape[-1]
     rows, columns = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1
     if not count * rows * columns:
@@ -313,6 +333,9 @@ def product(
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
+        drawn = _drawn((accumulator, first, second, output, whole), grid, a, b, stream, each)
+        if drawn is not None:
+            return _returned(drawn, shape, each)
         found = _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
         return None if found is None else _returned(found, shape, each)
     found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
@@ -320,18 +343,93 @@ def product(
 
 
 @lru_cache(maxsize=512)
+def _has_sums(accumulator: Accumulator, fmt: Format) -> bool:
+    """Whether numbers of a format, which are products with its 1, can be summed."""
+    try:
+        check_inputs(accumulator, fmt)
+    except ValueError:
+        return False
+    return fmt.emin <= 0 and fmt.max >= 1
+
+
+def _drawn_sums(
+    codes: Codes, fmt: Format, accumulator: Accumulator, output: Format | None, columns: int, asked: calls.Brief
+) -> tuple[Codes, Any] | None:
+    """Few sums that draw, of (length, columns) codes."""
+    if codes.size > small_draws.MOST or not _has_sums(accumulator, fmt):
+        return None
+    whole, each, stream = asked
+    output = accumulator.output(fmt, fmt) if output is None else output
+    grid = Grid(1, 1, codes.size // columns, columns, False)
+    return _drawn((accumulator, fmt, fmt, output, whole), grid, None, codes, stream, each)
+
+
+@lru_cache(maxsize=512)
 def _plan_of_sums(
     accumulator: Accumulator, fmt: Format, output: Format | None, whole: Settings, length: int, columns: int, fast: bool
 ) -> Plan | None:
     """The plan for sums of so many numbers each, as `_plan` has it."""
-    try:
-        check_inputs(accumulator, fmt)
-    except ValueError:
-        return None
-    if fmt.emin > 0 or fmt.max < 1:
+    if not _has_sums(accumulator, fmt):
         return None
     output = accumulator.output(fmt, fmt) if output is None else output
     return _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), fast)
+
+
+FOLDED = 1 << 12
+"""Numbers whose cumulative sums are a fold; more go faster in loops of their own."""
+
+
+@lru_cache(maxsize=512)
+def _rule_of_sums(
+    accumulator: Accumulator, fmt: Format, output: Format | None, whole: Settings, length: int, fast: bool
+) -> Rule | None:
+    """How each of so many numbers is added to the sum before it, where that is an addition in their format, and draws nothing."""
+    if not fast or fmt.spec.lone_nan >= 0 or not (fmt == accumulator.partials == (output or fmt)):
+        return None
+    if accumulator != Accumulator(
+        name="", running=accumulator.running, inputs=accumulator.inputs
+    ):  # not one addition each
+        return None
+    try:
+        check_inputs(accumulator, fmt)
+        planned = program(accumulator, fmt, fmt, fmt, whole, length)
+    except (TypeError, ValueError):
+        return None
+    way = ways.choose(planned)
+    if (
+        not isinstance(way, ways.OneByOne)
+        or way.operation not in FUSED
+        or planned.converts
+        or planned.index is not None
+    ):
+        return None
+    return way.site.rule
+
+
+def cumulative(
+    codes: Any, fmt: Format, accumulator: Any, axis: int | None, output: Format | str | None, options: Options
+) -> tuple[Any, Any] | None:
+    """Cumulative sums of few numbers, with flags for all of them together."""
+    if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator) or not 0 < codes.size <= FOLDED:
+        return None
+    asked = calls.brief(options)
+    if asked is None or asked[1] or not codes.ndim:
+        return None
+    if axis is None:
+        rows: Codes = codes.reshape(-1, 1)
+    elif type(axis) is int and -codes.ndim <= axis < codes.ndim:
+        rows = np.moveaxis(codes, axis, 0)
+    else:
+        return None
+    output = output if output is None else check_format(output, "out_format")
+    rule = _rule_of_sums(accumulator, fmt, output, asked[0], len(rows), elementwise.FAST)
+    if rule is None:
+        return None
+    steps, flags = folds.steps(np.concatenate([np.zeros_like(rows[:1]), rows]), fmt, rule)
+    if int(magnitudes(steps, fmt).max()) > fmt.max_code:  # infinities and NaNs, which the long way looks into
+        return None
+    found = steps[1:].reshape(-1) if axis is None else np.moveaxis(steps[1:], 0, axis)
+    return found, int(np.bitwise_or.reduce(flags, axis=None))
 
 
 def total(
@@ -359,6 +457,7 @@ def total(
     output = output if output is None else check_format(output, "out_format")
     plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
     if plan is None:
-        return None
+        drawn = _drawn_sums(laid_out, fmt, accumulator, output, columns, asked)
+        return None if drawn is None else _returned(drawn, shape, each)
     found = _run(plan, None, calls.flat(laid_out), None, each)
     return None if found is None else _returned(found, shape, each)

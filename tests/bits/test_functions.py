@@ -373,6 +373,27 @@ def test_a_square_is_a_product(fmt: Format, options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(found, product)
 
 
+def test_small_squares_and_what_is_no_code_of_two() -> None:
+    x = np.array([0x3C01, 0x7D00, 0x7BFF, 0x0001], np.uint16)
+    for two in (0x4000, np.uint16(0x4000), np.array(0x4000, np.uint16), np.array([0x4000], np.uint16), [0x4000]):
+        np.testing.assert_array_equal(bits.pow(x, two, HALF), bits.mul(x, x, HALF))
+    assert bits.pow(0x4200, 0x4000, HALF) == (0x4880, 0)
+    with pytest.raises(TypeError, match="b must be codes"):
+        bits.pow(x, 16384.0, HALF)
+
+
+def test_a_table_is_made_when_it_pays() -> None:
+    x, fifth = every(HALF, 8), bits.encode(0.2, HALF)[0]
+    functions._results_beside.cache_clear()
+    functions._asked_for.cache_clear()
+    for call in range(6):
+        assert_as_computed("pow", [x, fifth], HALF, {})
+        assert functions._results_beside.cache_info().currsize == (call >= 1)
+    for _ in range(20):
+        bits.pow(x[:3], fifth, HALF, rounding="toward_zero")
+    assert functions._results_beside.cache_info().currsize == 2
+
+
 def test_squares_of_single() -> None:
     x = np.concatenate([operands(SINGLE, 3000, 1, 3)[0], moderate(SINGLE, 3000, 4)])
     for options in RULES + DRAWING:

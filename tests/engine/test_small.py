@@ -96,6 +96,7 @@ def test_same_products(case: tuple[Format, Accumulator, Format | None], setting:
                 assert_same(bits.vecdot, a, b, fmt, how, c, **options)
             axis = (None, 0, -1, len(right))[(number + setting) % 4]
             assert_same(bits.sum, b, fmt, how, axis, **options)
+            assert_same(bits.cumsum, b, fmt, how, axis, **{**options, "flags": "any"})
 
 
 def addend_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
@@ -142,13 +143,73 @@ def test_ordinary_products_go_the_short_way(case: tuple[Format, Accumulator, For
     for x, y, more in (
         (a, b, {"count": True}),
         (a, b, {"c": c[0]}),
-        (a, b, {"rounding": "stochastic", "seed": 1}),
+        (many, many.T, {"rounding": "stochastic", "seed": 1}),
         (a[None], b, {}),
     ):
         assert not served(bits.matmul, x, y, fmt, how, out_format=output, **more)
     as_summed = output is None or output == how.partials
     assert served(bits.matmul, many, many.T, fmt, how, out_format=output) == as_summed
     assert not served(bits.sum, a, fmt, how, 1, out_format=output, count=True)
+
+
+DRAWS: list[dict[str, Any]] = [
+    {},
+    {"sr_bits": 1},
+    {"sr_bits": 11, "overflow": "saturate"},
+    {"sr_bits": 24, "daz": True},
+    {"ftz": True, "tininess": "before"},
+    {"overflow": "nan", "nan": "x86"},
+    {"sr_bits": 8, "sr_method": "nearest"},
+    {"replica": 3},
+]
+FEW = [((20,), (20,)), ((3, 40), (40,)), ((7,), (7, 18)), ((5, 6), (6, 4)), ((1, 1), (1, 1)), ((40, 30), (30,))]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("setting", range(len(DRAWS)))
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_few_that_draw(case: tuple[Format, Accumulator, Format | None], setting: int) -> None:
+    fmt, how, output = case
+    rng = np.random.default_rng([7, setting, CASES.index(case)])
+    options: dict[str, Any] = {"out_format": output, "rounding": "stochastic", "seed": 9, **DRAWS[setting]}
+    for number, (left, right) in enumerate(FEW):
+        kind = KINDS[(number + setting) % len(KINDS)]
+        a, b = drawn(rng, fmt, left, kind), drawn(rng, fmt, right, "ordinary" if kind == "large" else kind)
+        options |= {"flags": ("each", "any")[number % 2], "stream": number << 40}
+        assert_same(bits.matmul, a, b, fmt, how, **options)
+        for axis in (None, 0, len(right) - 1):
+            assert_same(bits.sum, b, fmt, how, axis, **options)
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+def test_few_that_draw_go_the_short_way() -> None:
+    rng = np.random.default_rng(8)
+    for fmt in (HALF, BFLOAT, softfloat.float32):
+        for how in (fma(fmt), mul_add(fmt)):
+            a, b = drawn(rng, fmt, (8, 20), "ordinary"), drawn(rng, fmt, (20, 3), "ordinary")
+            options: dict[str, Any] = {"rounding": "stochastic", "seed": 1}
+            assert served(bits.matmul, a, b, fmt, how, **options)
+            assert served(bits.matmul, a, b[:, 0], fmt, how, **options)
+            assert served(bits.sum, a, fmt, how, 1, **options)
+            assert not served(bits.matmul, a, b, fmt, how, count=True, **options)
+            assert not served(bits.matmul, a, b, fmt, how.replace(chains=2), **options)
+            assert not served(bits.sum, np.tile(a, 40), fmt, how, 1, **options)
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "toward_negative", "nearest_away"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cumulative_sums(kind: str, rounding: str) -> None:
+    rng = np.random.default_rng(KINDS.index(kind))
+    for fmt in (HALF, BFLOAT, softfloat.float32, softfloat.float8_e5m2, softfloat.float8_e4m3fnuz):
+        codes = drawn(rng, fmt, (9, 7), kind)
+        for how in (fma(fmt), mul_add(fmt), fma("float32"), amp("half")):
+            for axis in (None, 0, 1, -1, 2):
+                for more in ({}, {"overflow": "saturate"}, {"daz": True, "tininess": "before"}, {"nan": "arm"}):
+                    assert_same(bits.cumsum, codes, fmt, how, axis, flags="any", rounding=rounding, **more)
+    ordinary = drawn(rng, HALF, (6, 5), "ordinary")
+    assert served(bits.cumsum, ordinary, HALF, fma(HALF), 0, flags="any", rounding=rounding)
+    assert not served(bits.cumsum, ordinary, HALF, fma(HALF), 0, rounding=rounding)  # flags of each sum
+    assert not served(bits.cumsum, ordinary, HALF, fma(HALF).replace(chains=2), 0, flags="any", rounding=rounding)
 
 
 def test_settings_of_single_formats() -> None:
@@ -212,6 +273,8 @@ ON_ARRAYS: list[Callable[[Any], Any]] = [
     lambda x: x @ x.T,
     lambda x: x[0] @ x[1],
     lambda x: x.mean(1),
+    lambda x: x.cumsum(),
+    lambda x: np.cumsum(x, axis=1),
     lambda x: x < x[:, ::-1],
     lambda x: x != 0.5,
     lambda x: x > 70000.0,

@@ -15,7 +15,7 @@ from softfloat.engine import calls, small
 SHORT = (
     *((calls, name) for name in ("arithmetic", "comparison", "conversion", "between")),
     (functions, "_straight"),
-    *((small, name) for name in ("product", "total")),
+    *((small, name) for name in ("product", "total", "cumulative")),
 )
 """What small calls try before the long way."""
 

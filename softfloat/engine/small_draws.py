@@ -1,0 +1,143 @@
+"""Few outputs of few products, rounded stochastically: one by one, as `kernels.alone` sums them, all but operands settled beforehand.
+
+As in `small`, each function gives what the long way gives, or None where that is to be gone.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator
+from softfloat.engine import elementwise, tiling, ways
+from softfloat.engine.arguments import Codes
+from softfloat.engine.draws import replica_key
+from softfloat.engine.elementwise import NO_CODES, Ready
+from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, alone, dots, loops, numbers, paired, tiles
+from softfloat.engine.programs import program
+from softfloat.environments import Settings
+from softfloat.formats import Format
+from softfloat.kernels.spec import CARRIER64, Rule
+
+MOST = 1 << 10
+"""Roundings of a call up to which tiles, of which most is not wanted, take longer."""
+
+
+class Sizes(NamedTuple):
+    """Of a product of matrices (rows, length) and (length, columns), or of the sums of `columns` columns."""
+
+    rows: int
+    length: int
+    columns: int
+
+    @property
+    def products(self) -> int:
+        """Of all outputs."""
+        return self.rows * self.length * self.columns
+
+
+class Plan(NamedTuple):
+    """What serves a call, settled."""
+
+    sizes: Sizes
+    way: ways.Drawn
+    loop: Any
+    settle: Any
+    decode: Any
+    numbers: Codes
+    nan_flags: int
+    inputs: tuple[Format, Format]
+    read: tuple[Numbers, Numbers]
+    in_range: bool
+    known: tuple[Any, ...]  # by the loop: how to round anew
+    address: tuple[int, int]  # roundings done before, and how far the next ones are apart
+    key: np.uint64
+    output: Format
+    to_output: Ready | None  # None: float32
+
+
+@lru_cache(maxsize=512)
+def plan(
+    accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, sizes: Sizes, fast: bool
+) -> Plan | None:
+    """The plan for a call; None if the long way is to be gone, maybe to be refused there. `fast` is `elementwise.FAST`."""
+    if not fast or whole.generator != "philox4x32" or whole.seed is None:
+        return None
+    try:
+        planned = program(accumulator, first, second, output, whole, sizes.length)
+    except (TypeError, ValueError):
+        return None
+    if accumulator.reduction or accumulator.chains > 1 or planned.converts or planned.index is not None:
+        return None
+    way = ways.choose(planned)
+    if type(way) is not ways.Drawn or way.roundings(sizes.products) > MOST:
+        return None
+    to_output = None
+    if output.spec != FLOAT32:
+        to_output = elementwise.prepared("convert", output, NEAREST, True, False, 0.0, FLOAT32)
+        if to_output is None:
+            return None
+    layout = "paired" if sizes.rows > 1 and sizes.columns > 1 else "shared"
+    reading = numbers(first.spec, first.spec, Rule(daz=planned.daz), CARRIER64)
+    running = dots().RUNNING
+    return Plan(
+        sizes=sizes,
+        way=way,
+        loop=alone().drawn(way.operation, way.options(), layout, False),
+        settle=paired().settle(way.carrier, tiles().SLOTS),
+        decode=loops().decoding(),
+        numbers=tiling.numbers_of(way, planned),
+        nan_flags=tiling.nan_flags_of(way),
+        inputs=(first, second),
+        read=(reading, numbers(second.spec, second.spec, Rule(daz=planned.daz), CARRIER64)),
+        in_range=tiling.always_fits(way, sizes.length, first, second),
+        known=way.unflushed,
+        address=(planned.begun.get(running, 0), planned.apart),
+        key=np.uint64(replica_key(whole.seed, 0 if whole.replica_identical else whole.replica)),
+        output=output,
+        to_output=to_output,
+    )
+
+
+def run(plan: Plan, a: Codes | None, b: Codes, stream: int, each: bool) -> tuple[Codes, Any] | None:
+    """(codes, flags) of a product, whose operands are flat; without `a` the sums of columns."""
+    rows, length, columns = plan.sizes
+    count = rows * columns
+    second = np.empty(b.size)
+    plan.decode(b, second, *plan.read[1])
+    if a is None:
+        first = np.ones(length)
+    else:
+        first = np.empty(a.size)
+        plan.decode(a, first, *plan.read[0])
+    spans = [tiling.extent(x, fmt) for x, fmt in zip((first, second), plan.inputs, strict=True)]
+    if not (all(x.finite for x in spans) and (plan.in_range or tiling.fits(plan.way, length, spans, None))):
+        return None
+    by_row, by_column = first.reshape(rows, length), second.reshape(length, columns).T
+    if columns == 1:
+        panels, others = by_row, second
+    elif rows == 1:
+        panels, others = by_column, first
+    else:
+        panels, others = np.repeat(by_row, columns, axis=0), np.tile(by_column, (rows, 1))
+    x, y = (np.array(z, np.float32, order="C").reshape(1, -1, length, 1) for z in (panels, others))
+    state = np.zeros((count, tiles().SLOTS), np.float32)
+    begun, apart = plan.address
+    plan.loop(
+        state, x, y, state, plan.numbers, *plan.known, 0, 1, begun, apart, count, plan.way.site.width,
+        plan.key, np.uint64(stream),
+    )  # fmt: skip
+    sums, flags = np.empty((count, 1), np.float32), np.empty((count, 1), np.uint8)
+    plan.settle(state, sums, flags, plan.nan_flags)
+    if not np.isfinite(sums).all():
+        return None
+    single, raised = sums.reshape(-1).view(np.uint32), flags.reshape(1, rows, columns)
+    seen = raised if each else int(np.bitwise_or.reduce(raised, axis=None))
+    if plan.to_output is None:
+        return single, seen
+    single.setflags(write=False)
+    codes = np.empty(count, plan.output.dtype)
+    plan.to_output(single, single, single, codes, NO_CODES, 0, False)
+    return codes, seen
