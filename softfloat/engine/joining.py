@@ -30,7 +30,9 @@ Chains = Callable[[Program], Done | None]
 """The same of all chains at once, by the program of the first; None if these are no chains that share random numbers."""
 
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
-WORTH_CALLS = 1 << 14  # products of all outputs' segments from which on calls for each cost less than the plain loop
+WORTH_CALLS, MOST_WORTH = 1 << 9, 1 << 11
+"""Products of an output's segment from which on calls for each take no longer than the plain loop; times the root of outputs, as that takes
+many side by side, but no more than so many of all: then they take twice as long at most, and that loop needs not be compiled."""
 
 
 class Cuts(NamedTuple):
@@ -341,7 +343,8 @@ def run(
             return None
         if not (_chains_joinable(planned) if chains else _joinable(planned)):
             return None
-        if math.prod(shape) * planned.products < WORTH_CALLS * parts:
+        outputs = math.prod(shape)
+        if outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * parts:
             return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
     together = products // max(1, math.prod(shape))
