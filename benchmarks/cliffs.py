@@ -282,6 +282,20 @@ ROWS: dict[str, tuple[Row, ...]] = {
         ),
         Row("fma half, one infinity", partial(product, HALF, special=np.inf), "G/s", "fma half", 0.8),
         Row("fma half, one NaN", partial(product, HALF, special=np.nan), "G/s", "fma half", 0.8),
+        Row(
+            "fma half, a NaN in each row",
+            partial(product, HALF, special=np.nan, specials=(slice(None), SIZE // 2)),
+            "G/s",
+            "fma half",
+            0.25,
+        ),
+        Row(
+            "mul_add half, every other row NaN",
+            partial(product, mul_add("float16"), special=np.nan, specials=slice(None, None, 2)),
+            "G/s",
+            "mul_add half",
+            0.25,
+        ),
         Row("fma half, counted", partial(product, HALF, count=True), "G/s", "fma half", 0.25),
         Row("mul_add half, counted", partial(product, mul_add("float16"), count=True), "G/s", "mul_add half", 0.25),
         Row(

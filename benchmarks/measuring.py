@@ -407,15 +407,16 @@ def product(
     batch: int = 0,
     threads: int = 1,
     special: float | None = None,
+    specials: Any = None,
     **options: Any,
 ) -> Work:
-    """x @ y, square unless k and n are given; `special` is one entry of x."""
+    """x @ y, square unless k and n are given; `special` is one entry of x, or those at `specials`."""
     k, n = k or m, n or m
     front = (batch,) if batch else ()
     x, y = codes(fmt, *front, m, k), codes(fmt, *front, k, n, seed=1)
     if special is not None:
         x = x.copy()
-        x[m // 2, k // 2] = bits.encode(special, fmt)[0]
+        x[(m // 2, k // 2) if specials is None else specials] = bits.encode(special, fmt)[0]
     return Work(lambda: bits.matmul(x, y, fmt, accumulator, **options), m * k * n * max(batch, 1), threads)
 
 

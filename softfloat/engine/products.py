@@ -317,6 +317,10 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             _finish(done, problem, planned, call, key, results)
             return
         a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
+    if not (cumulative or counting or problem.scales) and _void(
+        problem, planned, call, results, (a, b, values), signals
+    ):
+        return
     if not (problem.paired or cumulative or problem.scales):
         special = None
         if served is not None:  # and no: then something is not finite, most likely
@@ -371,6 +375,36 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             _spread(one, planned, call, some, lines.Span(0, 1), counting)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+
+
+def _void(
+    problem: Problem,
+    planned: Program,
+    call: Call,
+    results: Results,
+    entered: tuple[Codes, Codes, Codes],
+    signals: Any,
+) -> bool:
+    """Whether some outputs were NaN because of a NaN among their operands, and all of them are done: as with zeros in its place, but for these."""
+    a, b, c = entered
+    with np.errstate(invalid="ignore", over="ignore"):
+        if not (np.isnan(a.sum()) or np.isnan(b.sum())):
+            return False
+    void = apart.nothing_but_nan(planned, a, b, problem.paired)
+    whole = void is not None
+    if void is None and (problem.paired or apart.of(a, b, c, False) is None):
+        void = apart.nan_from_somewhere(planned, a, b, c, problem.paired)
+    if void is None:
+        return False
+    x, y = void.without(problem.a, problem.b)
+    start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
+    run(replace(problem, a=x, b=y, c=start), planned, call, results, False, False)
+    rule = planned.sites[dots().RESULT].rule if planned.converts else planned.entry
+    nan = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
+    outputs, signalled = void.outputs, np.broadcast_to(signals, results.flags.shape)
+    results.codes[outputs] = nan
+    results.flags[...] = np.where(outputs & whole, signalled, results.flags | signalled)
+    return True
 
 
 WORTH_LOOPS = 1 << 11

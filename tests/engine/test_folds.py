@@ -146,6 +146,16 @@ def test_one_product_after_another() -> None:
     ]
 
 
+@pytest.mark.parametrize("daz", [False, True])
+def test_extremes_of_subnormal_numbers(daz: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = softfloat.from_codes(
+        np.random.default_rng(3).choice([1, 0x8001, 3, 0x8000, 0, 0x8400, 0x0400], (9, 70)), "float16"
+    )
+    for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
+        ways = every_way(monkeypatch, {"daz": daz, "seed": 1}, lambda ufunc=ufunc: ufunc.accumulate(x, axis=0))
+        assert ways[0] == ways[1] == ways[2]
+
+
 def test_flags_of_each_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inexact, overflowed, invalid, and none: in the order of columns, however they are added."""
     rows = np.array([[0x3C00, 0x7BFF, 0x7C00, 0x3C00]] * 3 + [[0x1000, 0x7BFF, 0xFC00, 0x3C00]], np.uint16)
