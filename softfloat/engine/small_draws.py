@@ -1,4 +1,5 @@
-"""Few outputs of few products, rounded stochastically: one by one, as `kernels.alone` sums them, all but operands settled beforehand.
+"""Few sums, dot products and products with a vector, rounded stochastically: one by one, as `kernels.alone` sums them, all but operands
+settled beforehand.
 
 As in `small`, each function gives what the long way gives, or None where that is to be gone.
 """
@@ -26,7 +27,7 @@ MOST = 1 << 10
 
 
 class Sizes(NamedTuple):
-    """Of a product of matrices (rows, length) and (length, columns), or of the sums of `columns` columns."""
+    """Of a product of matrices (rows, length) and (length, columns), one of which is a vector, or of the sums of `columns` columns."""
 
     rows: int
     length: int
@@ -63,7 +64,7 @@ def plan(
     accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, sizes: Sizes, fast: bool
 ) -> Plan | None:
     """The plan for a call; None if the long way is to be gone, maybe to be refused there. `fast` is `elementwise.FAST`."""
-    if not fast or whole.generator != "philox4x32" or whole.seed is None:
+    if not fast or 1 not in (sizes.rows, sizes.columns) or whole.generator != "philox4x32" or whole.seed is None:
         return None
     try:
         planned = program(accumulator, first, second, output, whole, sizes.length)
@@ -79,13 +80,12 @@ def plan(
         to_output = elementwise.prepared("convert", output, NEAREST, True, False, 0.0, FLOAT32)
         if to_output is None:
             return None
-    layout = "paired" if sizes.rows > 1 and sizes.columns > 1 else "shared"
     reading = numbers(first.spec, first.spec, Rule(daz=planned.daz), CARRIER64)
     running = dots().RUNNING
     return Plan(
         sizes=sizes,
         way=way,
-        loop=alone().drawn(way.operation, way.options(), layout, False),
+        loop=alone().drawn(way.operation, way.options(), "shared", False),
         settle=paired().settle(way.carrier, tiles().SLOTS),
         decode=loops().decoding(),
         numbers=tiling.numbers_of(way, planned),
@@ -115,14 +115,8 @@ def run(plan: Plan, a: Codes | None, b: Codes, stream: int, each: bool) -> tuple
     spans = [tiling.extent(x, fmt) for x, fmt in zip((first, second), plan.inputs, strict=True)]
     if not (all(x.finite for x in spans) and (plan.in_range or tiling.fits(plan.way, length, spans, None))):
         return None
-    by_row, by_column = first.reshape(rows, length), second.reshape(length, columns).T
-    if columns == 1:
-        panels, others = by_row, second
-    elif rows == 1:
-        panels, others = by_column, first
-    else:
-        panels, others = np.repeat(by_row, columns, axis=0), np.tile(by_column, (rows, 1))
-    x, y = (np.array(z, np.float32, order="C").reshape(1, -1, length, 1) for z in (panels, others))
+    panels, shared = (first, second) if columns == 1 else (second.reshape(length, columns).T, first)
+    x, y = (np.array(z, np.float32, order="C").reshape(1, -1, length, 1) for z in (panels, shared))
     state = np.zeros((count, tiles().SLOTS), np.float32)
     begun, apart = plan.address
     plan.loop(

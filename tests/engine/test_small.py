@@ -188,11 +188,13 @@ def test_few_that_draw_go_the_short_way() -> None:
         for how in (fma(fmt), mul_add(fmt)):
             a, b = drawn(rng, fmt, (8, 20), "ordinary"), drawn(rng, fmt, (20, 3), "ordinary")
             options: dict[str, Any] = {"rounding": "stochastic", "seed": 1}
-            assert served(bits.matmul, a, b, fmt, how, **options)
             assert served(bits.matmul, a, b[:, 0], fmt, how, **options)
+            assert served(bits.matmul, a[0], b, fmt, how, **options)
+            assert served(bits.vecdot, a[0], a[1], fmt, how, **options)
             assert served(bits.sum, a, fmt, how, 1, **options)
-            assert not served(bits.matmul, a, b, fmt, how, count=True, **options)
-            assert not served(bits.matmul, a, b, fmt, how.replace(chains=2), **options)
+            assert not served(bits.matmul, a, b, fmt, how, **options)  # a tile has as many outputs
+            assert not served(bits.matmul, a, b[:, 0], fmt, how, count=True, **options)
+            assert not served(bits.matmul, a, b[:, 0], fmt, how.replace(chains=2), **options)
             assert not served(bits.sum, np.tile(a, 40), fmt, how, 1, **options)
 
 
