@@ -52,10 +52,8 @@ def fixed_codes(scaled: Reals, element: Fixed, options: Options) -> tuple[Codes,
     usual = ((sizes <= limit) & ((sizes >= TINY) | (sizes == 0))).all()
     signs, numbers = np.signbit(counted), counted
     if not usual:
-        nan = np.isnan(counted)
-        sizes = np.where(
-            nan, limit, np.where(sizes == 0, 0.0, np.clip(sizes, TINY, limit))
-        )  # NaN to the largest, as in formats without one
+        nan = np.isnan(counted)  # to the largest, as in formats without one
+        sizes = np.where(nan, limit, np.where(sizes == 0, 0.0, np.clip(sizes, TINY, limit)))
         signs &= ~nan
         numbers = np.where(signs, -sizes, sizes)
     given = {name: value for name, value in options.items() if name not in ("flags", "overflow", "daz", "ftz")}

@@ -84,15 +84,11 @@ Exact: TypeAlias = tuple[Floats, Floats, Mask]
 Number: TypeAlias = tuple[Any, ...]
 """mpmath's: (sign, significand, exponent, bits of the significand)."""
 
-LIBRARY_BITS = 48
-LIBRARY_ERROR = (
-    2.0**-LIBRARY_BITS
-)  # relative, of NumPy's float64 functions: 16 units in the last place; its own tests allow 4
+LIBRARY_BITS = 48  # right in NumPy's float64 functions: 16 units in the last place are left; its own tests allow 4
+LIBRARY_ERROR = 2.0**-LIBRARY_BITS  # relative
 REDUCTION_ERROR = 2.0**-58  # absolute, of a periodic function's reduced argument: near zeros it outweighs the other
 KEPT = 30  # significant bits of values for deterministic modes: 24 + 2 suffice, and 30 leave few results in doubt
-KEPT_IN_TABLES = (
-    42  # of those in tables, which serve stochastic rounding, too: the library's error leaves one in 32 in doubt
-)
+KEPT_IN_TABLES = 42  # of those in tables, for stochastic rounding, too: the library's error leaves one in 32 in doubt
 KEPT_LACKING = 128  # of those whose side is open: any threshold has at most 76
 NEXT_TO_NOTHING = 2.0**-200  # beside 1: far below the last of those bits, and not so far that mpmath would not reach it
 HIGHEST_POWER = 512  # of an odd number, it has more than 800 bits

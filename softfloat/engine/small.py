@@ -384,11 +384,9 @@ def _rule_of_sums(
     accumulator: Accumulator, fmt: Format, output: Format | None, whole: Settings, length: int, fast: bool
 ) -> Rule | None:
     """How each of so many numbers is added to the sum before it, where that is an addition in their format, and draws nothing."""
-    if not fast or fmt.spec.lone_nan >= 0 or not (fmt == accumulator.partials == (output or fmt)):
-        return None
-    if accumulator != Accumulator(
-        name="", running=accumulator.running, inputs=accumulator.inputs
-    ):  # not one addition each
+    in_order = Accumulator(name="", running=accumulator.running, inputs=accumulator.inputs)
+    in_its_format = fmt == accumulator.partials == (output or fmt)
+    if not (fast and accumulator == in_order and in_its_format) or fmt.spec.lone_nan >= 0:
         return None
     try:
         check_inputs(accumulator, fmt)
@@ -396,12 +394,7 @@ def _rule_of_sums(
     except (TypeError, ValueError):
         return None
     way = ways.choose(planned)
-    if (
-        not isinstance(way, ways.OneByOne)
-        or way.operation not in FUSED
-        or planned.converts
-        or planned.index is not None
-    ):
+    if not isinstance(way, ways.OneByOne) or way.operation not in FUSED:
         return None
     return way.site.rule
 
