@@ -316,6 +316,14 @@ def test_next_to_nothing_is_settled(name: str, operands: tuple[float, ...]) -> N
         assert getattr(bits, name)(*row, SINGLE, **options) == getattr(reference, name)(*row, SINGLE, **options)
 
 
+def test_half_a_random_bit_needs_the_bits_kept() -> None:
+    """log10(4.320e-4) lies 9838.93 of 2^16 above the number nearer to 0: 55697 and a half reach it, 55696 and a half do not."""
+    for random, code in ((55696, 0xC057546F), (55697, 0xC0575470)):
+        options: dict[str, Any] = {"rounding": "stochastic", "random_bits": random, "sr_bits": 16, "sr_method": "half"}
+        assert bits.log10(0x39E27C6E, SINGLE, **options) == (code, INEXACT)
+        assert reference.log10(0x39E27C6E, SINGLE, **options) == (code, INEXACT)
+
+
 # -- tables of one operand of two ---------------------------------------------------------------------------------------
 
 RULES: list[dict[str, Any]] = [
