@@ -392,7 +392,7 @@ def _void(
             return False
     void = apart.nothing_but_nan(planned, a, b, problem.paired)
     whole = void is not None
-    if void is None and (problem.paired or apart.of(a, b, c, False) is None):
+    if void is None:
         void = apart.nan_from_somewhere(planned, a, b, c, problem.paired)
     if void is None:
         return False

@@ -149,3 +149,6 @@ def test_the_plain_loop_is_not_asked(how: Accumulator, monkeypatch: pytest.Monke
         bits.matmul(a, b, HALF, how)
         bits.matmul(a, b[:, 0], HALF, how)
         bits.sum(a, HALF, how, 1)
+        one = ordinary(HALF, (40, 32), 8)
+        one[3, 4] = 0x7E00
+        bits.matmul(one, ordinary(HALF, (32, 40), 9), HALF, how)
