@@ -455,9 +455,7 @@ NAN_RANK = np.int64(1) << 40
 
 def ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     """Integers that are ordered as the numbers are: -0 before +0, NaNs last."""
-    magnitude = engine.magnitudes(codes, fmt).astype(np.int64)
-    order = np.where(codes == engine.magnitudes(codes, fmt), magnitude, -1 - magnitude)
-    return np.where(engine.is_nan(codes, fmt), NAN_RANK, order)
+    return np.where(engine.is_nan(codes, fmt), NAN_RANK, engine.keys(codes, fmt).astype(np.int64))
 
 
 def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
@@ -539,7 +537,7 @@ def by_lanes(
     with keeping(codes, kept, keepdims):
         for count, places in alike(np.count_nonzero(masks, axis=-1)):
             some = wrapped(lanes[places][masks[places]].reshape(len(places), count), a.format)
-            with relocated(_lane, places, codes.shape[:-1], name=name):
+            with relocated(unravelled, places, codes.shape[:-1], name=name):
                 found.append((places, function(some, *arguments, axis=-1, **keywords).codes))
     results = np.empty((*(found[0][1].shape[:-1] if found else ()), len(lanes)), a.format.dtype)
     for places, part in found:
@@ -548,8 +546,8 @@ def by_lanes(
     return restored(results, kept, keepdims, a.format, results.ndim - codes.ndim + 1)
 
 
-def _lane(index: tuple[int, ...], places: Codes, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Where one of some lanes is among all of them."""
+def unravelled(index: tuple[int, ...], places: Codes, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where one of some elements, whose places among all are known, is in these."""
     return tuple(int(i) for i in np.unravel_index(places[index[0]], shape))
 
 

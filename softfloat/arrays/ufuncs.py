@@ -507,10 +507,6 @@ def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
     return _call(ufunc, (x.reshape(x.shape + (1,) * np.ndim(y)), y), keywords)
 
 
-def _unravelled(index: tuple[int, ...], places: Codes, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(places[index], shape))
-
-
 def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
     """An operation in place at some elements, those named more than once in turn."""
     entry = ENTRIES[ufunc]
@@ -528,7 +524,7 @@ def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
     shared = np.may_share_memory(codes, array.codes)
     for k in range(int(turn.max(initial=-1)) + 1):
         now = turn == k
-        with functions.relocated(_unravelled, flat[now], array.shape, name=name):
+        with functions.relocated(functions.unravelled, flat[now], array.shape, name=name):
             codes[flat[now]] = entry.compute(name, fmt, codes[flat[now]], *(x[now] for x in others))
     if not shared:
         array.codes[...] = codes.reshape(array.shape)

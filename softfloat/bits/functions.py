@@ -619,16 +619,6 @@ def tabulated(name: str, operands: int, fmt: Format) -> Floats:
     return _values(FUNCTIONS[name], pairs, KEPT_IN_TABLES, numbers)
 
 
-@lru_cache(maxsize=128)
-def _result_table(name: str, fmt: FormatSpec, rule: Rule) -> tuple[engine.Codes, engine.Codes]:
-    """A unary function's codes and flags at every code of a format."""
-    every = engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
-    codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
-    job = Job(name, fmt, fmt, rule, [every], codes, flags, True, 0.0, None)
-    _rounding(job)(0, every.size, _table(name, fmt, rule.daz))
-    return engine.flattened(codes), engine.flattened(flags)
-
-
 class Beside(NamedTuple):
     """Of two operands, that which is the same for all elements: the first or the second, and its code."""
 
@@ -636,12 +626,15 @@ class Beside(NamedTuple):
     code: int
 
 
-@lru_cache(maxsize=64)
-def _results_beside(name: str, fmt: FormatSpec, rule: Rule, beside: Beside) -> tuple[engine.Codes, engine.Codes]:
-    """Codes and flags of a function of two operands at every code of the other one."""
+@lru_cache(maxsize=128)
+def _result_table(
+    name: str, fmt: FormatSpec, rule: Rule, beside: Beside | None = None
+) -> tuple[engine.Codes, engine.Codes]:
+    """A function's codes and flags at every code of a format; of two operands, of that which is not `beside`."""
     every = engine.flattened(np.arange(1 << fmt.width, dtype=np.uint16 if fmt.width > 8 else np.uint8))
-    operands = [every, every]
-    operands[beside.place] = engine.flattened(np.full_like(every, beside.code))
+    operands = [every]
+    if beside is not None:
+        operands.insert(beside.place, engine.flattened(np.full_like(every, beside.code)))
     codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
     _computed(Job(name, fmt, fmt, rule, operands, codes, flags, True, 0.0, None))(0, every.size)
     return engine.flattened(codes), engine.flattened(flags)
@@ -779,7 +772,7 @@ def _work(job: Job) -> Work:
     if len(job.operands) == 1:
         return _looked_up(job, job.operands[0], *_result_table(name, job.fmt, job.rule))
     if beside is not None and _pays(name, job.fmt, job.rule, beside, size):
-        return _looked_up(job, job.operands[1 - beside.place], *_results_beside(name, job.fmt, job.rule, beside))
+        return _looked_up(job, job.operands[1 - beside.place], *_result_table(name, job.fmt, job.rule, beside))
     if 2 * width <= TABLE_BITS and 2 * size >= 1 << 2 * width:
         return engine.pairs_work(job, _computed)
     return _computed(job)

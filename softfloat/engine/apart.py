@@ -130,7 +130,7 @@ def _cut(codes: Codes, begins: Codes) -> Codes:
     return codes
 
 
-def _void(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void | None:
+def _beginning(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void | None:
     """Where rows and columns begin to be NaN, as a `Void` if any do."""
     first, second = begins
     if not ((first < k).any() or (second < k).any()):
@@ -149,7 +149,7 @@ def nothing_but_nan(planned: Program, a: Codes, b: Codes, paired: bool) -> Void 
         found[found] = np.isnan(x[:, found]).all(axis=0)
         return np.where(found, 0, k)
 
-    return _void((begins(a if paired else a.T), begins(b)), k, paired)
+    return _beginning((begins(a if paired else a.T), begins(b)), k, paired)
 
 
 def nan_from_somewhere(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> Void | None:
@@ -165,7 +165,7 @@ def nan_from_somewhere(planned: Program, a: Codes, b: Codes, c: Codes, paired: b
         nan = np.isnan(x)
         return np.where(nan.any(axis=0), nan.argmax(axis=0) // block * block, k)
 
-    return _void((begins(a if paired else a.T), begins(b)), k, paired)
+    return _beginning((begins(a if paired else a.T), begins(b)), k, paired)
 
 
 def _is_quiet(planned: Program) -> bool:

@@ -136,7 +136,7 @@ def run(
         refuse_random_bits(settings, random_bits)
         rule = rule_for(settings, fmt, operation == "convert")
     job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, raised is not None, extra, drawn)
-    whole = (work or _way(job))(job)
+    whole = (work or way)(job)
     return finished(result, raised, share(result.flat.size, whole if drawn is None else drawn.cut(whole)))
 
 
@@ -157,7 +157,7 @@ def settled(
     shape, size = operands[0].shape, operands[0].size
     codes, flags = np.empty(size, fmt.dtype), np.empty(size, np.uint8)
     job = Job(operation, source, fmt.spec, rule, [flattened(x) for x in operands], codes, flags, True, 0.0, drawn)
-    share(size, _way(job)(job))
+    share(size, way(job))
     return codes.reshape(shape), flags.reshape(shape)
 
 
@@ -167,12 +167,6 @@ def settled_by(
     """The same with so many random bits for each element."""
     drawn = Draw(0, 0, width, flattened(bits))
     return settled(operation, operands, source, fmt, rule._replace(handed_bits=True), drawn)
-
-
-def work_of(operation: str, operands: list[Codes], codes: Codes, raises: Codes, fmt: Format, rule: Rule) -> Work:
-    """The work of an operation under a rule that draws nothing: flat arrays, each element with flags of its own."""
-    job = Job(operation, fmt.spec, fmt.spec, rule, operands, codes, raises, True, 0.0, None)
-    return way(job)
 
 
 def way(job: Job) -> Work:
@@ -253,7 +247,7 @@ def _flushing_work(job: Job) -> Work:
     """Conversions from float32 that flush subnormal operands: where there is none, as if they did not."""
     rest = _plain_work(job)
     unflushed = replace(job, rule=job.rule._replace(daz=False))
-    quick, operand = _way(unflushed)(unflushed), job.operands[0]
+    quick, operand = way(unflushed), job.operands[0]
 
     def work(start: int, stop: int) -> int:
         seen = 0
@@ -293,7 +287,7 @@ def _single_work(job: Job) -> Work:
     singles = np.empty(job.codes.size, np.uint32)
     narrowed = replace(job, source=FLOAT32, operands=[singles])
     family = _drawn_family(job)
-    quick = _fast_drawn_work(family, narrowed, job) if family else _way(narrowed)(narrowed)
+    quick = _fast_drawn_work(family, narrowed, job) if family else way(narrowed)
     rest = _plain_work(job) if job.drawn is None else _drawn_work(job)
     loop, block = fast().odd_singles(), fast().SINGLES
     values, bits = job.operands[0].view(np.float64), singles.view(np.int32)

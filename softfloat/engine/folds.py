@@ -9,7 +9,7 @@ import numpy as np
 from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes, flattened, from_keys, has_nan, keys
 from softfloat.engine.draws import Work, draw
-from softfloat.engine.elementwise import carrier_for
+from softfloat.engine.elementwise import Job, carrier_for
 from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
@@ -63,28 +63,20 @@ def fold(
     return steps, flags
 
 
-def summed(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
-    """(sums, flags) of arrays of codes, added one after another under a rule that draws nothing."""
-    total, flags = rows[0], np.zeros(rows.shape[1:], np.uint8)
-    if elementwise.quick() and len(rows) > 2 and total.size:
-        steps, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, False)
-        return steps.reshape(total.shape), flags.reshape(total.shape)
-    for row in rows[1:]:
-        total, raised = elementwise.add(total, row, fmt, rule)
-        flags |= raised
-    return total, flags
+def summed(rows: Codes, fmt: Format, rule: Rule, keep: bool = False) -> tuple[Codes, Codes]:
+    """(sums, flags) of arrays of codes, added one after another under a rule that draws nothing.
 
-
-def steps(rows: Codes, fmt: Format, rule: Rule) -> tuple[Codes, Codes]:
-    """(all sums on the way, the first row itself among them, flags) of what `summed` adds."""
+    With all sums on the way, the first row itself among them, if `keep`.
+    """
+    shape = rows.shape[1:]
     if elementwise.quick() and len(rows) > 2 and rows[0].size:
-        found, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, True)
-        return found.reshape(rows.shape), flags.reshape(rows.shape[1:])
-    found, flags = rows.copy(), np.zeros(rows.shape[1:], np.uint8)
+        found, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, keep)
+        return found.reshape(rows.shape if keep else shape), flags.reshape(shape)
+    found, flags = rows.copy(), np.zeros(shape, np.uint8)
     for n in range(1, len(rows)):
         found[n], raised = elementwise.add(found[n - 1], rows[n], fmt, rule)
         flags |= raised
-    return found, flags
+    return (found if keep else found[-1]), flags
 
 
 def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:
@@ -142,7 +134,8 @@ def _by_rows(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
         rows = values[first : first + some]
         count = len(rows)
         before, after = flattened(steps[:count]), steps[1 : count + 1].reshape(-1)
-        work = elementwise.work_of(operation, [before, flattened(rows)], after, raised[:count].reshape(-1), fmt, rule)
+        operands, flat = [before, flattened(rows)], raised[:count].reshape(-1)
+        work = elementwise.way(Job(operation, fmt.spec, fmt.spec, rule, operands, after, flat, True, 0.0, None))
 
         def down(start: int, stop: int, count: int = count, work: Work = work) -> int:
             for row in range(count):

@@ -212,7 +212,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
         if done is None:
             return None
         codes = segments.read(done[0], below.format, site.format, below.rule)
-        totals, _ = folds.steps(np.concatenate([total, codes[-1]]), site.format, site.rule)
+        totals, _ = folds.summed(np.concatenate([total, codes[-1]]), site.format, site.rule, True)
         pair = [np.broadcast_to(totals[:-1], codes.shape), codes]
         sums, raised = elementwise.settled("add", pair, site.format.spec, site.format, site.rule)
         raised |= done[1]

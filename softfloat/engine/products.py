@@ -49,9 +49,13 @@ NARROW = 16
 """Columns of a grid, of fewer of which the plain loop has not enough outputs side by side."""
 
 
+def _has_nan(values: Codes) -> bool:
+    return values.size > 0 and bool(np.isnan(values.min()))
+
+
 def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bool = False) -> Any:
     """INVALID for each row or column that has a signalling NaN; `cumulative`: for each place from there on."""
-    if not values.size or not np.isnan(values.min()):
+    if not _has_nan(values):
         return 0
     signalling = arguments.is_signalling(codes, fmt)
     found = np.logical_or.accumulate(signalling, axis=axis) if cumulative else signalling.any(axis=axis)
@@ -387,9 +391,8 @@ def _void(
 ) -> bool:
     """Whether some outputs were NaN because of a NaN among their operands, and all of them are done: as with zeros in its place, but for these."""
     a, b, c = entered
-    with np.errstate(invalid="ignore", over="ignore"):
-        if not (np.isnan(a.sum()) or np.isnan(b.sum())):
-            return False
+    if not (_has_nan(a) or _has_nan(b)):
+        return False
     void = apart.nothing_but_nan(planned, a, b, problem.paired)
     whole = void is not None
     if void is None:
@@ -399,10 +402,8 @@ def _void(
     x, y = void.without(problem.a, problem.b)
     start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
     run(replace(problem, a=x, b=y, c=start), planned, call, results, False, False)
-    rule = planned.sites[dots().RESULT].rule if planned.converts else planned.entry
-    nan = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
     outputs, signalled = void.outputs, np.broadcast_to(signals, results.flags.shape)
-    results.codes[outputs] = nan
+    results.codes[outputs] = planned.nan_code
     results.flags[...] = np.where(outputs & whole, signalled, results.flags | signalled)
     return True
 
@@ -671,9 +672,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
         flags = flags | raised
     if planned.loses_signs and not planned.carries and (planned.converts or planned.length):
         # conversions and sums hand on the sign that a NaN came with
-        rule = planned.sites[dots().RESULT].rule if planned.converts else planned.entry
-        default = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
-        codes = np.where(arguments.is_nan(codes, planned.output), codes.dtype.type(default), codes)
+        codes = np.where(arguments.is_nan(codes, planned.output), codes.dtype.type(planned.nan_code), codes)
     results.codes[...] = codes
     results.flags[...] = flags
 

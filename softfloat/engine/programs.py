@@ -99,6 +99,12 @@ class Program:
         return bool(self.policy.propagate) and one_by_one and self.accumulator.chains == 1
 
     @property
+    def nan_code(self) -> int:
+        """The NaN of the output's format, where no payload passes."""
+        rule = self.sites[dots().RESULT].rule if self.converts else self.entry
+        return int(spec.target(self.output.spec, rule, spec.CARRIER32).nan)
+
+    @property
     def loses_signs(self) -> bool:
         """Whether a NaN may pass through a format whose NaN has no sign."""
         return any(not site.format.signed or site.format.nan == "fnuz" for site in self.sites.values())

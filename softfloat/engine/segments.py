@@ -271,9 +271,7 @@ def join(
         total = joining.converted(total, numbers.RESULT)
     codes, flags = total.codes, joining.flags
     if not planned.carries:  # no payload passes
-        rule = planned.sites[numbers.RESULT].rule if planned.converts else planned.entry
-        default = spec.target(planned.output.spec, rule, spec.CARRIER32).nan
-        codes = np.where(is_nan(codes, planned.output), codes.dtype.type(default), codes)
+        codes = np.where(is_nan(codes, planned.output), codes.dtype.type(planned.nan_code), codes)
     return codes, flags
 
 

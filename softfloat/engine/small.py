@@ -285,15 +285,14 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
 
 def _drawn(
     asked: tuple[Accumulator, Format, Format, Format, Settings],
-    grid: Grid,
+    sizes: small_draws.Sizes,
     a: Codes | None,
     b: Codes,
     stream: int,
     each: bool,
 ) -> tuple[Codes, Any] | None:
     """Few outputs that draw; without `a` sums."""
-    sizes = small_draws.Sizes(grid.rows, grid.length, grid.columns)
-    if sizes.products > small_draws.MOST or grid.products > 1 or grid.addend:
+    if sizes.products > small_draws.MOST:
         return None
     plan = small_draws.plan(*asked, sizes, elementwise.FAST)
     if plan is None:
@@ -333,10 +332,10 @@ def product(
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
-        drawn = _drawn((accumulator, first, second, output, whole), grid, a, b, stream, each)
-        if drawn is not None:
-            return _returned(drawn, shape, each)
-        found = _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
+        asked_for, sizes = (accumulator, first, second, output, whole), small_draws.Sizes(rows, length, columns)
+        found = _drawn(asked_for, sizes, a, b, stream, each) if count == 1 and c is None else None
+        if found is None:
+            found = _batch(a, b, (*asked_for, grid), each, options)
         return None if found is None else _returned(found, shape, each)
     found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
     return None if found is None else _returned(found, shape, each)
@@ -356,12 +355,12 @@ def _drawn_sums(
     codes: Codes, fmt: Format, accumulator: Accumulator, output: Format | None, columns: int, asked: calls.Brief
 ) -> tuple[Codes, Any] | None:
     """Few sums that draw, of (length, columns) codes."""
-    if codes.size > small_draws.MOST or not _has_sums(accumulator, fmt):
+    if not _has_sums(accumulator, fmt):
         return None
     whole, each, stream = asked
     output = accumulator.output(fmt, fmt) if output is None else output
-    grid = Grid(1, 1, codes.size // columns, columns, False)
-    return _drawn((accumulator, fmt, fmt, output, whole), grid, None, codes, stream, each)
+    sizes = small_draws.Sizes(1, codes.size // columns, columns)
+    return _drawn((accumulator, fmt, fmt, output, whole), sizes, None, codes, stream, each)
 
 
 @lru_cache(maxsize=512)
@@ -418,7 +417,7 @@ def cumulative(
     rule = _rule_of_sums(accumulator, fmt, output, asked[0], len(rows), elementwise.FAST)
     if rule is None:
         return None
-    steps, flags = folds.steps(np.concatenate([np.zeros_like(rows[:1]), rows]), fmt, rule)
+    steps, flags = folds.summed(np.concatenate([np.zeros_like(rows[:1]), rows]), fmt, rule, True)
     if int(magnitudes(steps, fmt).max()) > fmt.max_code:  # infinities and NaNs, which the long way looks into
         return None
     found = steps[1:].reshape(-1) if axis is None else np.moveaxis(steps[1:], 0, axis)

@@ -392,14 +392,14 @@ def test_small_squares_and_what_is_no_code_of_two() -> None:
 
 def test_a_table_is_made_when_it_pays() -> None:
     x, fifth = every(HALF, 8), bits.encode(0.2, HALF)[0]
-    functions._results_beside.cache_clear()
+    functions._result_table.cache_clear()
     functions._asked_for.cache_clear()
     for call in range(6):
         assert_as_computed("pow", [x, fifth], HALF, {})
-        assert functions._results_beside.cache_info().currsize == (call >= 1)
+        assert functions._result_table.cache_info().currsize == (call >= 1)
     for _ in range(20):
         bits.pow(x[:3], fifth, HALF, rounding="toward_zero")
-    assert functions._results_beside.cache_info().currsize == 2
+    assert functions._result_table.cache_info().currsize == 2
 
 
 def test_squares_of_single() -> None:

@@ -61,6 +61,7 @@ SHAPES = [
 ]
 
 
+needs_fast_loops = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 KINDS = ["ordinary", "large", "tiny", "zeros", "any"]
 
 
@@ -127,7 +128,7 @@ def test_one_special_operand(overflow: str, rounding: str, where: str, code: int
         assert_same(bits.sum, operands["b"], fmt, how, 0, out_format=output, **options)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@needs_fast_loops
 @pytest.mark.parametrize("case", CASES[:10], ids=label)
 def test_ordinary_products_go_the_short_way(case: tuple[Format, Accumulator, Format | None]) -> None:
     fmt, how, output = case
@@ -181,7 +182,7 @@ def test_few_that_draw(case: tuple[Format, Accumulator, Format | None], setting:
             assert_same(bits.sum, b, fmt, how, axis, **options)
 
 
-@pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
+@needs_fast_loops
 def test_few_that_draw_go_the_short_way() -> None:
     rng = np.random.default_rng(8)
     for fmt in (HALF, BFLOAT, softfloat.float32):
