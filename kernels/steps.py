@@ -110,6 +110,11 @@ def exponent_bits(tile, x):
     return (x.bits() & field).at_least(tile.integer("lowest"))
 
 
+def quanta_per_unit(tile, exponent):
+    """What numbers with these exponent fields are multiplied by to count quanta. With one fraction bit an infinity's would be 0, and make it NaN."""
+    return (tile.integer("per_quantum") - exponent).at_least(1 << 23).floats()
+
+
 def round_narrow(tile, x):
     """To any narrow format: 1.5 * 2^23 quanta (2^52 in float64), added and subtracted, leave a whole number of quanta. Unbounded above."""
     exponent = exponent_bits(tile, x)
@@ -239,7 +244,7 @@ def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
         y = BY_BITS[manner.rounding](tile, x)
     else:
         exponent = exponent_bits(tile, x)
-        scaled = x * (tile.integer("per_quantum") - exponent).floats()
+        scaled = x * quanta_per_unit(tile, exponent)
         y = TO_INTEGER[manner.rounding](scaled) * (exponent - tile.integer("spacing")).floats()
     if may_underflow and manner.family != "bfloat16":  # whose subnormals the range of operands excludes
         if manner.nearest:
@@ -382,7 +387,7 @@ def drawn(tile, s, error, noise, state, options, watchful):
     """
     magnitude = s.magnitude()
     exponent = exponent_bits(tile, magnitude)
-    per_quantum = (tile.integer("per_quantum") - exponent).floats()
+    per_quantum = quanta_per_unit(tile, exponent)
     y = magnitude * per_quantum
     n = y.floored()
     fraction = y - n

@@ -170,7 +170,15 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
 def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
     if not fmt.zero:
         raise TypeError(f"False has no code in {fmt}, which has no zero")
-    return np.where(x, fmt.one_code, 0).astype(fmt.dtype)
+    return np.where(x, one_of(fmt, "True"), 0).astype(fmt.dtype)
+
+
+def one_of(fmt: Format, asked_by: str) -> int:
+    """The code of 1, which somebody asked for."""
+    code = getattr(fmt, "one_code", None)
+    if code is None:
+        raise ValueError(f"{asked_by} needs a 1, and {fmt} has none; accepted: formats among whose numbers 1 is")
+    return int(code)
 
 
 def held_codes(x: Any, fmt: Format) -> Codes | None:
@@ -1063,7 +1071,7 @@ def zeros(shape: Shape, fmt: Format | str) -> SoftArray:
 def ones(shape: Shape, fmt: Format | str) -> SoftArray:
     """An array of 1."""
     fmt = check_format(fmt)
-    return wrapped(np.full(shape, fmt.one_code, fmt.dtype), fmt)
+    return wrapped(np.full(shape, one_of(fmt, "ones"), fmt.dtype), fmt)
 
 
 def empty(shape: Shape, fmt: Format | str) -> SoftArray:

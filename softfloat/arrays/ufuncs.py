@@ -25,15 +25,17 @@ from softfloat.arrays.softarray import (
     common_format,
     directed,
     evaluated,
+    one_of,
     straight,
     straight_unary,
     wrapped,
 )
 from softfloat.bits.comparisons import quieted
 from softfloat.bits.operations import ELEMENTWISE, Operation
+from softfloat.bits.sums import has_one
 from softfloat.engine import Codes
 from softfloat.environments import Rounding
-from softfloat.formats import Format
+from softfloat.formats import Format, float32
 
 Compute = Callable[..., Any]
 CODES, OTHER = True, False  # whether a result is a SoftArray
@@ -114,7 +116,10 @@ def _square(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> Any:
 
 
 def _reciprocal(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> Any:
-    return evaluated(name, bits.div, fmt.one_code, x, fmt, **({} if out is None else {"out": out}))
+    kept = {} if out is None else {"out": out}
+    if has_one(fmt):
+        return evaluated(name, bits.div, fmt.one_code, x, fmt, **kept)
+    return evaluated(name, bits.div, float32.one_code, x, float32, b_format=fmt, out_format=fmt, **kept)
 
 
 def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:
@@ -130,13 +135,13 @@ def _positive(x: Codes, fmt: Format) -> Any:
 
 
 def _sign(name: str, fmt: Format, x: Codes) -> Any:
-    one = fmt.one_code
+    one = one_of(fmt, name)
     found = np.where(bits.iszero(x, fmt), 0, np.where(bits.signbit(x, fmt), one | fmt.sign_bit, one))
     return _quieted(name, fmt, x, found)
 
 
 def _heaviside(name: str, fmt: Format, x: Codes, at_zero: Codes) -> Any:
-    found = np.where(bits.signbit(x, fmt), 0, fmt.one_code)
+    found = np.where(bits.signbit(x, fmt), 0, one_of(fmt, name))
     return _quieted(name, fmt, x, np.where(bits.iszero(x, fmt), at_zero, found))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softfloat.engine import elementwise, threads, tiling
+from softfloat.engine import elementwise, threads, tiling, trees
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, drawn_trees, steps, tiles
@@ -87,9 +87,7 @@ def run_line(
     way, floor = _way(planned), tiles()
     first, second = planned.formats
     read, count, found = Rule(daz=planned.daz), a.shape[1], []
-    flushes = planned.daz or way.site.rule.daz or way.site.rule.ftz
-    one = all(x == 0 for x in b.strides) and b.flat[0] == second.one_code
-    plain = one and first == way.site.format and not flushes
+    plain = trees.are_leaves(planned, b)
     lanes = floor.LANES[np.float32]
     cells = floor.ROWS * lanes
     step = max(1, PIECE // (planned.length * cells)) * cells

@@ -38,7 +38,10 @@ def serves(planned: Program, counting: bool = False, drawing: bool = False) -> b
         return False
     fmt = running.format.spec
     comparable = fmt == FLOAT32 or (fmt.width < 32 and fmt.signed and fmt.zero)
-    return planned.daz == product.rule.daz and (comparable or not counting)
+    alike = (
+        planned.daz == product.rule.daz == running.rule.daz
+    )  # operands, products and sums are read by the rule of what takes them
+    return alike and (comparable or not counting)
 
 
 def flushes(planned: Program) -> bool:
@@ -98,7 +101,8 @@ class Count:
 def are_leaves(planned: Program, b: Codes) -> bool:
     """Whether products are what the first operand is: the second, 1, changes nothing."""
     product, (first, second) = planned.sites[dots().PRODUCT], planned.formats
-    return not any(b.strides) and b.flat[0] == second.one_code and first == product.format and not flushes(planned)
+    one = not any(b.strides) and b.flat[0] == getattr(second, "one_code", None)
+    return bool(one) and first == product.format and not flushes(planned)
 
 
 def leaves(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes | None] | None:

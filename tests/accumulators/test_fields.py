@@ -11,15 +11,15 @@ import pytest
 from convolutions import PRODUCTS, Case
 from convolutions import Trial as ConvolutionTrial
 from direct_sums import Output
-from drawn import optional, sampled
+from drawn import formats, optional, sampled
 from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
 from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, Overflow, Rounding
 from vectors import FAMILIES, MODES, draw_addend, draw_vectors
 
-from softfloat import ROSTER, Environment, Format, bits
-from softfloat.accumulators import Accumulator, Alignment, FixedPoint, Reduction, Stage, fma
+from softfloat import ROSTER, Environment, Format, bits, reference
+from softfloat.accumulators import Accumulator, Alignment, FixedPoint, Reduction, Stage, fma, pairwise
 from softfloat.accumulators.accumulator import ALL, COMPENSATIONS
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
@@ -31,13 +31,14 @@ NANS = tuple(
 )  # of those that propagate payloads, `test_accumulators` holds the codes
 OVERFLOWS = ("infinity", "saturate", "nan")
 LONGEST = 13
+NAMES = (*(fmt.name for fmt in SUMS), "drawn")
 LENGTHS = st.integers(0, 4) | st.integers(0, LONGEST)
 
 
 @st.composite
-def stages(draw: st.DrawFn) -> Stage:
-    """Every field of a stage, most of them open in most."""
-    fmt = draw(sampled(SUMS))
+def stages(draw: st.DrawFn, fmt: Format | None = None) -> Stage:
+    """Every field of a stage, most of them open in most; of any format, or a given one."""
+    fmt = draw(SUMMED) if fmt is None else fmt
     return Stage(
         fmt,
         draw(optional(sampled(MODES))),
@@ -49,6 +50,8 @@ def stages(draw: st.DrawFn) -> Stage:
     )
 
 
+SUMMED = sampled(SUMS) | formats(summed=True)
+MULTIPLIED = sampled(OPERANDS) | formats()
 STAGES = stages()  # made once: Hypothesis looks at each strategy that is new
 
 
@@ -117,7 +120,8 @@ def accumulators(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> A
     if block != ALL:
         fields["chains"] = 1 if whole_tree or single else draw(sampled((1, 1, 2, 3)))
         fields["order"] = tuple(draw(st.permutations(range(draw(sampled((1, 1, 2, 3, 4)))))))
-    narrow = sum(fmt.emax - fmt.emin + fmt.p for fmt in pair) <= 50  # whose products the loops add exactly
+    narrow = sum(fmt.emax - fmt.emin + fmt.p for fmt in pair) <= 50 and sum(fmt.emax for fmt in pair) <= 16
+    # narrow: whose products the loops add exactly
     kinds = ("exact",) if block == ALL or fields["tree"] or single else ("exact", "fraction_bits", "alignment")
     kind = draw(sampled(kinds))
     if kind == "fraction_bits" and fields.get("block_sum") is None:
@@ -172,7 +176,51 @@ def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
         sr_method=method,
         projection=draw(sampled(PROJECTIONS)),
         seed=draw(sampled((0, 1, 2**40 + 7))),
-        overrides={draw(sampled(SUMS)).name: draw(environments(False))} if overrides and draw(st.booleans()) else {},
+        overrides={draw(sampled(NAMES)): draw(environments(False))} if overrides and draw(st.booleans()) else {},
+    )
+
+
+@st.composite
+def ordinary(draw: st.DrawFn, length: int, pair: tuple[Format, Format]) -> Accumulator:
+    """Accumulators of few fields, which faster ways serve: sums in one format, whose stages are alike, or differ in what they fix."""
+    fmt = draw(SUMMED)
+    of_format = stages(fmt) | st.just(Stage(fmt))
+    running = draw(of_format)
+    fields: dict[str, Any] = {"name": "drawn", "running": running}
+    kind = draw(sampled(("fused", "rounded", "rounded", "tree", "tree", *COMPENSATIONS, "exact", "aligned", "fixed")))
+    if kind in ("rounded", "tree", *COMPENSATIONS):
+        fields["product"] = draw(st.just(running) | of_format)
+    if kind in COMPENSATIONS:
+        fields["compensation"] = kind
+    fields["tree"] = kind == "tree"
+    if kind in ("exact", "aligned"):
+        fields["block"] = draw(sampled((2, 4, 8)))
+    if kind == "aligned":
+        fields["fraction_bits"] = draw(st.integers(1, 30))
+    if kind == "fixed":
+        fields["fixed"] = draw(fixed_points())
+    more = draw(sampled(("", "", "", "chains", "segment", "store")))
+    if more == "chains" and kind in ("fused", "rounded", "exact", "aligned"):
+        fields["chains"] = draw(sampled((2, 3)))
+    elif more == "segment":
+        fields |= {"segment": draw(sampled((2, 8))), "reduction": (Reduction(draw(of_format | STAGES)),)}
+    elif more == "store" and kind in ("fused", "rounded", "exact", "aligned"):
+        fields |= {"store": draw(of_format | STAGES), "store_every": fields.get("block", 1) * draw(sampled((1, 2)))}
+    return Accumulator(**fields, daz=draw(sampled((None, None, False, True))))
+
+
+@st.composite
+def usual(draw: st.DrawFn) -> Environment:
+    """What a call can say that faster ways serve."""
+    return Environment(
+        rounding=draw(sampled(MODES)),
+        overflow=draw(sampled(("infinity", *OVERFLOWS))),
+        tininess=draw(sampled(("after", "before"))),
+        daz=draw(st.booleans()),
+        ftz=draw(st.booleans()),
+        nan=draw(sampled((*NANS, *NAN_POLICIES))),
+        sr_bits=draw(sampled((None, 3, 16))),
+        seed=draw(sampled((0, 2**40 + 7))),
     )
 
 
@@ -195,13 +243,17 @@ class Trial(NamedTuple):
         return self.out_format or self.accumulator.output(*self.pair)
 
     @property
-    def allowed(self) -> bool:
-        """Whether results have a zero, and whatever becomes NaN where it overflows a NaN."""
-        named = [self.output]
+    def stages(self) -> list[Stage]:
+        """All stages of the accumulator."""
         how = self.accumulator
         stages = [how.running, how.product, how.block_sum, how.store]
         stages += [stage for level in self.accumulator.reduction for stage in (level.running, level.store)]
-        named += [stage.format for stage in stages if stage is not None]
+        return [stage for stage in stages if stage is not None]
+
+    @property
+    def allowed(self) -> bool:
+        """Whether results have a zero, and whatever becomes NaN where it overflows a NaN."""
+        named = [self.output, *(stage.format for stage in self.stages)]
         settings = [self.environment.for_format(fmt.name) for fmt in named]
         return self.output.zero and all(
             fmt.has_nan or options.overflow is not Overflow.NAN for fmt, options in zip(named, settings, strict=True)
@@ -237,7 +289,7 @@ class Trial(NamedTuple):
 
 @st.composite
 def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
-    pair = draw(sampled(OPERANDS)), draw(sampled(OPERANDS))
+    pair = draw(MULTIPLIED), draw(MULTIPLIED)
     if length is None:
         length = draw(LENGTHS)
     trial = Trial(
@@ -248,8 +300,31 @@ def trials(draw: st.DrawFn, length: int | None = None) -> Trial:
         length=length,
         seed=draw(st.integers(0, 2**32 - 1)),
         addend=draw(st.booleans()),
-        out_format=draw(optional(sampled(SUMS))),
+        out_format=draw(optional(SUMMED)),
         stream=draw(sampled((0, 3, 2**33 + 1))),
+    )
+    assume(trial.allowed)
+    return trial
+
+
+@st.composite
+def described(draw: st.DrawFn) -> Trial:
+    """What some faster way may serve."""
+    fmt = draw(MULTIPLIED)
+    pair = fmt, draw(st.just(fmt) | MULTIPLIED)
+    length = draw(sampled((1, 2, 3, 8, 16, 45)))
+    how = draw(ordinary(length, pair))
+    pair = draw(sampled((pair, (how.running.format,) * 2)))
+    trial = Trial(
+        accumulator=how,
+        pair=pair,
+        environment=draw(usual()),
+        family=draw(sampled(FAMILIES)),
+        length=length,
+        seed=draw(st.integers(0, 2**32 - 1)),
+        addend=draw(st.booleans()),
+        out_format=draw(sampled((None, None, F32))),
+        stream=draw(sampled((0, 2**33 + 1))),
     )
     assume(trial.allowed)
     return trial
@@ -325,6 +400,74 @@ def check_matrices(trial: Trial) -> None:
         assert (int(codes[0, j]), int(flags[0, j])) == expected, (j, hex(codes[0, j]), hex(expected[0]), a[0], b[j], c)
 
 
+SIDE = 40
+"""Rows and columns of a grid that is large enough for the faster ways."""
+TOLD = "overflowed", "inexact", "swamped", "smallest", "largest"
+
+
+def check_ways(trial: Trial) -> None:
+    """Of a large grid."""
+    note(spelled(trial.accumulator))
+    (a, _), (_, b) = trial.vectors(SIDE), trial._replace(seed=trial.seed ^ 1).vectors(SIDE)
+    same_every_way(trial, a, b, trial.addends(SIDE, SIDE))
+
+
+def same_every_way(trial: Trial, a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> None:
+    """A grid, rows and columns, single outputs, batches, outputs in a line, each counted or not: one description, one result.
+
+    Rows of a and of b are SIDE vectors each.
+    """
+    draws = any(
+        Rounding.STOCHASTIC in (stage.rounding, trial.environment.for_format(stage.format.name).rounding)
+        for stage in trial.stages
+    )
+
+    def summed(function: Any, x: Any, y: Any, start: Any, count: bool) -> tuple[Any, ...]:
+        start = None if c is None else start
+        codes, flags, *counts = function(x, y, trial.pair, trial.accumulator, start, count=count, **trial.options())
+        return codes, flags, *(getattr(counts[0], name) for name in TOLD if counts)
+
+    propagates = NAN_POLICIES[trial.environment.nan].propagate
+    every = {count: summed(bits.matmul, a, b.T, c, count) for count in (False, True)}
+    for i, j in ((0, 0), (0, 1), (3, 5), (SIDE - 1, SIDE - 1)):
+        expected, one = trial.direct(a[i], b[j], None if c is None else c[i, j], i * SIDE + j)
+        known = (
+            *expected,
+            *(getattr(one.tally, name) for name in ("overflowed", "inexact", "swamped")),
+            *one.tally.extremes(),
+        )
+        found = [x[i, j] for x in every[True]]
+        if propagates and reference.decode(known[0], trial.output).is_nan:  # with whatever payload
+            assert reference.decode(int(found[0]), trial.output).is_nan
+            found[0] = known[0]
+        np.testing.assert_array_equal(found, known, f"{i} {j} {a[i]} {b[j]} {c}")
+
+    def same(name: str, found: Any, place: Any, count: bool) -> None:
+        for what, (one, other) in enumerate(zip(found, every[count], strict=True)):
+            other = other[place]
+            np.testing.assert_array_equal(np.asarray(one).reshape(other.shape), other, f"{name} {what} {count}")
+
+    same("counted", every[True][:2], ..., False)
+    for count in (False, True):
+        same("line", summed(bits.vecdot, a[:, None], b[None], c, count), ..., count)
+        stacked = a.reshape(5, 8, trial.length), None if c is None else c.reshape(5, 8, SIDE)
+        same("batch", summed(bits.matmul, stacked[0], b.T, stacked[1], count), ..., count)
+        both = [np.stack([x, x]) for x in (a, b.T)]
+        found = summed(bits.matmul, *both, None if c is None else np.stack([c, c]), count)
+        same("batches", [x[0] for x in found], ..., count)
+        rows = a[:, None], None if c is None else c[:, None]
+        same("small batch", summed(bits.matmul, rows[0], b.T, rows[1], count), ..., count)
+        one = None if c is None else c[0, 0]
+        same("one of a line", summed(bits.vecdot, a[0], b[0], one, count), (0, 0), count)
+        same("one", summed(bits.matmul, a[:1], b[:1].T, one, count), (0, 0), count)
+        same("row", summed(bits.matmul, a[:1], b.T, None if c is None else c[:1], count), 0, count)
+        if not draws:
+            last = SIDE - 1
+            same("column", summed(bits.matmul, a, b[:1].T, None if c is None else c[:, :1], count), (..., 0), count)
+            one = None if c is None else c[last, last]
+            same("last", summed(bits.vecdot, a[last], b[last], one, count), (last, last), count)
+
+
 def check_convolution(drawn: Convolved) -> None:
     name, case, trial = drawn
     how = trial.accumulator
@@ -378,6 +521,12 @@ def check_cumulative(trial: Trial) -> None:
 def test_dot_products(trial: Trial) -> None:
     """Codes, flags and counts."""
     check_rows(trial)
+
+
+@repeated(10, described())
+def test_every_way(trial: Trial) -> None:
+    """Of what the faster ways serve."""
+    check_ways(trial)
 
 
 @repeated(150, trials())
@@ -443,3 +592,63 @@ def test_an_infinite_overflow_without_infinities_below_zero_is_invalid() -> None
     codes, flags = bits.vecdot(a, b, trial.pair, how, **trial.options())
     for i, found in enumerate(zip(codes.tolist(), flags.tolist(), strict=True)):
         assert found == trial.direct(a[i], b[i], None, i)[0]
+
+
+def of_one_row(how: Accumulator, pair: tuple[Format, Format], length: int, **options: Any) -> Trial:
+    """A call whose operands are known."""
+    return Trial(how, pair, Environment(**options), "any", length, 0, False, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "x", "y", "infinity"),
+    [
+        ("nearest_away", [1e6, -1], [-1e6, 1], 0x7E),
+        ("toward_positive", [1e6, 1], [1e6, 1], 0x3E),
+        ("stochastic", [1e6, -1], [-1e6, 1], 0x7E),
+    ],
+)
+def test_a_sum_that_has_overflowed_stays_infinite(rounding: str, x: list[float], y: list[float], infinity: int) -> None:
+    """With one fraction bit, of which few loops know: an infinity is scaled by its own exponent's reciprocal, which must not be 0."""
+    one_bit = Format("e5m1_fn_inf", exponent_bits=5, mantissa_bits=1, bias=12, nan="fn", infinities=True)
+    trial = of_one_row(Accumulator(name="t", running=Stage(one_bit)), (F32, F32), 2, rounding=rounding, seed=0)
+    options, how = trial.options(), trial.accumulator
+    a, b = (np.float32(values).view(np.uint32) for values in (x, y))
+    assert trial.direct(a, b, None, 0)[0] == (infinity, 5)
+    rows, columns = np.tile(a, (SIDE, 1)), np.tile(b[:, None], (1, SIDE))
+    assert bits.vecdot(a, b, F32, how, **options) == (infinity, 5)
+    for codes, flags in (
+        bits.matmul(rows[:1], columns[:, :1], F32, how, **options),
+        bits.matmul(rows, columns, F32, how, **options),
+        bits.vecdot(rows, b, F32, how, **options),
+    ):
+        assert (codes == infinity).all()
+        assert (flags == 5).all()
+
+
+def test_a_product_stage_reads_subnormals_in_its_own_way() -> None:
+    """In pairs, where sums are read in another."""
+    fmt = Format("e6m23_inf", exponent_bits=6, mantissa_bits=23, bias=71, nan="none", infinities=True)
+    product = Stage(fmt, rounding="nearest_away", daz=True)
+    how = Accumulator(name="t", running=Stage(fmt, rounding="nearest_even", daz=False), product=product, tree=True)
+    trial = of_one_row(how, (fmt, fmt), 5, rounding="to_odd", tininess="before")
+    a = [873079276, 124595403, 540649629, 545259522, 8388608]
+    b = [11366657, 432996354, 768514846, 4807139, 536870913]
+    x, y = (np.tile(np.array(codes), (SIDE, 1)) for codes in (a, b))
+    same_every_way(trial, x, y, np.full((SIDE, SIDE), 537741148))
+    assert bits.vecdot(a, b, fmt, how, 537741148, **trial.options())[0] == 0x200D475C
+    for first, second in ((False, True), (True, True), (None, True), (True, None)):
+        other = how.replace(product=Stage(fmt, daz=first), running=Stage(fmt, daz=second))
+        same_every_way(trial._replace(accumulator=other), x, y)
+
+
+def test_factors_that_are_all_one_number_in_a_format_without_1() -> None:
+    """Sums in pairs, which have a shorter way where that is 1."""
+    far = Format("e5m3_far", exponent_bits=5, mantissa_bits=3, bias=88)
+    codes = np.tile(np.array([0x40, 7, 0x31], far.dtype), (SIDE, 1))
+    same = np.broadcast_to(far.dtype.type(0x52), codes.shape)
+    for rounding in ("nearest_even", "stochastic"):
+        trial = of_one_row(pairwise(far), (far, far), 3, rounding=rounding, seed=0)
+        for length in (1, 3):
+            a, b = codes[:, :length], same[:, :length]
+            found = bits.vecdot(a, b, far, trial.accumulator, **trial.options())
+            assert (found[0][7], found[1][7]) == trial.direct(a[7], b[7], None, 7)[0]

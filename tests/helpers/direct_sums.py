@@ -1,8 +1,8 @@
 """Sums of products straight from the words of `softfloat.accumulators`: one output at a time, one product at a time, on fractions.
 
 Every field of `Accumulator`, `Stage` and `Reduction` is read here and nowhere else turned into a plan. A rounding is
-`reference.round_exact`; what is added, in what order, from where, and how it is read again is stated in full. NaNs are
-those of policies that propagate no payload.
+`reference.round_exact`; what is added, in what order, from where, and how it is read again is stated in full. No NaN passes
+its payload on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.kernels.spec import NAN_POLICIES, Overflow, Rounding
 
 from softfloat import Environment, Format, reference
 from softfloat.accumulators import Accumulator, Alignment, Stage
@@ -133,8 +133,10 @@ class Output:
     def exact_sum(self, terms: Sequence[Term], z: Value | None, stage: Stage) -> tuple[Value, bool]:
         """Products and the running sum, if it is one of the terms, exactly or cut; whether bits were cut off."""
         invalid = any(term.value is None and not term.nan for term in terms)
-        self.flags |= INVALID if invalid else 0
-        if invalid or (z is not None and z.is_nan) or any(term.nan for term in terms):
+        nan = (z is not None and z.is_nan) or any(term.nan for term in terms)
+        told = not nan or NAN_POLICIES[self.settings(self.how.running)["nan"]].product_invalid
+        self.flags |= INVALID if invalid and told else 0
+        if invalid or nan:
             return NAN, False
         values = [term.value for term in terms if term.value is not None] + ([] if z is None else [z])
         infinite = {x.negative for x in values if x.is_infinite}

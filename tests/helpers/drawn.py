@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from softfloat import Format
+from softfloat.formats import EXPONENT_RANGE
 
 
 @cache
@@ -29,16 +30,18 @@ def optional(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def formats(draw: st.DrawFn) -> Format:
-    """Any format that can be made: fields drawn, and drawn again where they do not go together."""
+def formats(draw: st.DrawFn, summed: bool = False) -> Format:
+    """Any format that can be made: fields drawn, and drawn again where they do not go together. `summed`: with a zero, as sums need it."""
     nan = draw(sampled(["ieee", "ieee", "fn", "fnuz", "none"]))
     signed = nan == "fnuz" or draw(sampled([True, True, False]))
-    zero = signed or draw(st.booleans())
-    exponent_bits = draw(st.integers(1, 8))
+    zero = signed or summed or draw(st.booleans())
+    exponent_bits, fewest = draw(st.integers(1, 8)), int(nan == "ieee")
+    mantissa_bits = draw(st.integers(fewest, 4) | st.integers(fewest, 23))
+    near, widest = st.integers(-20, 2**exponent_bits + 20), EXPONENT_RANGE
     fields: dict[str, Any] = {
         "exponent_bits": exponent_bits,
-        "mantissa_bits": draw(st.integers(nan == "ieee", 23)),
-        "bias": draw(st.integers(-20, 2**exponent_bits + 20)),
+        "mantissa_bits": mantissa_bits,
+        "bias": draw(near | near | st.integers(2**exponent_bits - widest, widest - mantissa_bits)),
         "nan": nan,
         "infinities": nan == "ieee" or draw(st.booleans()),
         "signed": signed,
