@@ -58,7 +58,7 @@ def converted(call: Call, x: Array, element: int) -> Array:
     codes = codes_of(x, source)
     if wanted.kind == "b":
         return np.asarray(~np.asarray(bits.iszero(codes, source)))
-    if wanted.kind not in "iuV":
+    if not is_integer(wanted):
         call.refuse(f"casts from {source} to {wanted} are not emulated")
     to_integer = bits.to_integer if wanted.kind in "iu" else to_lowest_bits
     return np.asarray(call.run(to_integer, codes, source, wanted, changed={"rounding": Rounding.TOWARD_ZERO}))
@@ -74,6 +74,11 @@ def to_lowest_bits(codes: Any, fmt: Format, dtype: Any, **options: Any) -> tuple
     return np.where(beyond, 0, whole).astype(np.int8).astype(dtype), raised if each else np.bitwise_or.reduce(
         raised, None
     )
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of integers, those of ml_dtypes among them."""
+    return dtype.kind in "iu" or (dtype.kind == "V" and dtype.name.startswith(("int", "uint")))
 
 
 def limits_of(dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -166,6 +171,8 @@ def quantize(call: Call) -> tuple[Any, ...]:
         if zero is not None and np.any(zero.astype(np.float32) != 0):
             call.refuse(f"a zero point other than 0 in {target} is not emulated")
         return (into(call, q, target),)
+    if not is_integer(wanted):
+        call.refuse(f"a result of {wanted} is not emulated")
     offset = 0.0 if zero is None else laid_out(call, zero.astype(np.float64), x.shape)
     whole = np.rint(np.nan_to_num(q.astype(np.float64), posinf=np.inf, neginf=-np.inf)) + offset
     return (np.clip(whole, *limits_of(wanted)).astype(np.int64).astype(wanted),)

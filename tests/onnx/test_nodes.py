@@ -632,6 +632,16 @@ def test_quantisation_in_a_precision(precision: Format | None, kind: str, enviro
         np.testing.assert_array_equal(codes_of(found, target), codes)
 
 
+@pytest.mark.skipif(not hasattr(onnx.TensorProto, "FLOAT6E2M3"), reason="an onnx without formats of 6 bits")
+def test_formats_of_six_bits_are_refused() -> None:
+    """They are no integers of few bits, though NumPy knows no more of either."""
+    to, x = onnx.TensorProto.FLOAT6E2M3, np.ones(3, np.float16)
+    with pytest.raises(UnemulatedOperatorError, match=r"'node', operator Cast: casts from float16 to float6_e2m3fn"):
+        evaluated("Cast", [x], made=to, opset=28, to=to)
+    with pytest.raises(UnemulatedOperatorError, match=r"QuantizeLinear: a result of float6_e2m3fn"):
+        evaluated("QuantizeLinear", [x, np.float16(1)], made=to, opset=28, output_dtype=to)
+
+
 def test_precisions_that_there_are_not() -> None:
     x, scale, zero = np.ones(3, np.float16), np.float16(1), np.int8(0)
     with pytest.raises(UnemulatedOperatorError, match=r"precision=DOUBLE; accepted: FLOAT, FLOAT16, BFLOAT16"):
