@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+
+from pages import without_results
 
 import softfloat
 
@@ -25,6 +26,7 @@ extensions = [
 exclude_patterns = ["README.md"]
 nitpicky = True
 
+autosummary_generate = False  # no page asks for it, and it imports what pages name before these are made anew
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"  # docstrings name the types, in words
 numpydoc_class_members_toctree = False
@@ -35,14 +37,9 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE.parent / "build" / "notebooks")
 nb_execution_timeout = 600
-NEEDED = {
-    "torch": ["**/07_*", "**/08_*", "**/09_*"],
-    "distributed": ["**/11_*"],
-}  # not asked for: these pages then have no results
-nb_execution_excludepatterns = [
-    x for name, found in NEEDED.items() if importlib.util.find_spec(name) is None for x in found
-]
+nb_execution_excludepatterns = [f"**/{name}.ipynb" for name in without_results()]
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True  # where it fails, the reason, and not only the file that has it
 nb_merge_streams = True
 nb_output_stderr = "remove"  # that loops were compiled is true of the machine that builds, and of one run there
 

@@ -5,14 +5,23 @@ Everything goes to docs/made/, which is not kept. A page that would not change i
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
+import inspect
+import json
 import pkgutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpydoc.docscrape import NumpyDocString
+from sphinx.ext.autodoc.mock import mock, undecorate
+from sphinx.util.inspect import stringify_signature
 
 import softfloat
 from softfloat import ROSTER, Format, accumulators, bits, display
@@ -48,6 +57,12 @@ MODULES = {
     "softfloat.torch": "PyTorch models",
 }
 """Public module -> what is in it, a page of the reference each."""
+
+OUTSIDE = ("dask", "distributed", "onnx", "pandas", "pyarrow", "torch", "zarr")
+"""Packages that extras bring, on which public modules stand."""
+
+BRINGS = "pip install '.[examples,dask]' brings what notebooks need"
+"""Of the site's own pages."""
 
 EXPLORER = "explore/index.html"
 """Where the site has the explorer's page, from its root."""
@@ -187,6 +202,25 @@ def accumulators_pages() -> None:
 # -- the reference -----------------------------------------------------------------------------------------------------
 
 
+def missing() -> list[str]:
+    """The packages of extras that are not installed here."""
+    return [name for name in OUTSIDE if importlib.util.find_spec(name) is None]
+
+
+@contextmanager
+def standing_in(names: Iterable[str]) -> Iterator[None]:
+    """What looks like these packages, of any version: enough to import what stands on them, and to read its signatures and texts."""
+    with mock(list(names)):
+        for name in names:
+            importlib.import_module(name).__version__ = "9999.0"  # type: ignore[attr-defined]
+        yield
+
+
+def offered(module: Any, name: str) -> Any:
+    """What a module offers under a name, without the decorators of packages that are not here."""
+    return undecorate(getattr(module, name))
+
+
 def public(module: Any) -> list[str]:
     """What a module offers, by its __all__."""
     return [name for name in module.__all__ if not isinstance(getattr(module, name), type(pkgutil))]
@@ -199,22 +233,18 @@ def home_of(found: Any, name: str) -> str:
     return max([*homes, name], key=len) if name == "softfloat" else name
 
 
-def reference() -> None:
-    """A page for each public module that can be imported here."""
-    shown = []
-    for name, title in MODULES.items():
-        try:
-            module = importlib.import_module(name)
-        except ImportError as error:
-            put(MADE / "api" / f"{name}.md", f"# {name}\n\n{title}. This build has no page for it: {error}.\n")
-            shown.append(name)
-            continue
+def reference(without: Iterable[str] | None = None) -> None:
+    """A page for each public module. What stands on packages `without` which this is done, those that are missing, has one all the same."""
+    with standing_in(missing() if without is None else without):
+        modules = {name: importlib.import_module(name) for name in MODULES}
+    for name, module in modules.items():
+        title = MODULES[name]
         functions, classes, data = [], [], []
         elsewhere = []
         for member in public(module):
-            found = getattr(module, member)
+            found = offered(module, member)
             home = home_of(found, name)
-            if home != name and member in importlib.import_module(home).__all__:
+            if home != name and member in modules[home].__all__:
                 elsewhere.append(f"[{member}]({home}.md)")
             elif isinstance(found, type):
                 classes.append(member)
@@ -239,12 +269,39 @@ def reference() -> None:
         if data:
             lines += ["## Values", ", ".join(f"`{member}`" for member in data)]
         put(MADE / "api" / f"{name}.md", "\n".join(lines) + "\n")
-        shown.append(name)
-    rows = [[f"[{name}]({name}.md)", MODULES[name]] for name in shown]
-    put(MADE / "api" / "index.md", "# Reference\n\n" + table(["module", ""], rows) + "\n\n" + contents(shown) + "\n")
+    rows = [[f"[{name}]({name}.md)", title] for name, title in MODULES.items()]
+    put(
+        MADE / "api" / "index.md",
+        "# Reference\n\n" + table(["module", ""], rows) + "\n\n" + contents(list(MODULES)) + "\n",
+    )
 
 
 # -- what lives outside docs/ --------------------------------------------------------------------------------------------
+
+
+def unmet(notebook: dict[str, Any]) -> str:
+    """Why a notebook cannot run here: what its import statements say; nothing if they succeed."""
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    imports: list[ast.stmt] = [x for x in ast.walk(ast.parse(code)) if isinstance(x, ast.Import | ast.ImportFrom)]
+    try:
+        exec(compile(ast.Module(imports, []), "imports", "exec"), {})
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def without_results() -> dict[str, str]:
+    """Notebook that cannot run here -> why. It is told once, before anything is built: pages are made without what it would show."""
+    found = {}
+    for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
+        reason = unmet(json.loads(path.read_text(encoding="utf-8")))
+        if reason:
+            found[path.stem] = reason
+            print(f"{path.name} is not run, and its page shows no results: {reason}", file=sys.stderr)
+    if found:
+        print(BRINGS, file=sys.stderr)
+    return found
 
 
 def copies() -> None:
@@ -253,8 +310,13 @@ def copies() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = []
     for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
-        target = folder / path.name
-        put(target, path.read_text(encoding="utf-8").replace("](../docs/", "](../../"))
+        notebook = json.loads(path.read_text(encoding="utf-8").replace("](../docs/", "](../../"))
+        if path.stem in without_results():
+            text = (
+                f"```{{note}}\nThis build has no results of this page: {without_results()[path.stem]} ({BRINGS}).\n```"
+            )
+            notebook["cells"].insert(1, {"cell_type": "markdown", "id": "no-results", "metadata": {}, "source": text})
+        put(folder / path.name, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
         names.append(path.stem)
     text = "# Notebooks\n\nEach opens with a question and runs from top to bottom on an installed package.\n\n"
     listed = "\n".join(["```{toctree}", ":maxdepth: 1", "", *names, "```"])
@@ -282,6 +344,15 @@ def sourced(app: Any, what: str, name: str, found: Any, options: Any, lines: lis
             lines[i : i + 2] = ["References", "----------"]
 
 
+def signed(
+    app: Any, what: str, name: str, found: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """The arguments of a class that stands on one of a package which is not here, whose own say nothing."""
+    if what != "class" or signature != "(*args, **kwargs)":
+        return None
+    return stringify_signature(inspect.signature(found), show_annotation=False), returned
+
+
 NumpyDocString.sections["Source"] = []  # read before `sourced` has a say, for members of classes
 
 
@@ -290,4 +361,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("config-inited", explorer, priority=100)
     app.connect("builder-inited", make)
     app.connect("autodoc-process-docstring", sourced, priority=100)
+    app.connect("autodoc-process-signature", signed)
     return {"version": softfloat.__version__, "parallel_read_safe": True}

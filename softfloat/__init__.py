@@ -11,6 +11,19 @@ SoftArray([0.6 , 0.75], float16)
 (np.uint16(11878), np.uint8(1))
 """
 
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if (  # a checkout, started in or named by PYTHONPATH: kernels/ lies beside this folder, as much does that is not the package's
+    not Path(__file__).with_name("kernels").joinpath("spec.py").is_file()
+    and all((Path(__file__).parents[1] / "kernels" / x).is_file() for x in ("__init__.py", "carrier.py", "spec.py"))
+):
+    __path__.append(str(Path(__file__).parents[1]))
+    importlib.import_module(f"{__name__}.kernels")
+    __path__.pop()
+
 from softfloat.accumulators import Accumulator
 from softfloat.arrays import (
     SoftArray,
@@ -78,6 +91,21 @@ from softfloat.formats import (
 from softfloat.interchange import load, save
 from softfloat.positions import Position
 from softfloat.status import Flags, FloatingPointTrap, Status
+
+if TYPE_CHECKING:  # what importing leaves to the first use
+    from softfloat import commands as commands
+    from softfloat import dask as dask
+    from softfloat import display as display
+    from softfloat import examples as examples
+    from softfloat import experiments as experiments
+    from softfloat import export as export
+    from softfloat import jit as jit
+    from softfloat import onnx as onnx
+    from softfloat import recipes as recipes
+    from softfloat import reference as reference
+    from softfloat import scaling as scaling
+    from softfloat import testing as testing
+    from softfloat import torch as torch
 
 __version__ = "0.1.0"
 
@@ -148,3 +176,22 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_LATE = dict.fromkeys(
+    ("commands", "display", "examples", "experiments", "export", "jit", "recipes", "reference", "scaling", "testing"),
+    "",
+) | {name: name for name in ("dask", "onnx", "torch")}
+"""Module that is imported when it is first asked for -> the package without which it cannot be: an extra of that name brings it."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    here = {name for name, needed in _LATE.items() if not needed or importlib.util.find_spec(needed)}
+    return sorted({*globals(), *here})

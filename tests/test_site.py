@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -125,19 +125,70 @@ def test_accumulators(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert pages.example_of(name).describe() in text
 
 
-def test_the_reference_has_every_public_name(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MADE", tmp_path)
-    pages.reference()
-    for module in pages.MODULES:
-        try:
-            found = importlib.import_module(module)
-        except ImportError as error:
-            if "pip install" not in str(error):  # as an extra says that is missing here
-                raise
-            continue
+REFERENCE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import pages
+pages.MADE = Path(sys.argv[2])
+pages.reference(pages.OUTSIDE if sys.argv[3] else None)
+for name in pages.MODULES:
+    print(name, *pages.public(sys.modules[name]))
+"""
+
+
+@pytest.mark.parametrize("without", ["", "packages of extras"])
+@pytest.mark.usefixtures("pages")
+def test_the_reference_has_every_public_name(without: str, tmp_path: Path) -> None:
+    """In a process of its own, which then has what stands in for packages that are missing, or would be for a newcomer."""
+    command = [sys.executable, "-c", REFERENCE, str(DOCS), str(tmp_path), without]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    offered = {name: names for name, *names in map(str.split, done.stdout.splitlines())}
+    assert {"softfloat.torch", "softfloat.dask", "softfloat.interchange.columns"} <= offered.keys()
+    assert {"emulate", "Model", "GradScaler", "scale_hyperparameters"} <= set(offered["softfloat.torch"])
+    for module, names in offered.items():
         text = (tmp_path / "api" / f"{module}.md").read_text(encoding="utf-8")
-        for name in pages.public(found):
+        for name in names:
             assert re.search(rf"\b{name}\b", text), (module, name)
+    functions = (tmp_path / "api" / "softfloat.torch.md").read_text(encoding="utf-8").partition("## Classes")[0]
+    assert ".. autofunction:: softfloat.torch.scale_hyperparameters\n" in functions  # under a decorator of PyTorch's
+
+
+NOTEBOOKS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.modules.update(dict.fromkeys(sys.argv[2:]))
+import pages
+print(*pages.without_results())
+"""
+
+
+@pytest.mark.usefixtures("pages")
+def test_notebooks_that_cannot_run_are_known_before_the_site_is_built() -> None:
+    """By their own import statements, whatever is behind these; others are not left out."""
+    command = [sys.executable, "-c", NOTEBOOKS, str(DOCS), "torch", "dask"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    wanted = {"07_network_gradients", "08_training_methods", "09_recipes", "10_blocks_and_scales"}
+    assert set(done.stdout.split()) == wanted | {"11_beyond_one_process"}
+    *told, last = done.stderr.splitlines()
+    assert len(told) == 5
+    assert all("torch" in line or "dask" in line for line in told)
+    assert "pip install" in last
+
+
+def test_pages_say_that_they_show_no_results(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADE", tmp_path)
+    monkeypatch.setattr(pages, "without_results", lambda: {"07_network_gradients": "No module named 'torch'"})
+    pages.copies()
+    for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
+        made = json.loads((tmp_path / "notebooks" / path.name).read_text(encoding="utf-8"))["cells"]
+        kept = json.loads(path.read_text(encoding="utf-8").replace("](../docs/", "](../../"))["cells"]
+        if path.stem == "07_network_gradients":
+            note = made.pop(1)
+            assert "No module named 'torch'" in note["source"]
+            assert pages.BRINGS in note["source"]
+        assert made == kept
 
 
 def test_a_page_that_would_not_change_is_left_alone(pages: Any, tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from softfloat.files import plain
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.measure import Measurement
+    from rich.table import Table
     from rich.text import Text
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "ERROR",
     "FAILED",
     "INTERRUPTED",
+    "UNBOUNDED",
     "CommandError",
     "Parser",
     "console",
@@ -38,6 +41,8 @@ __all__ = [
 
 
 FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+UNBOUNDED = 1 << 16  # columns of a console that is no terminal
+BROKEN = 24  # letters of a word that a column may break, at least
 NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
 
 
@@ -140,16 +145,88 @@ def _abandon(stream: TextIO) -> None:
 
 
 def console() -> Console:
-    """Standard output for tables; raises BrokenPipeError if nobody reads it."""
+    """Standard output for tables; raises BrokenPipeError if nobody reads it.
+
+    It is as wide as the terminal, or as COLUMNS says; where it is no terminal, and COLUMNS says nothing, no line is broken.
+    """
     from rich.console import Console
+    from rich.measure import Measurement
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+        def print(self, *shown: Any, **options: Any) -> None:
+            if self.width == UNBOUNDED:  # what fills a line with spaces is to fill no more than it needs
+                widths = (Measurement.get(self, self.options, x).maximum for x in shown)
+                options.setdefault("width", max(widths, default=0) or 1)
+            super().print(*shown, **options)
+
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without the multiplication sign still gets its table
-    return Quiet(highlight=False, emoji=False, markup=False)
+    bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    return Quiet(highlight=False, emoji=False, markup=False, width=None if bounded else UNBOUNDED)
+
+
+class _Grid:
+    """A plain table; where words would be broken for it, a paragraph for each row."""
+
+    def __init__(
+        self,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str | Text]],
+        whole: Sequence[int],
+        fixed: Mapping[int, int],
+        gap: int,
+    ) -> None:
+        self.headings, self.rows, self.whole, self.fixed, self.gap = headings, rows, whole, fixed, gap
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.measure import Measurement
+
+        table = Measurement.get(console, options, self._table())
+        return Measurement(min(table.minimum, options.max_width), table.maximum)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield self._table() if self._least() <= options.max_width else self._paragraphs()
+
+    def _least(self) -> int:
+        """Columns that the table needs: those that do not wrap, the longest name in the first, and of words in others a good part."""
+        widths = []
+        for index, cells in enumerate(zip(self.headings, *self.rows, strict=True)):
+            texts = [cell if isinstance(cell, str) else cell.plain for cell in cells]
+            words = texts if index in self.whole else [word for text in texts for word in text.split()]
+            longest = max(map(len, words), default=0)
+            widths.append(self.fixed.get(index, longest if index in self.whole or not index else min(longest, BROKEN)))
+        return sum(widths) + (self.gap + 1) * (len(widths) - 1)
+
+    def _table(self) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+        table.padding = (0, self.gap, 0, 0)
+        for index, heading in enumerate(self.headings):
+            table.add_column(heading, overflow="fold", no_wrap=index in self.whole, width=self.fixed.get(index))
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def _paragraphs(self) -> RenderableType:
+        """The first cell of each row, and below it the others with their headings, those that are not empty."""
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.text import Text
+
+        parts: list[RenderableType] = []
+        for first, *others in self.rows:
+            named = [
+                Text(f"{heading} " if heading else "", "dim") + Text.assemble(cell)
+                for heading, cell in zip(self.headings[1:], others, strict=True)
+                if cell
+            ]
+            parts += [Text.assemble(first), Padding(Text(", ").join(named), (0, 0, 0, 2), expand=False)]
+        return Group(*parts)
 
 
 def grid(
@@ -160,19 +237,11 @@ def grid(
     fixed: Mapping[int, int] = MappingProxyType({}),
     gap: int = 2,
 ) -> RenderableType:
-    """A plain table. Columns named in `whole` do not wrap; those in `fixed` have that width.
+    """A plain table. Columns named in `whole` do not wrap; those in `fixed` have that width. Where it does not fit, a paragraph a row.
 
     The box puts one more space than `gap` between columns.
     """
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
-    for index, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=index in whole, width=fixed.get(index))
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return _Grid(headings, rows, whole, fixed, gap)
 
 
 def measurements(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import softfloat
 from softfloat import display
 from softfloat.commands.arguments import SEED_HELP, seed
-from softfloat.commands.output import FAILED, CommandError, grid, measurements
+from softfloat.commands.output import FAILED, UNBOUNDED, CommandError, grid, measurements
 from softfloat.commands.output import console as _console
 from softfloat.commands.output import print_json as _print_json
 from softfloat.experiments import figures
@@ -220,7 +220,9 @@ def _claims_table(claims: Sequence[Claim], width: int) -> RenderableType:
         if claim.note:
             notes.add_row(Text(claim.id, "dim"), Text(claim.note, "dim"))
     headings = ["", "claim", "published", "exact", "emulated", "verdict"]
-    fixed = {0: 4, 1: min(width - 91, 48), 2: 15, 3: 25, 4: 25, 5: 11}  # a status register takes 25 columns
+    fixed = (
+        {0: 4, 1: min(width - 91, 48), 2: 15, 3: 25, 4: 25, 5: 11} if width < UNBOUNDED else {}
+    )  # a status register takes 25
     return Group(grid(headings, rows, whole=[0, 5], fixed=fixed, gap=1), Text(), notes)
 
 

@@ -247,7 +247,8 @@ class Job:
             for name, value in os.environ.items()
             if not name.startswith("NUMBA_") or name == "NUMBA_CACHE_DIR"
         }
-        command = [sys.executable, "-c", "from softfloat.kernels.exported import main; main()"]
+        script = f"import sys; sys.path[:] = {sys.path!r}; from softfloat.kernels.exported import main; main()"
+        command = [sys.executable, "-c", script]  # of the kernels that this process has, wherever it found them
         done = subprocess.run(command, input=json.dumps(job).encode(), capture_output=True, env=kept | options)
         if done.returncode or not done.stdout:
             reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it ended without a word"]

@@ -12,7 +12,25 @@ PyTorch and JAX as they are, and SoftArrays hand themselves over by DLPack.
 SoftArray([0.1, 2. ], float8_e4m3fn)
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from softfloat.interchange.files import load, save, stored_environment
 from softfloat.interchange.packing import packed, unpacked
 
+if TYPE_CHECKING:
+    from softfloat.interchange import columns as columns
+    from softfloat.interchange import stores as stores
+
 __all__ = ["load", "packed", "save", "stored_environment", "unpacked"]
+
+_LATE = ("columns", "stores")
+"""Modules that are imported when they are first asked for."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.{name}")

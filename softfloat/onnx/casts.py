@@ -9,10 +9,11 @@ import onnx
 
 from softfloat import bits
 from softfloat.environments import InfiniteInput, Overflow, Rounding
-from softfloat.formats import Format
+from softfloat.formats import Format, float32
 from softfloat.onnx.table import operator
 from softfloat.onnx.tensors import Array, array_of, codes_of, element_format, format_of
 from softfloat.onnx.unit import Call
+from softfloat.status import Flags
 
 __all__: list[str] = []
 
@@ -25,8 +26,9 @@ RULES = (
     "Into 8 bits, `saturate` (default 1) decides about overflow and infinities before the environment does, and without it "
     "float8_e4m3fn has -NaN below its range; into "
     "float4_e2m1fn it always saturates, and a NaN becomes -0; float8_e8m0fnu rounds as `round_mode` says (default up), and "
-    "with `saturate` zero and what lies below its range becomes 2^-127. To integers: toward zero, saturated. To wider "
-    "formats: exact. Strings are refused."
+    "with `saturate` zero and what lies below its range becomes 2^-127. To integers: toward zero; what does not fit, which "
+    "ONNX leaves open, is saturated in 8 bits and more, and of 2 and 4 bits has the lowest bits of the integer, as ONNX's "
+    "own tests have it (of infinities and NaN 0). To wider formats: exact. Strings are refused."
 )
 
 
@@ -56,11 +58,35 @@ def converted(call: Call, x: Array, element: int) -> Array:
     codes = codes_of(x, source)
     if wanted.kind == "b":
         return np.asarray(~np.asarray(bits.iszero(codes, source)))
-    if wanted.kind not in "iuV":
+    if not is_integer(wanted):
         call.refuse(f"casts from {source} to {wanted} are not emulated")
-    whole = wanted if wanted.kind in "iu" else np.dtype("int8")  # 2 and 4 bits: of 8, those that are left
-    integers = call.run(bits.to_integer, codes, source, whole, changed={"rounding": Rounding.TOWARD_ZERO})
-    return np.asarray(integers).astype(wanted)
+    to_integer = bits.to_integer if wanted.kind in "iu" else to_lowest_bits
+    return np.asarray(call.run(to_integer, codes, source, wanted, changed={"rounding": Rounding.TOWARD_ZERO}))
+
+
+def to_lowest_bits(codes: Any, fmt: Format, dtype: Any, **options: Any) -> tuple[Array, Any]:
+    """As `bits.to_integer`, but what does not fit, which is invalid there and here, has the lowest bits of the integer."""
+    low, high = limits_of(dtype)
+    each = options.pop("flags") == "each"
+    whole, raised = map(np.asarray, bits.to_integer(codes, fmt, np.int64, flags="each", **options))
+    raised = np.where((whole < low) | (whole > high), raised.dtype.type(Flags.INVALID), raised)
+    beyond = ~(np.abs(np.asarray(bits.decode(codes, fmt))) < 2.0**63)  # multiples of 16, infinities, NaN
+    return np.where(beyond, 0, whole).astype(np.int8).astype(dtype), raised if each else np.bitwise_or.reduce(
+        raised, None
+    )
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of integers, those of ml_dtypes among them."""
+    return dtype.kind in "iu" or (dtype.kind == "V" and dtype.name.startswith(("int", "uint")))
+
+
+def limits_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest integer of a dtype, of those of ml_dtypes too."""
+    import ml_dtypes
+
+    limits = ml_dtypes.iinfo(dtype) if dtype.kind == "V" else np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def into(call: Call, x: Any, target: Format) -> Array:
@@ -106,30 +132,50 @@ def laid_out(call: Call, values: Array, shape: tuple[int, ...]) -> Array:
     return values.reshape([-1 if i == axis else 1 for i in range(len(shape))])
 
 
+PRECISIONS = ("FLOAT", "FLOAT16", "BFLOAT16")
+
+
+def divided(call: Call, x: Array, scale: Array) -> Array:
+    """x / scale in the precision that ONNX gives the division: what `precision` names, else the type of the scale."""
+    named = call.attributes.get("precision", 0)
+    fmt = element_format(named) if named else format_of(scale.dtype)
+    if named and named not in [onnx.TensorProto.DataType.Value(name) for name in PRECISIONS]:
+        call.refuse(f"precision={onnx.TensorProto.DataType.Name(named)}; accepted: {', '.join(PRECISIONS)}")
+    if (
+        fmt is None or fmt == float32 or not fmt.zero
+    ):  # nothing is divided in integers and powers of two, which may scale
+        with np.errstate(all="ignore"):
+            return x.astype(np.float32) / scale.astype(np.float32)
+    codes = [
+        codes_of(array, fmt) if format_of(array.dtype) == fmt else call.run(bits.encode, array, fmt)
+        for array in (x, scale)
+    ]
+    return array_of(call.run(bits.div, *codes, fmt), fmt)
+
+
 @operator(
     "cast",
     "QuantizeLinear",
-    "x / scale in float32, to nearest even; then as Cast, or to the nearest even integer, plus the zero point, saturated.",
+    "x / scale in the type that `precision` names, by default that of the scale: in half and bfloat16 both are rounded into it, and then "
+    "the quotient; else in float32, to nearest even. Then as Cast, or to the nearest even integer, plus the zero point, saturated.",
 )
 def quantize(call: Call) -> tuple[Any, ...]:
     """With a scale for the whole, for an axis, or for blocks."""
     x, zero = call.inputs[0], call.given(2)
     named = call.attributes.get("output_dtype", 0)
     wanted = zero.dtype if zero is not None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(named or 2))
-    scale = laid_out(call, call.single(1), x.shape)
-    with np.errstate(all="ignore"):
-        q = call.single(0).astype(np.float32) / scale.astype(np.float32)
+    call.single(0), call.single(1)  # which refuse float64
+    q = divided(call, x, laid_out(call, call.inputs[1], x.shape))
     target = format_of(wanted)
     if target is not None:
         if zero is not None and np.any(zero.astype(np.float32) != 0):
             call.refuse(f"a zero point other than 0 in {target} is not emulated")
         return (into(call, q, target),)
-    import ml_dtypes
-
-    limits = ml_dtypes.iinfo(wanted) if wanted.kind == "V" else np.iinfo(wanted)
+    if not is_integer(wanted):
+        call.refuse(f"a result of {wanted} is not emulated")
     offset = 0.0 if zero is None else laid_out(call, zero.astype(np.float64), x.shape)
     whole = np.rint(np.nan_to_num(q.astype(np.float64), posinf=np.inf, neginf=-np.inf)) + offset
-    return (np.clip(whole, int(limits.min), int(limits.max)).astype(np.int64).astype(wanted),)
+    return (np.clip(whole, *limits_of(wanted)).astype(np.int64).astype(wanted),)
 
 
 @operator(

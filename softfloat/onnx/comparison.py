@@ -132,6 +132,11 @@ def compare_nodes(
     outputs : dict of str to array
     reports : list of NodeReport
         By falling error; then by overflows, swamped additions and underflows. Nodes on no narrow numbers are left out.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be run in float32.
     """
     values = evaluator.run(None, feeds, intermediate=True)
     flags, counts = evaluator.flags_by_node, evaluator.counts_by_node
@@ -139,8 +144,14 @@ def compare_nodes(
     if compare:
         model = in_float32(evaluator.model)
         wide = {name: _wide(np.asarray(x)) for name, x in feeds.items()}
+        try:
+            reference = ReferenceEvaluator(model)
+        except RuntimeError as missing:  # NotImplementedError is one
+            raise ValueError(
+                f"onnx {onnx.__version__} cannot run the model in float32 to compare with: {missing}"
+            ) from None
         with np.errstate(all="ignore"):
-            wanted = ReferenceEvaluator(model).run(None, wide, intermediate=True)
+            wanted = reference.run(None, wide, intermediate=True)
     outer = {node.name: node for node in evaluator.model.graph.node}
     reports = []
     for name, raised in flags.items():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import RuntimeContextError
 
 from softfloat.accumulators import Accumulator
 from softfloat.checks import check_choice, check_kind, check_switch
@@ -25,6 +26,9 @@ from softfloat.status import Flags, Status
 __all__ = ["Evaluator"]
 
 OWN_DOMAIN = ("", "ai.onnx")
+
+SAME_IN_FLOAT32 = ("moved", "exact", "cast")
+"""Kinds of operators that make of float32 what ONNX's own implementation makes, and serve old operator sets that it has left behind."""
 
 
 class Session:
@@ -65,9 +69,20 @@ class Session:
         touches, open_types = types.touches(self.elements), -1 in (*types.inputs, *types.outputs)
         if touches and row is None and not nests:
             self.refuse(types)
-        if not touches and not open_types and not nests:
-            return native()
-        made = native() if row is None or row.native or nests or not touches else None
+        alone = row is not None and not row.native and not nests
+        made = None
+        if not (alone and touches):
+            try:
+                made = native()
+            except RuntimeContextError:  # it is asked for once more, with types
+                raise
+            except RuntimeError as error:  # NotImplementedError is one
+                if not alone or row is None or row.kind not in SAME_IN_FLOAT32:
+                    said = " ".join(str(error).split()).rstrip(".")
+                    reason = f"it has no emulation, and onnx {onnx.__version__} cannot run it: {said}"
+                    raise UnemulatedOperatorError(reason, types.name, types.operator) from None
+        if not touches and not open_types and not nests and made is not None:
+            return made
 
         def make(proto: onnx.NodeProto, run_params: dict[str, Any]) -> Node:
             inner = {**run_params, "evaluator_cls": partial(Body, session=self)}
@@ -105,7 +120,7 @@ class Node:
         session = self.session
         inputs = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in inputs)
         concerned = self._makes or any(map(session.concerns, inputs))
-        if self.row is None or self.row.kind == "control" or not concerned:
+        if self.row is None or self.row.kind == "control" or (not concerned and self.native is not None):
             if concerned and self.row is None and not self.need_context():
                 session.refuse(self.types)
             if self.types.operator == "Loop":

@@ -165,6 +165,27 @@ def test_the_report_fits_the_terminal(monkeypatch, ready, width):
         assert "OFLO 0x1 DIV0 0x0 INV 0x1" in run.out
 
 
+@pytest.mark.parametrize(
+    "command", ["formats", "accumulators", "accumulators tensor_core", "inspect 0.1", "hardware --list", "reproduce"]
+)
+def test_what_is_piped_is_not_broken_into_lines(monkeypatch, ready, command):
+    """As on a terminal that is wider than everything; and no line is filled up with spaces to the width of one."""
+    monkeypatch.setenv("COLUMNS", "9999")
+    wide = Run(*command.split()).out
+    monkeypatch.delenv("COLUMNS")
+    piped = Run(*command.split())
+    assert (piped.status, piped.err) == (0, "")
+    assert max(map(len, piped.out.splitlines())) < 2000
+    if command == "reproduce":  # where a terminal has columns of one width in all tables
+        lines = piped.out.splitlines()
+        for claim in ready.report.claims:
+            assert any(claim.statement in line and claim.exact in line and claim.emulated in line for line in lines)
+    else:
+        assert [x.rstrip() for x in piped.out.splitlines()] == [x.rstrip() for x in wide.splitlines()]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, Run(*command.split()).out.splitlines())) <= 80
+
+
 def test_the_seed_reaches_the_experiments(monkeypatch, full):
     seeds = []
     monkeypatch.setattr(claims, "reproduce", lambda seed, _: seeds.append(seed) or full.report)

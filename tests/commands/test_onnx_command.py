@@ -91,6 +91,33 @@ def test_the_table_has_the_worst_first(folder: Path) -> None:
     assert " of " not in quick.out
 
 
+PATHS = """net (float16[2, 300] x, float16[300, 4] w) => (float16[2, 4] s)
+    { h = MatMul(x, w) b = Mul(h, h) s = Softmax(b) }"""
+
+
+@pytest.mark.parametrize("width", ["30", "80", "100", "200", None])
+def test_node_names_stay_in_a_line(folder: Path, monkeypatch: pytest.MonkeyPatch, width: str | None) -> None:
+    """Names as PyTorch's exporter makes them, on terminals, and in a pipe, where nothing is broken."""
+    model = parsed(PATHS)
+    names = [f"/model/layers.{i}/self_attn/{x.op_type}" for i, x in enumerate(model.graph.node)]
+    for node, name in zip(model.graph.node, names, strict=True):
+        node.name = name
+    (folder / "paths.onnx").write_bytes(model.SerializeToString())
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", width)
+    done = run(folder, *given(folder), "--compare", "float32", model="paths.onnx")
+    lines = [line.rstrip() for line in done.out.splitlines()]
+    if width != "30":
+        assert all(sum(line.split()[:1] == [name] for line in lines) == 1 for name in names)
+    if width is not None:
+        assert max(map(len, lines)) <= int(width)
+    shown = " ".join(done.out.split())
+    assert all(words in shown for words in (" of 2 400", "OVERFLOW", "Softmax", "float16", "inf"))
+    if width in ("200", None):
+        assert sum(name in line and "float16" in line for line in lines for name in names) == len(names)
+
+
 def test_outputs_and_plots(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     done = run(

@@ -101,6 +101,37 @@ def test_operators_of_other_domains_are_refused() -> None:
         Evaluator(model)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("kind", ["float", "float16"])
+def test_what_nobody_can_run_is_refused_by_name(kind: str, strict: bool) -> None:
+    """Of other domains, and of operator sets that onnx has left behind, on float32 too, and where it would be left to onnx."""
+    head = '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>'
+    text = f"g ({kind}[4] x) => ({kind}[4] y) {{ t = Abs(x) y = com.microsoft.Gelu(t) }}"
+    with pytest.raises(UnemulatedOperatorError, match=r"'y', operator com\.microsoft\.Gelu: it has no emulation"):
+        Evaluator(onnx.parser.parse_model(head + text), strict=strict)
+    text = (
+        f"g ({kind}[2, 2] a, {kind}[2, 2] b, {kind}[2] c) => ({kind}[2, 2] y) {{ y = Gemm <broadcast = 1> (a, b, c) }}"
+    )
+    model = onnx.parser.parse_model(f'<ir_version: 3, opset_import: ["": 6]> {text}')
+    model.opset_import[0].version = 1
+    if kind == "float":
+        with pytest.raises(
+            UnemulatedOperatorError, match=r"'y', operator Gemm: it has no emulation, and onnx .* version 1"
+        ):
+            Evaluator(model, strict=strict)
+    else:
+        assert Evaluator(model, strict=strict).nodes["y"].operator == "Gemm"
+
+
+def test_what_rounds_nothing_is_served_where_onnx_has_left_it_behind() -> None:
+    """Clip as operator set 1 has it."""
+    text = (
+        '<ir_version: 3, opset_import: ["": 1]> g (float[4] x) => (float[4] y) { y = Clip <min = -1.0, max = 2.0> (x) }'
+    )
+    x = np.array([-3, -0.5, 1, 7], np.float32)
+    assert Evaluator(onnx.parser.parse_model(text)).run(None, {"x": x})[0].tolist() == [-1, -0.5, 1, 2]
+
+
 def test_float32_nodes_are_onnx_own() -> None:
     text = "g (float[3, 40] x, float[40, 2] w) => (float[3, 2] s) { y = MatMul(x, w) s = Softmax(y) }"
     model, random = parsed(text), np.random.default_rng(0)

@@ -10,7 +10,8 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 
-from onnx_models import every, numbers, one_node  # noqa: E402 -- after the skip
+from onnx.reference import ReferenceEvaluator  # noqa: E402 -- after the skip
+from onnx_models import every, numbers, one_node, parsed  # noqa: E402
 
 import softfloat  # noqa: E402
 import softfloat.reference  # noqa: E402
@@ -18,8 +19,9 @@ from softfloat import Environment, Format, bfloat16, bits, float8_e4m3fn, float8
 from softfloat.accumulators import amp, chunked, fma, mul_add  # noqa: E402
 from softfloat.onnx import OPERATORS, Evaluator, UnemulatedOperatorError  # noqa: E402
 from softfloat.onnx.elementwise import BINARY, FUNCTIONS, UNARY  # noqa: E402
-from softfloat.onnx.tensors import array_of, codes_of  # noqa: E402
+from softfloat.onnx.tensors import array_of, codes_of, dtype_of  # noqa: E402
 from softfloat.onnx.unit import EXECUTIONS, SINGLE_NEAREST, STEPS, addresses  # noqa: E402
+from softfloat.status import Flags  # noqa: E402
 
 ENVIRONMENTS = {
     "nearest": {},
@@ -553,6 +555,118 @@ def test_scattered_and_chosen() -> None:
     model, feeds = one_node("ScatterND", [x, np.array([[1], [3]]), update], reduction="add")
     with pytest.raises(UnemulatedOperatorError, match="reduction"):
         Evaluator(model).run(None, feeds)
+
+
+# -- casts to integers, and quantisation ------------------------------------------------------------------------------
+
+FEW_BITS = {"UINT4": (0, 15), "INT4": (-8, 7), "UINT2": (0, 3), "INT2": (-2, 1)}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("fmt", [float16, bfloat16, float8_e5m2], ids=str)
+@pytest.mark.parametrize("element", [name for name in FEW_BITS if hasattr(onnx.TensorProto, name)])
+def test_casts_to_few_bits(element: str, fmt: Format) -> None:
+    """ONNX leaves open what comes of what does not fit: the integer's lowest bits in its own tests, and of 8, 16, 200 among them."""
+    x, to = every(fmt), getattr(onnx.TensorProto, element)
+    values = np.asarray(bits.decode(codes_of(x, fmt), fmt))
+    found, flags = evaluated("Cast", [x], made=to, opset=25, to=to)
+    assert found.dtype == onnx.helper.tensor_dtype_to_np_dtype(to)
+    low, high = FEW_BITS[element]
+    whole = [int(v) if math.isfinite(v) else 0 for v in values.tolist()]
+    assert found.astype(int).tolist() == [(v - low) % (high - low + 1) + low for v in whole]
+    assert flags == Flags.INEXACT | Flags.INVALID
+    model, feeds = one_node("Cast", [x], made=to, opset=25, to=to)
+    small = np.abs(values) < 2**15  # beyond, what C makes of such a cast is undefined
+    assert np.array_equal(found[small], ReferenceEvaluator(model).run(None, feeds)[0][small])
+    for v in (8, 16, 200, -10, 1, 0.75, math.inf, math.nan):
+        one = array_of(bits.encode([v], fmt)[0], fmt)
+        fits = math.isfinite(v) and low <= int(v) <= high
+        wanted = Flags.INVALID if not fits else Flags.INEXACT if v != int(v) else Flags(0)
+        assert evaluated("Cast", [one], made=to, opset=25, to=to)[1] == wanted, v
+
+
+@pytest.mark.parametrize("opset", [19, 21, 23])
+def test_quantisation_divides_in_the_type_of_the_scale(opset: int) -> None:
+    """5.25 / half(0.3) is 17.497 and in half 17.5, which is even at 18."""
+    scale, zero = np.float16(0.3), np.int8(0)
+    found, flags = evaluated("QuantizeLinear", [np.array([5.25], np.float16), scale, zero], made=3, opset=opset)
+    assert (found.tolist(), flags) == ([18], Flags.INEXACT)
+
+
+@pytest.mark.parametrize("precision", [None, float32, float16, bfloat16], ids=str)
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float8_e4m3fn"])
+def test_quantisation_in_a_precision(precision: Format | None, kind: str, environment: Environment) -> None:
+    """Operands into the precision, a quotient there, and an integer or a number of 8 bits."""
+    x, scale = numbers((6, 50), float16, 3, 9), np.float16(0.3)
+    target = float8_e4m3fn if kind == "float8_e4m3fn" else None
+    zero = np.zeros((), dtype_of(target)) if target else np.array(3, kind)
+    named = {} if precision is None else {"precision": onnx.helper.np_dtype_to_tensor_dtype(dtype_of(precision))}
+    element = onnx.helper.np_dtype_to_tensor_dtype(zero.dtype)
+    found, _ = evaluated("QuantizeLinear", [x, scale, zero], environment, made=element, opset=23, **named)
+    fmt = precision or float16
+    if fmt == float32:
+        quotients: Any = x.astype(np.float32) / np.float32(scale)
+    else:
+        step, operands = 0, []
+        for array in (x, scale):
+            codes = codes_of(np.asarray(array), float16)
+            if fmt != float16:
+                codes, _ = bits.encode(np.asarray(array), fmt, environment=environment, stream=stream(step))
+                step += 1
+            operands.append(codes)
+        divided, _ = bits.div(*operands, fmt, environment=environment, stream=stream(step))
+        quotients = array_of(divided, fmt)
+        if environment.rounding.name == "NEAREST_EVEN":  # the oracle's own quotients
+            a, b = (np.broadcast_to(v, x.shape)[0].tolist() for v in operands)
+            assert np.ravel(divided)[:50].tolist() == [
+                softfloat.reference.div(p, q, fmt)[0] for p, q in zip(a, b, strict=True)
+            ]
+    if target is None:
+        limits = np.iinfo(kind)
+        wanted = np.clip(np.rint(quotients.astype(float)) + 3, limits.min, limits.max).astype(kind)
+        np.testing.assert_array_equal(found, wanted)
+    elif environment.rounding.name != "STOCHASTIC":
+        codes, _ = bits.encode(
+            quotients, target, environment=environment.settings.replace(overflow="saturate", infinite_input="saturate")
+        )
+        np.testing.assert_array_equal(codes_of(found, target), codes)
+
+
+@pytest.mark.skipif(not hasattr(onnx.TensorProto, "FLOAT6E2M3"), reason="an onnx without formats of 6 bits")
+def test_formats_of_six_bits_are_refused() -> None:
+    """They are no integers of few bits, though NumPy knows no more of either."""
+    to, x = onnx.TensorProto.FLOAT6E2M3, np.ones(3, np.float16)
+    with pytest.raises(UnemulatedOperatorError, match=r"'node', operator Cast: casts from float16 to float6_e2m3fn"):
+        evaluated("Cast", [x], made=to, opset=28, to=to)
+    with pytest.raises(UnemulatedOperatorError, match=r"QuantizeLinear: a result of float6_e2m3fn"):
+        evaluated("QuantizeLinear", [x, np.float16(1)], made=to, opset=28, output_dtype=to)
+
+
+def test_precisions_that_there_are_not() -> None:
+    x, scale, zero = np.ones(3, np.float16), np.float16(1), np.int8(0)
+    with pytest.raises(UnemulatedOperatorError, match=r"precision=DOUBLE; accepted: FLOAT, FLOAT16, BFLOAT16"):
+        evaluated("QuantizeLinear", [x, scale, zero], made=3, opset=23, precision=onnx.TensorProto.DOUBLE)
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+@pytest.mark.parametrize("opset", [10, 13, 17])
+def test_quantisation_of_old_operator_sets(opset: int, axis: int | None) -> None:
+    """Models of 8 bits are usually of operator set 13 or 17; onnx itself runs DequantizeLinear from 19 on."""
+    if axis and opset < 13:
+        pytest.skip("scales of an axis came with operator set 13")
+    x = np.random.default_rng(0).normal(0, 40, (5, 4)).astype(np.float32)
+    scale = np.array([0.3, 0.7, 1.5, 0.01], np.float32) if axis else np.float32(0.3)
+    zero = np.array([3, -4, 0, 100], np.int8) if axis else np.int8(3)
+    text = """g (float[5, 4] x, float[n] s, int8[n] z) => (float[5, 4] y)
+        { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }"""
+    text = text if axis else text.replace("[n]", "")
+    feeds = {"x": x, "s": scale, "z": zero}
+    evaluator = Evaluator(parsed(text, opset), Environment(rounding="toward_zero"))
+    [found] = evaluator.run(None, feeds)
+    assert set(evaluator.flags_by_node) <= {"y"}
+    whole = np.clip(np.rint(x / scale) + zero.astype(int), -128, 127)
+    np.testing.assert_array_equal(found, (whole - zero.astype(int)).astype(np.float32) * scale)
+    np.testing.assert_array_equal(found, ReferenceEvaluator(parsed(text, 19)).run(None, feeds)[0])
 
 
 def test_every_row_is_reached() -> None:

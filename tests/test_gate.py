@@ -1,0 +1,46 @@
+"""The gate does as a newcomer does: the README's commands in their order, PyTorch after them, and then what was skipped without it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+RUN, SKIPPED = CHECKOUT / ".ci" / "run", CHECKOUT / ".ci" / "skipped"
+pytestmark = pytest.mark.skipif(not RUN.exists(), reason="not in a checkout")
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="" name="tests.test_site"><skipped message="collection skipped">('x', 1, "could not import 'a'")</skipped></testcase>
+<testcase classname="tests.torch.test_amp" name="test_x[0.5-a::b]"><skipped message="could not import 'torch'"/></testcase>
+<testcase classname="tests.torch.test_amp" name="test_y"><skipped message="needs --exhaustive"/></testcase>
+<testcase classname="tests.torch.test_amp" name="test_z"/>
+<testcase classname="softfloat.torch" name="__init__"/>
+<testcase classname="" name="softfloat.torch.__init__"><skipped message="unable to import module"/></testcase>
+<testcase classname="docs.tutorial.md" name="tutorial.md"><skipped message="all tests skipped by +SKIP option"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_the_commands_of_the_readme_in_order_and_pytorch_after_them() -> None:
+    script = RUN.read_text(encoding="utf-8")
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    installs = re.findall(r"^## (.*)\n\n```sh\npip install", readme, re.MULTILINE)
+    assert len(installs) == 3
+    assert re.findall(r'^[^#\n]*readme "(.*)"', script, re.MULTILINE) == installs
+    last = script.index(f'readme "{installs[-1]}"')
+    assert "torch==" not in script[:last]
+    assert last < script.index("torch==") < script.index(".ci/skipped")
+
+
+def test_what_was_skipped_is_named_as_pytest_names_it(tmp_path: Path) -> None:
+    report = tmp_path / "tests.xml"
+    report.write_text(REPORT, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(SKIPPED), str(report)], cwd=CHECKOUT, capture_output=True, text=True)
+    names = ["docs/tutorial.md::tutorial.md", "softfloat/torch/__init__.py", "tests/test_site.py"]
+    assert (done.stdout.splitlines(), done.stderr) == ([*names, "tests/torch/test_amp.py::test_x[0.5-a::b]"], "")
+    report.write_text(re.sub("<skipped.*?(/>|</skipped>)", "", REPORT), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(SKIPPED), str(report)], cwd=CHECKOUT, capture_output=True, text=True)
+    assert (done.returncode, "nothing was skipped" in done.stderr) == (1, True)
