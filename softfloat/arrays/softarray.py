@@ -388,6 +388,15 @@ def _unary(ufunc: np.ufunc) -> Callable[[SoftArray], Any]:
     return lambda self: UFUNCS[ufunc](ufunc, "__call__", (self,), {})
 
 
+def _of_numpy(function: Callable[..., Any], arguments: Any, keywords: dict[str, Any]) -> Any:
+    """What stands in for one of NumPy's functions, called; TypeError names one that nothing stands in for."""
+    handler, name = FUNCTIONS.get(function), f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
+    if handler is None:
+        raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
+    engine.refuse_mask((*arguments, *keywords.values()), f"what {name} takes")
+    return handler(*arguments, **keywords)
+
+
 SUMMED = "Summed as the environment's accumulator says; without one in order, each product and each sum rounded."
 STEPS = "In order, each product rounded to the format."
 
@@ -397,7 +406,7 @@ def _method(name: str, how: str = "") -> Callable[..., Any]:
     function = getattr(np, name)
 
     def method(self: SoftArray, *arguments: Any, **keywords: Any) -> Any:
-        return FUNCTIONS[function](self, *arguments, **keywords)
+        return _of_numpy(function, (self, *arguments), keywords)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"As `numpy.{name}`. {how}".rstrip()
@@ -782,13 +791,9 @@ class SoftArray:
         self, function: Callable[..., Any], types: Any, arguments: Any, keywords: dict[str, Any]
     ) -> Any:
         """Run another of NumPy's functions; TypeError names one that is not supported."""
-        handler = FUNCTIONS.get(function)
-        if handler is None:
-            module = getattr(function, "__module__", "numpy") or "numpy"
-            raise TypeError(f"{module}.{function.__name__} is not supported for SoftArray; {ALTERNATIVES}")
-        if not all(issubclass(kind, (SoftArray, np.ndarray)) for kind in types):
+        if function in FUNCTIONS and not all(issubclass(kind, (SoftArray, np.ndarray)) for kind in types):
             return NotImplemented
-        return handler(*arguments, **keywords)
+        return _of_numpy(function, arguments, keywords)
 
     # -- operators
 
@@ -900,6 +905,7 @@ def _reader() -> tuple[str, str]:
 
 
 def _plain_index(index: Any) -> Any:
+    engine.refuse_mask(index, "an index")
     if isinstance(index, SoftArray) or (isinstance(index, tuple) and any(isinstance(i, SoftArray) for i in index)):
         raise IndexError(
             "SoftArrays are numbers, not indices; accepted: integers, slices, ..., None, arrays of integers or bool"
@@ -1073,6 +1079,7 @@ def empty(shape: Shape, fmt: Format | str) -> SoftArray:
 
 
 def _format_like(x: Any, fmt: Format | str | None) -> Format:
+    engine.refuse_mask(x, "x")
     return _needed(fmt or format_of(x))
 
 

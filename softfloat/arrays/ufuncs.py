@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.arrays import functions, sums
 from softfloat.arrays.softarray import (
     FUNCTIONS,
@@ -180,6 +180,7 @@ FARTHEST = 900  # exponent: beyond every format, and still a normal float64
 
 
 def _ldexp(name: str, fmt: Format, x: Codes, shift: Any) -> Any:
+    engine.refuse_mask(shift, "operand 2 of 'ldexp'")
     shift = np.asarray(shift)
     if shift.dtype.kind not in "iu":
         raise TypeError(f"operand 2 of 'ldexp' must be integers, got {shift.dtype}")
