@@ -461,9 +461,10 @@ def _reduce(
     name = f"{ufunc.__name__}.reduce"
     step = _steps(ufunc, array, "reduce")
     functions.check_dtype(name, dtype, array.format)
-    functions.refuse(name, where=keywords.pop("where", True))
+    initial = keywords.pop("initial", None)
+    functions.refuse(name, **keywords)
     codes, kept = functions.laid_out(array.codes, axis)
-    codes = functions.begun(codes, keywords.pop("initial", None), array.format, name)
+    codes = functions.begun(codes, initial, array.format, name)
     if not codes.shape[-1]:
         raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
     with functions.keeping(codes, kept, keepdims):
