@@ -15,7 +15,7 @@ raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, 
 - A trap is raised after the operation: an array that was written to holds the results.
 - `numpy.asarray(x)` raises TypeError without a dtype, and so does what reads its arguments that way: lists of SoftArrays
   (`array` and `numpy.stack` join them), `numpy.r_`, `ascontiguousarray`, `vectorize`, pandas. Matplotlib reads
-  numbers as float64: it draws them. `numpy.ma`, SciPy and scikit-learn would compute in float64, and are refused even
+  numbers as float64 and computes with these: it draws them. `numpy.ma`, SciPy and scikit-learn would compute in float64, and are refused even
   where their own code names it.
 - What names float64 gets it: `numpy.random` for its parameters, assignments into NumPy's arrays, and functions of `math`.
 
@@ -35,11 +35,9 @@ from __future__ import annotations
 import decimal
 import math
 import numbers
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,6 +45,7 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.arrays import views
 from softfloat.arrays.exchange import capsule_of, of_others
+from softfloat.arrays.readers import COMPUTING, DRAWING, drawing, reader
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.engine.elementwise import NO_CODES
@@ -279,7 +278,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
     """An operator on a small array by its loop, without the ways around it; None where they are needed."""
     codes, fmt = x._codes, x._format
     env = current_environment()
-    if env.traps or env.position is not None:
+    if env.traps or env.position is not None or drawing():
         return None
     a = _flat_of(x)
     b = None if a is None else _flat_beside(x, other, operation)
@@ -316,7 +315,7 @@ def straight_unary(operation: str, x: SoftArray) -> SoftArray | None:
 def straight_comparison(relation: str, x: SoftArray, other: Any, swapped: bool) -> Codes | None:
     """`straight`, for comparisons, in which numbers raise no flags; "ne" is what "eq" is not."""
     env = current_environment()
-    a = None if env.traps else _flat_of(x)
+    a = None if env.traps or drawing() else _flat_of(x)
     b = None if a is None else _flat_beside(x, other, relation, quiet=True)
     if a is None or b is None:
         return None
@@ -388,8 +387,19 @@ def _unary(ufunc: np.ufunc) -> Callable[[SoftArray], Any]:
     return lambda self: UFUNCS[ufunc](ufunc, "__call__", (self,), {})
 
 
+def as_drawn(x: Any) -> Any:
+    """Arguments with float64 for SoftArrays."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(as_drawn, x))
+    if isinstance(x, dict):
+        return {name: as_drawn(value) for name, value in x.items()}
+    return x.values if isinstance(x, SoftArray) else x
+
+
 def _of_numpy(function: Callable[..., Any], arguments: Any, keywords: dict[str, Any]) -> Any:
     """What stands in for one of NumPy's functions, called; TypeError names one that nothing stands in for."""
+    if drawing():
+        return function(*as_drawn(arguments), **as_drawn(keywords))
     handler, name = FUNCTIONS.get(function), f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
     if handler is None:
         raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
@@ -651,14 +661,14 @@ class SoftArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """The numbers in a dtype that is asked for; unasked for drawing alone, and never for SciPy's own code."""
-        package, function = _reader()
+        package, function = reader()
         wanted = np.dtype(np.float64 if dtype is None else dtype)
         asked = dtype is not None and wanted.kind != "O"
         if package in COMPUTING:
             raise TypeError(f"{function} is not supported for SoftArray; {ALTERNATIVES}")
         if not asked and package not in DRAWING:
             raise TypeError(f"{function}: {UNASKED}" if function else UNASKED)
-        if wanted.kind in "iu":
+        if wanted.kind in "iu" and package not in DRAWING:
             raise TypeError(
                 f"a SoftArray becomes {wanted} by a decision on fractions only: x.astype({str(wanted)!r}) truncates"
             )
@@ -779,13 +789,13 @@ class SoftArray:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Run a ufunc; TypeError names one that is not supported."""
         handler = UFUNCS.get(ufunc)
-        if handler is None:
+        if handler is None and not drawing(2):
             name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
             raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented
-        return handler(ufunc, method, inputs, keywords)
+        return (handler or run_drawn)(ufunc, method, inputs, keywords)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, arguments: Any, keywords: dict[str, Any]
@@ -869,39 +879,17 @@ class Flat:
         self._array._codes.flat[_plain_index(index)] = coerced(value, self._array._format, "setitem")
 
 
+def run_drawn(ufunc: np.ufunc, method: str, inputs: Any, keywords: Any) -> Any:
+    """A ufunc on the values, for what is drawn."""
+    return getattr(ufunc, method)(*as_drawn(inputs), **as_drawn(keywords))
+
+
 ALTERNATIVES = "accepted: its .values (float64), .codes (integers), or .view(dtype)"
 UNASKED = (
     "a SoftArray becomes a NumPy array only where a dtype is asked for; accepted: x.values (float64, exact), "
     "numpy.asarray(x, dtype=float), float(x[0]), x.codes; softfloat.array() and numpy.stack() join SoftArrays"
 )
-DRAWING = frozenset({"matplotlib", "mpl_toolkits"})
-"""Packages that may read numbers unasked: they draw them."""
-COMPUTING = frozenset({"numpy.ma", "scipy", "sklearn"})
-"""Packages whose own code asks for float64 by name and computes in it, which their callers did not ask for."""
 TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
-
-
-def _reader() -> tuple[str, str]:
-    """(package, public function) of the library code that reads an array right now; empty where the caller's own does."""
-    frame: FrameType | None = sys._getframe(2)
-    package = function = ""
-    while frame is not None:
-        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
-        top = "numpy.ma" if module.startswith("numpy.ma.") else module.partition(".")[0]
-        if top in DRAWING | COMPUTING and package in ("", "numpy.ma", top):
-            package = top
-        elif top not in ("numpy", "numpy.ma"):  # which may stand between
-            break
-        if "._lib." in module:  # SciPy's decorators, which read for the function f that they wrap
-            wrapped = frame.f_locals.get("f")
-            module, name = getattr(wrapped, "__module__", module), getattr(wrapped, "__name__", "_")
-        elif name not in frame.f_globals:
-            name = "_"
-        if not name.startswith("_"):
-            home = "numpy" if hasattr(np, name) and top == "numpy" else module
-            function = ".".join([*(part for part in home.split(".") if not part.startswith("_")), name])
-        frame = frame.f_back
-    return package, function or package
 
 
 def _plain_index(index: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.arrays import functions, sums
+from softfloat.arrays.readers import drawing
 from softfloat.arrays.softarray import (
     FUNCTIONS,
     UFUNCS,
@@ -25,6 +26,7 @@ from softfloat.arrays.softarray import (
     common_format,
     directed,
     evaluated,
+    run_drawn,
     straight,
     straight_unary,
     wrapped,
@@ -283,6 +285,8 @@ STRAIGHT_UNARY: dict[Any, str] = {np.sqrt: "sqrt"}
 
 def run(ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Any method of any ufunc in the table."""
+    if drawing():
+        return run_drawn(ufunc, method, inputs, keywords)
     if method == "__call__":
         return _call(ufunc, inputs, keywords)
     handler = METHODS.get(method)
