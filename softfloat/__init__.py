@@ -13,9 +13,11 @@ SoftArray([0.6 , 0.75], float16)
 
 from softfloat.accumulators import Accumulator
 from softfloat.arrays import (
+    DType,
     SoftArray,
     arange,
     array,
+    array_namespace,
     asarray,
     empty,
     empty_like,
@@ -86,6 +88,7 @@ __all__ = [
     "ROSTER",
     "Accumulator",
     "BlockFormat",
+    "DType",
     "Environment",
     "Fixed",
     "Flags",
@@ -102,6 +105,7 @@ __all__ = [
     "accumulators",
     "arange",
     "array",
+    "array_namespace",
     "asarray",
     "bfloat16",
     "bits",

@@ -632,6 +632,20 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     return np.searchsorted(places, wanted, side, sorter)
 
 
+@implements(np.histogram)
+def histogram(a: SoftArray, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """How many numbers lie between edges, and the edges: of a number of bins NumPy's, each rounded into the format."""
+    refuse("histogram", density=density or None, weights=weights)
+    fmt, values = a.format, np.asarray(a.values)
+    if np.ndim(bins):
+        edges = as_soft(bins, fmt, "histogram")
+    else:
+        edges = wrapped(
+            np.asarray(evaluated("histogram", bits.encode, np.histogram_bin_edges(values, bins, range), fmt)), fmt
+        )
+    return np.histogram(values, np.asarray(edges.values))[0], edges
+
+
 @implements(np.sort)
 def sort(a: SoftArray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> SoftArray:
     """A sorted copy, NaNs last; -0 before +0, unless a stable order is asked for, in which both zeros are equal."""
@@ -679,6 +693,25 @@ def unique(
     found = wrapped(flat[first], fmt)
     more = ([first] if return_index else []) + rest
     return (found, *more) if more else found
+
+
+def _of_the_standard(name: str, *fields: str) -> None:
+    function = getattr(np, name)
+    result: Any = type(function(np.zeros(0)))
+
+    def found(x: SoftArray, /) -> Any:
+        """The numbers there are, and what else the name says; each NaN counts for itself."""
+        parts = unique(x, True, True, True, equal_nan=False)
+        chosen = [parts[("values", "indices", "inverse_indices", "counts").index(field)] for field in fields]
+        return result(*chosen) if len(chosen) > 1 else chosen[0]
+
+    implements(function)(found)
+
+
+_of_the_standard("unique_all", "values", "indices", "inverse_indices", "counts")
+_of_the_standard("unique_counts", "values", "counts")
+_of_the_standard("unique_inverse", "values", "inverse_indices")
+_of_the_standard("unique_values", "values")
 
 
 def _sets(function: str, a: Any, b: Any) -> tuple[SoftArray, SoftArray]:

@@ -46,6 +46,7 @@ from softfloat import bits, engine
 from softfloat.arrays import views
 from softfloat.arrays.exchange import capsule_of, of_others
 from softfloat.arrays.readers import COMPUTING, DRAWING, drawing, reader
+from softfloat.arrays.standard import DType, Standard
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.engine.elementwise import NO_CODES
@@ -423,7 +424,7 @@ def _method(name: str, how: str = "") -> Callable[..., Any]:
     return method
 
 
-class SoftArray:
+class SoftArray(Standard):
     """An array of numbers of a format, held as codes.
 
     Parameters
@@ -476,13 +477,6 @@ class SoftArray:
     def values(self) -> Any:
         """The numbers as float64, exactly: an array, or a scalar for an array without dimensions."""
         return bits.decode(self._codes, self._format)
-
-    @property
-    def dtype(self) -> Any:
-        """None: no NumPy dtype has these formats' rounding."""
-        raise AttributeError(
-            "a SoftArray has no dtype; .format says what its codes mean, .codes.dtype how they are held"
-        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -681,11 +675,14 @@ class SoftArray:
             return np.asarray(self.astype(wanted))
         return np.asarray(self.values).astype(wanted, copy=False)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """The codes' memory under the format's own type; BufferError where DLPack has none, whose codes would be read as integers.
 
         A consumer that does not know the type refuses it: NumPy takes float16 and float32 alone, PyTorch no float6.
         """
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         return capsule_of(self._codes, self._format, options)
 
     def __dlpack_device__(self) -> Any:
@@ -721,16 +718,16 @@ class SoftArray:
             f"fmt must be a Format, its name, or a NumPy dtype (float64 or narrower, ml_dtypes floats, integers, bool), got {wanted}"
         )
 
-    def view(self, kind: Any = None) -> Any:
+    def view(self, dtype: Any = None) -> Any:
         """The same memory seen otherwise.
 
         Parameters
         ----------
-        kind : Format, str or NumPy dtype, optional
+        dtype : Format, str or NumPy dtype, optional
             A format of the same width gives a SoftArray with the same codes; a dtype of the same width (uint16,
             float16 ...) a NumPy array with the same bits. Default: another SoftArray of the same format.
         """
-        kind = self._format if kind is None else _format_or_dtype(kind)
+        kind = self._format if dtype is None else _format_or_dtype(dtype)
         if isinstance(kind, Format):
             fmt = kind
             if fmt.bits != self._format.bits:
@@ -912,6 +909,8 @@ def _has_dtype(fmt: Format, dtype: np.dtype[Any]) -> bool:
 
 def _format_or_dtype(kind: Any) -> Format | np.dtype[Any]:
     """A format from itself or its name; a dtype from anything else that names one."""
+    if isinstance(kind, DType):
+        return kind.format
     if not isinstance(kind, (Format, str)):
         return np.dtype(kind)
     try:
@@ -977,7 +976,7 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     if fmt is None:
         found = format_of(x)
         if found is None:
-            found = _format_within(x)
+            found = format_within(x)
         if found is None:
             raise TypeError(
                 f"fmt is needed: {type(x).__name__} has no format of its own; accepted: a softfloat.Format or its name"
@@ -990,17 +989,17 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
         codes = held_codes(x, fmt)
         if codes is not None:
             return wrapped(codes.copy() if copy else codes, fmt)
-    if isinstance(x, (list, tuple)) and _format_within(x) is not None:
+    if isinstance(x, (list, tuple)) and format_within(x) is not None:
         return wrapped(np.array(_stacked(x, fmt)), fmt)
     return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
 
 
-def _format_within(x: Any) -> Format | None:
+def format_within(x: Any) -> Format | None:
     """The format of the first SoftArray in nested lists."""
     if isinstance(x, SoftArray):
         return x.format
     if isinstance(x, (list, tuple)):
-        return next((found for item in x if (found := _format_within(item)) is not None), None)
+        return next((found for item in x if (found := format_within(item)) is not None), None)
     return None
 
 

@@ -366,6 +366,36 @@ def _root(x: SoftArray, name: str) -> SoftArray:
     return wrapped(evaluated(name, bits.sqrt, x.codes, x.format), x.format)
 
 
+@implements(np.cov)
+def cov(
+    m: SoftArray,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> SoftArray:
+    """Dot products of what is left of rows after their means, divided by count - ddof; means and differences are rounded."""
+    refuse("cov", fweights=fweights, aweights=aweights)
+    check_dtype("cov", dtype, m.format)
+    fmt = m.format
+    if m.ndim > 2:
+        raise ValueError(f"m of numpy.cov must be of at most two axes, got {m.ndim}")
+    given = [m] if y is None else [m, as_soft(y, fmt, "cov")]
+    rows = [generic.atleast_2d(x) if rowvar or x.ndim == 1 else x.T for x in given]
+    codes = np.concatenate([x.codes for x in rows])
+    count = codes.shape[1]
+    freedom = max(count - _exact(int(not bias) if ddof is None else ddof), 0)
+    centre = quotient(total(codes, fmt, "cov"), count, fmt, "cov")
+    with relocated(lambda index: index[:-1]):
+        left = np.asarray(evaluated("cov", bits.sub, codes, centre[:, None], fmt))
+    found = quotient(product_of(left, left.T, fmt, "cov"), freedom, fmt, "cov")
+    return generic.squeeze(wrapped(found, fmt))
+
+
 # -- quantiles ---------------------------------------------------------------------------------------------------------
 
 

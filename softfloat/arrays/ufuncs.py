@@ -265,6 +265,7 @@ ENTRIES |= {
     np.modf: Entry(_modf, (CODES, CODES)),
     np.divmod: Entry(_divmod, (CODES, CODES)),
     np.ldexp: Entry(_ldexp, integers=frozenset({1})),
+    np.float_power: ENTRIES[np.power],  # a power that is no integer in any format
 }
 
 PRODUCTS: dict[np.ufunc, Entry] = {np.matmul: Entry(_product), np.vecdot: Entry(_dots)}

@@ -66,6 +66,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "convolve": (ROW, OTHER),
     "copyto": (X, X + 1),
     "correlate": (ROW, OTHER),
+    "cov": (np.array([[1, 3, 5, 7], [2, 2, 4, 0]], np.float16),),
     "cross": (SQUARE, SQUARE[::-1]),
     "cumulative_sum": (ROW,),
     "cumulative_prod": (X[0],),
@@ -184,6 +185,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "array2string": {"separator": ";", "prefix": "xxx", "formatter": {"float": str}, "threshold": 3, "edgeitems": 1, "sign": "+",
                      "floatmode": "fixed", "suffix": "x" * 60, "legacy": "1.13"},
     "average": {"returned": True},
+    "cov": {"y": X[0], "rowvar": False, "bias": True, "ddof": 2, "fweights": [1, 2, 1, 2], "aweights": [1, 2, 1, 2]},
+    "histogram": {"bins": 3, "range": (0, 4), "density": True},
     "clip": {"min": 2, "max": 2, "where": TRUE, "dtype": np.float32},
     "convolve": {"mode": "same"},
     "correlate": {"mode": "same"},
@@ -264,6 +267,10 @@ TOGETHER: dict[str, dict[str, Any]] = {
 
 REFUSED = {
     ("clip", "where"),
+    ("cov", "aweights"),
+    ("cov", "fweights"),
+    ("histogram", "density"),
+    ("histogram", "weights"),
     ("argpartition", "order"),
     ("argsort", "order"),
     ("clip", "dtype"),
