@@ -26,9 +26,11 @@ if (  # a checkout, started in or named by PYTHONPATH: kernels/ lies beside this
 
 from softfloat.accumulators import Accumulator
 from softfloat.arrays import (
+    DType,
     SoftArray,
     arange,
     array,
+    array_namespace,
     asarray,
     empty,
     empty_like,
@@ -114,6 +116,7 @@ __all__ = [
     "ROSTER",
     "Accumulator",
     "BlockFormat",
+    "DType",
     "Environment",
     "Fixed",
     "Flags",
@@ -130,6 +133,7 @@ __all__ = [
     "accumulators",
     "arange",
     "array",
+    "array_namespace",
     "asarray",
     "bfloat16",
     "bits",

@@ -707,6 +707,7 @@ def _set_default(fmt: Format, name: str, value: object) -> None:
 
 def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
     """A format, or the roster's of that name; `argument` is named where it is neither."""
+    fmt = getattr(fmt, "__softfloat_format__", fmt)
     if isinstance(fmt, Format):
         return fmt
     if isinstance(fmt, str):

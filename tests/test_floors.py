@@ -57,7 +57,7 @@ INSIDE = {
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
-    "arrays": "exchange views | softarray | functions | sums | ufuncs",
+    "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
     "exploration | pages | widgets",

@@ -1,5 +1,6 @@
 """Arrays that compute in a format: SoftArray, and NumPy's ufuncs and functions on it."""
 
+from softfloat.arrays import namespace as namespace  # fills the list of what makes functions of the array API standard
 from softfloat.arrays import ufuncs as ufuncs  # fills the tables in which SoftArrays look NumPy's functions up
 from softfloat.arrays.softarray import (
     FUNCTIONS,
@@ -21,16 +22,19 @@ from softfloat.arrays.softarray import (
     zeros,
     zeros_like,
 )
+from softfloat.arrays.standard import DType, array_namespace
 from softfloat.arrays.sums import quotient
 from softfloat.arrays.views import array_html, array_rich
 
 __all__ = [
     "FUNCTIONS",
     "UFUNCS",
+    "DType",
     "SoftArray",
     "arange",
     "array",
     "array_html",
+    "array_namespace",
     "array_rich",
     "asarray",
     "constant",

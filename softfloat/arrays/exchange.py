@@ -207,6 +207,8 @@ UNPACKED = "accepted: softfloat.interchange.unpacked() of their bytes, such as x
 
 
 def _of_torch(x: Any, torch: Any) -> tuple[Any, Format | None]:
+    if type(x).__name__ == "MaskedTensor":
+        raise TypeError("x must have no mask: codes cannot be masked; accepted: x.to_tensor(...), or x.get_data()")
     name = str(x.dtype).removeprefix("torch.")
     if name == "float4_e2m1fn_x2":
         raise TypeError(f"x is a tensor of {name}, whose elements share bytes; {UNPACKED}")

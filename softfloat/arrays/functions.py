@@ -20,12 +20,12 @@ from softfloat.arrays.softarray import (
     SoftArray,
     coerced,
     common_format,
-    empty_like,
+    empty,
     evaluated,
-    full_like,
-    ones_like,
+    format_of,
+    ones,
     wrapped,
-    zeros_like,
+    zeros,
 )
 from softfloat.bits.comparisons import quieted
 from softfloat.engine import Codes
@@ -71,7 +71,7 @@ def named(*names: str) -> list[Any]:
 def refuse(function: str, **arguments: Any) -> None:
     """TypeError for arguments that were given although they have no meaning here."""
     for name, value in arguments.items():
-        if value is not None and value is not ABSENT and value is not True:
+        if value is not None and value is not ABSENT and not (name == "where" and value is True):
             raise TypeError(f"numpy.{function} of a SoftArray takes no {name}=")
 
 
@@ -254,6 +254,8 @@ def extract(condition: Any, arr: Any) -> SoftArray:
 @implements(np.trim_zeros)
 def trim_zeros(filt: SoftArray, trim: str = "fb", axis: Any = None) -> SoftArray:
     """The array without the zeros, of either sign, at its ends."""
+    if not set(trim.lower()) <= set("fb"):
+        raise ValueError(f"trim of numpy.trim_zeros must be of 'f' and 'b', got {trim!r}")
     axes = range(filt.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, filt.ndim)
     spans = [slice(None)] * filt.ndim
     for i, places in enumerate(np.nonzero(truth(filt))):
@@ -288,6 +290,10 @@ def pad(array: SoftArray, pad_width: Any, mode: Any = "constant", **keywords: An
     accepted = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
     if mode not in accepted:
         raise TypeError(f"numpy.pad of a SoftArray has no mode={mode!r}; accepted: {', '.join(accepted)}")
+    if keywords.get("reflect_type", "even") != "even":
+        raise TypeError(
+            f"numpy.pad of a SoftArray takes no reflect_type={keywords['reflect_type']!r}; accepted: 'even'"
+        )
     fmt = array.format
     if mode == "constant":
         keywords["constant_values"] = coerced(keywords.get("constant_values", 0), fmt, "pad")
@@ -313,45 +319,49 @@ def size(a: SoftArray, axis: Any = None) -> int:
 
 
 @implements(np.shares_memory, mixed=True)
-def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+def shares_memory(a: Any, b: Any, max_work: Any = -1) -> bool:
     """Whether two arrays have an element in common."""
-    return bool(np.shares_memory(_codes_of(a), _codes_of(b)))
+    return bool(np.shares_memory(_codes_of(a), _codes_of(b), max_work))
 
 
 @implements(np.may_share_memory, mixed=True)
-def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+def may_share_memory(a: Any, b: Any, max_work: Any = 0) -> bool:
     """Whether two arrays lie in the same stretch of memory."""
-    return bool(np.may_share_memory(_codes_of(a), _codes_of(b)))
+    return bool(np.may_share_memory(_codes_of(a), _codes_of(b), max_work))
 
 
-def _like(name: str, make: Callable[[SoftArray], SoftArray]) -> None:
+def _like(name: str, make: Callable[..., SoftArray]) -> None:
     def like(
-        a: SoftArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **rest: Any
+        a: SoftArray, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
     ) -> SoftArray:
         check_dtype(name, dtype, a.format)
-        return make(a if shape is None else wrapped(np.empty(shape, a.codes.dtype), a.format))
+        number = make((), a.format).codes
+        return wrapped(np.full_like(a.codes, number, order=order, shape=shape, device=device), a.format)
 
     FUNCTIONS[getattr(np, name)] = like
 
 
-_like("zeros_like", zeros_like)
-_like("ones_like", ones_like)
-_like("empty_like", empty_like)
+_like("zeros_like", zeros)
+_like("ones_like", ones)
+_like("empty_like", empty)
 
 
 @implements(np.full_like)
-def full_like_(
+def full_like(
     a: SoftArray,
     fill_value: Any,
     dtype: Any = None,
     order: Any = "K",
-    subok: bool = True,
+    subok: Any = True,
     shape: Any = None,
-    **rest: Any,
+    *,
+    device: Any = None,
 ) -> SoftArray:
-    """One number in the shape of an array."""
+    """One number in the shape of an array, or several that are broadcast to it."""
     check_dtype("full_like", dtype, a.format)
-    return full_like(a if shape is None else wrapped(np.empty(shape, a.codes.dtype), a.format), fill_value)
+    number = fill_value.astype(a.format) if isinstance(fill_value, SoftArray) else fill_value
+    codes = coerced(number, a.format, "full_like")
+    return wrapped(np.full_like(a.codes, codes, order=order, shape=shape, device=device), a.format)
 
 
 # -- choosing and setting --------------------------------------------------------------------------------------------
@@ -398,7 +408,10 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         raise TypeError(
             f"numpy.copyto into {type(dst).__name__} from a SoftArray: values or astype() say how to convert"
         )
-    np.copyto(dst.codes, coerced(src, dst.format, "copyto"), where=where)
+    codes = coerced(src, dst.format, "copyto")
+    if casting not in ("same_kind", "unsafe") and format_of(src) != dst.format:
+        raise TypeError(f"numpy.copyto rounds numbers into {dst.format}, and casting={casting!r} forbids it")
+    np.copyto(dst.codes, codes, casting, truth(where))
 
 
 @implements(np.put)
@@ -456,6 +469,11 @@ NAN_RANK = np.int64(1) << 40
 def ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     """Integers that are ordered as the numbers are: -0 before +0, NaNs last."""
     return np.where(engine.is_nan(codes, fmt), NAN_RANK, engine.keys(codes, fmt).astype(np.int64))
+
+
+def equal_ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
+    """The same with both zeros equal."""
+    return np.where(bits.iszero(codes, fmt), 0, ranks(codes, fmt))
 
 
 def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
@@ -532,14 +550,15 @@ def by_lanes(
     """A reduction of the elements where a mask holds, results of equally many at once."""
     codes, kept = laid_out(a.codes, axis)
     chosen = laid_out(np.broadcast_to(truth(mask), a.shape), axis)[0]
-    lanes, masks = codes.reshape(-1, codes.shape[-1]), chosen.reshape(-1, codes.shape[-1])
+    flat = math.prod(codes.shape[:-1]), codes.shape[-1]
+    lanes, masks = codes.reshape(flat), chosen.reshape(flat)
     found = []
     with keeping(codes, kept, keepdims):
-        for count, places in alike(np.count_nonzero(masks, axis=-1)):
+        for count, places in alike(np.count_nonzero(masks, axis=-1)) if flat[0] else [(flat[1], np.arange(0))]:
             some = wrapped(lanes[places][masks[places]].reshape(len(places), count), a.format)
             with relocated(unravelled, places, codes.shape[:-1], name=name):
                 found.append((places, function(some, *arguments, axis=-1, **keywords).codes))
-    results = np.empty((*(found[0][1].shape[:-1] if found else ()), len(lanes)), a.format.dtype)
+    results = np.empty((*found[0][1].shape[:-1], len(lanes)), a.format.dtype)
     for places, part in found:
         results[..., places] = part
     results = results.reshape(results.shape[:-1] + codes.shape[:-1])
@@ -613,19 +632,38 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     return np.searchsorted(places, wanted, side, sorter)
 
 
+@implements(np.histogram)
+def histogram(a: SoftArray, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """How many numbers lie between edges, and the edges: of a number of bins NumPy's, each rounded into the format."""
+    refuse("histogram", density=density or None, weights=weights)
+    fmt, values = a.format, np.asarray(a.values)
+    if np.ndim(bins):
+        edges = as_soft(bins, fmt, "histogram")
+    else:
+        edges = wrapped(
+            np.asarray(evaluated("histogram", bits.encode, np.histogram_bin_edges(values, bins, range), fmt)), fmt
+        )
+    return np.histogram(values, np.asarray(edges.values))[0], edges
+
+
 @implements(np.sort)
 def sort(a: SoftArray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> SoftArray:
-    """A sorted copy, NaNs last."""
+    """A sorted copy, NaNs last; -0 before +0, unless a stable order is asked for, in which both zeros are equal."""
     refuse("sort", order=order)
     codes, axis = (a.codes.reshape(-1), -1) if axis is None else (a.codes, axis)
-    if not engine.has_nan(codes, a.format):
-        return wrapped(engine.from_keys(np.sort(engine.keys(codes, a.format), axis), a.format), a.format)
-    return wrapped(np.take_along_axis(codes, np.argsort(ranks(codes, a.format), axis, kind="stable"), axis), a.format)
+    how: dict[str, Any] = {"kind": kind, "stable": stable}
+    if stable or kind in ("stable", "mergesort") or engine.has_nan(codes, a.format):
+        order = np.argsort(equal_ranks(codes, a.format), axis, **(how if stable or kind else {"kind": "stable"}))
+        return wrapped(np.take_along_axis(codes, order, axis), a.format)
+    return wrapped(engine.from_keys(np.sort(engine.keys(codes, a.format), axis, **how), a.format), a.format)
 
 
 @implements(np.partition)
 def partition(a: SoftArray, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> SoftArray:
     """A copy with the k-th element in its place: sorted, which is more."""
+    np.partition(
+        np.empty(a.size if axis is None else a.shape[axis], bool), kth, kind=kind
+    )  # refuses what it does not take
     return sort(a, axis, order=order)
 
 
@@ -636,13 +674,18 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: Any = None,
-    **keywords: Any,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:
-    """The numbers there are, sorted; both zeros count as one, and all NaNs."""
+    """The numbers there are, sorted in any case; both zeros count as one, and all NaNs unless each is to count for itself."""
     refuse("unique", axis=axis)
     fmt = ar.format
     flat = ar.codes.reshape(-1)
-    keys = np.where(bits.iszero(flat, fmt), 0, ranks(flat, fmt))
+    keys = equal_ranks(flat, fmt)
+    if not equal_nan:
+        nan = np.flatnonzero(keys == NAN_RANK)
+        keys[nan] += np.arange(nan.size)
     found_at: Any = np.unique
     _, first, *rest = found_at(keys, True, return_inverse, return_counts)
     if return_inverse:
@@ -652,10 +695,26 @@ def unique(
     return (found, *more) if more else found
 
 
-def _sets(function: str, a: Any, b: Any, **refused: Any) -> tuple[SoftArray, SoftArray]:
-    for name, value in refused.items():
-        if value:
-            raise TypeError(f"numpy.{function} of SoftArrays takes no {name}=")
+def _of_the_standard(name: str, *fields: str) -> None:
+    function = getattr(np, name)
+    result: Any = type(function(np.zeros(0)))
+
+    def found(x: SoftArray, /) -> Any:
+        """The numbers there are, and what else the name says; each NaN counts for itself."""
+        parts = unique(x, True, True, True, equal_nan=False)
+        chosen = [parts[("values", "indices", "inverse_indices", "counts").index(field)] for field in fields]
+        return result(*chosen) if len(chosen) > 1 else chosen[0]
+
+    implements(function)(found)
+
+
+_of_the_standard("unique_all", "values", "indices", "inverse_indices", "counts")
+_of_the_standard("unique_counts", "values", "counts")
+_of_the_standard("unique_inverse", "values", "inverse_indices")
+_of_the_standard("unique_values", "values")
+
+
+def _sets(function: str, a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
     x, y, _ = paired(function, a, b)
     return unique(x), unique(y)
 
@@ -667,17 +726,20 @@ def union1d(ar1: Any, ar2: Any) -> SoftArray:
 
 
 @implements(np.intersect1d, mixed=True)
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> SoftArray:
-    """The numbers in both arrays, sorted."""
-    x, y = _sets("intersect1d", ar1, ar2, return_indices=return_indices)
-    return x[np.isin(x, y)]
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The numbers in both arrays, sorted; with the places where they come first in each."""
+    one, two, _ = paired("intersect1d", ar1, ar2)
+    (x, first), (y, second) = unique(one, True), unique(two, True)
+    both = np.isin(x, y)
+    return (x[both], first[both], second[np.isin(y, x)]) if return_indices else x[both]
 
 
 @implements(np.setdiff1d, mixed=True)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> SoftArray:
-    """The numbers in the first array alone, sorted."""
-    x, y = _sets("setdiff1d", ar1, ar2)
-    return x[~np.isin(x, y)]
+    """The numbers in the first array alone, sorted; in their order if they are said to be different."""
+    one, two, _ = paired("setdiff1d", ar1, ar2)
+    x = one.reshape(-1) if assume_unique else unique(one)
+    return x[~np.isin(x, two)]
 
 
 @implements(np.setxor1d, mixed=True)
@@ -754,15 +816,22 @@ def piecewise(x: SoftArray, condlist: Any, funclist: Sequence[Any], *arguments: 
 
 
 @implements(np.array_str)
-def array_str(a: SoftArray, *arguments: Any, **keywords: Any) -> str:
+def array_str(a: SoftArray, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """The text of `str`."""
-    return str(a)
+    with _printing(max_line_width, precision, suppress_small):
+        return str(a)
 
 
 @implements(np.array_repr)
-def array_repr(arr: SoftArray, *arguments: Any, **keywords: Any) -> str:
+def array_repr(arr: SoftArray, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """The text of `repr`."""
-    return repr(arr)
+    with _printing(max_line_width, precision, suppress_small):
+        return repr(arr)
+
+
+def _printing(width: Any, precision: Any, suppress: Any) -> AbstractContextManager[Any]:
+    options = {"linewidth": width, "precision": precision, "suppress": suppress}
+    return np.printoptions(**{name: value for name, value in options.items() if value is not None})
 
 
 @implements(np.array2string)
@@ -780,6 +849,8 @@ def save(*arguments: Any, **keywords: Any) -> None:
 
 
 @implements(*named("astype"))
-def astype(x: SoftArray, dtype: Any, /, *, copy: bool = True, **keywords: Any) -> Any:
+def astype(x: SoftArray, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """As the method."""
+    if device not in (None, "cpu"):
+        raise ValueError(f"device of numpy.astype must be 'cpu', got {device!r}")
     return x.astype(dtype, copy=copy)

@@ -15,7 +15,7 @@ raises TypeError; nothing turns into float64 unless asked (`values`, `float()`, 
 - A trap is raised after the operation: an array that was written to holds the results.
 - `numpy.asarray(x)` raises TypeError without a dtype, and so does what reads its arguments that way: lists of SoftArrays
   (`array` and `numpy.stack` join them), `numpy.r_`, `ascontiguousarray`, `vectorize`, pandas. Matplotlib reads
-  numbers as float64: it draws them. `numpy.ma`, SciPy and scikit-learn would compute in float64, and are refused even
+  numbers as float64 and computes with these: it draws them. `numpy.ma`, SciPy and scikit-learn would compute in float64, and are refused even
   where their own code names it.
 - What names float64 gets it: `numpy.random` for its parameters, assignments into NumPy's arrays, and functions of `math`.
 
@@ -35,11 +35,9 @@ from __future__ import annotations
 import decimal
 import math
 import numbers
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,6 +45,8 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.arrays import views
 from softfloat.arrays.exchange import capsule_of, of_others
+from softfloat.arrays.readers import COMPUTING, DRAWING, drawing, reader
+from softfloat.arrays.standard import DType, Standard
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.engine.elementwise import NO_CODES
@@ -287,7 +287,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
     """An operator on a small array by its loop, without the ways around it; None where they are needed."""
     codes, fmt = x._codes, x._format
     env = current_environment()
-    if env.traps or env.position is not None:
+    if env.traps or env.position is not None or drawing():
         return None
     a = _flat_of(x)
     b = None if a is None else _flat_beside(x, other, operation)
@@ -324,7 +324,7 @@ def straight_unary(operation: str, x: SoftArray) -> SoftArray | None:
 def straight_comparison(relation: str, x: SoftArray, other: Any, swapped: bool) -> Codes | None:
     """`straight`, for comparisons, in which numbers raise no flags; "ne" is what "eq" is not."""
     env = current_environment()
-    a = None if env.traps else _flat_of(x)
+    a = None if env.traps or drawing() else _flat_of(x)
     b = None if a is None else _flat_beside(x, other, relation, quiet=True)
     if a is None or b is None:
         return None
@@ -396,6 +396,26 @@ def _unary(ufunc: np.ufunc) -> Callable[[SoftArray], Any]:
     return lambda self: UFUNCS[ufunc](ufunc, "__call__", (self,), {})
 
 
+def as_drawn(x: Any) -> Any:
+    """Arguments with float64 for SoftArrays."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(as_drawn, x))
+    if isinstance(x, dict):
+        return {name: as_drawn(value) for name, value in x.items()}
+    return x.values if isinstance(x, SoftArray) else x
+
+
+def _of_numpy(function: Callable[..., Any], arguments: Any, keywords: dict[str, Any]) -> Any:
+    """What stands in for one of NumPy's functions, called; TypeError names one that nothing stands in for."""
+    if drawing():
+        return function(*as_drawn(arguments), **as_drawn(keywords))
+    handler, name = FUNCTIONS.get(function), f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
+    if handler is None:
+        raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
+    engine.refuse_mask((*arguments, *keywords.values()), f"what {name} takes")
+    return handler(*arguments, **keywords)
+
+
 SUMMED = "Summed as the environment's accumulator says; without one in order, each product and each sum rounded."
 STEPS = "In order, each product rounded to the format."
 
@@ -405,14 +425,14 @@ def _method(name: str, how: str = "") -> Callable[..., Any]:
     function = getattr(np, name)
 
     def method(self: SoftArray, *arguments: Any, **keywords: Any) -> Any:
-        return FUNCTIONS[function](self, *arguments, **keywords)
+        return _of_numpy(function, (self, *arguments), keywords)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"As `numpy.{name}`. {how}".rstrip()
     return method
 
 
-class SoftArray:
+class SoftArray(Standard):
     """An array of numbers of a format, held as codes.
 
     Parameters
@@ -465,13 +485,6 @@ class SoftArray:
     def values(self) -> Any:
         """The numbers as float64, exactly: an array, or a scalar for an array without dimensions."""
         return bits.decode(self._codes, self._format)
-
-    @property
-    def dtype(self) -> Any:
-        """None: no NumPy dtype has these formats' rounding."""
-        raise AttributeError(
-            "a SoftArray has no dtype; .format says what its codes mean, .codes.dtype how they are held"
-        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -650,14 +663,14 @@ class SoftArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """The numbers in a dtype that is asked for; unasked for drawing alone, and never for SciPy's own code."""
-        package, function = _reader()
+        package, function = reader()
         wanted = np.dtype(np.float64 if dtype is None else dtype)
         asked = dtype is not None and wanted.kind != "O"
         if package in COMPUTING:
             raise TypeError(f"{function} is not supported for SoftArray; {ALTERNATIVES}")
         if not asked and package not in DRAWING:
             raise TypeError(f"{function}: {UNASKED}" if function else UNASKED)
-        if wanted.kind in "iu":
+        if wanted.kind in "iu" and package not in DRAWING:
             raise TypeError(
                 f"a SoftArray becomes {wanted} by a decision on fractions only: x.astype({str(wanted)!r}) truncates"
             )
@@ -670,11 +683,14 @@ class SoftArray:
             return np.asarray(self.astype(wanted))
         return np.asarray(self.values).astype(wanted, copy=False)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """The codes' memory under the format's own type; BufferError where DLPack has none, whose codes would be read as integers.
 
         A consumer that does not know the type refuses it: NumPy takes float16 and float32 alone, PyTorch no float6.
         """
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         return capsule_of(self._codes, self._format, options)
 
     def __dlpack_device__(self) -> Any:
@@ -710,16 +726,16 @@ class SoftArray:
             f"fmt must be a Format, its name, or a NumPy dtype (float64 or narrower, ml_dtypes floats, integers, bool), got {wanted}"
         )
 
-    def view(self, kind: Any = None) -> Any:
+    def view(self, dtype: Any = None) -> Any:
         """The same memory seen otherwise.
 
         Parameters
         ----------
-        kind : Format, str or NumPy dtype, optional
+        dtype : Format, str or NumPy dtype, optional
             A format of the same width gives a SoftArray with the same codes; a dtype of the same width (uint16,
             float16 ...) a NumPy array with the same bits. Default: another SoftArray of the same format.
         """
-        kind = self._format if kind is None else _format_or_dtype(kind)
+        kind = self._format if dtype is None else _format_or_dtype(dtype)
         if isinstance(kind, Format):
             fmt = kind
             if fmt.bits != self._format.bits:
@@ -778,25 +794,21 @@ class SoftArray:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Run a ufunc; TypeError names one that is not supported."""
         handler = UFUNCS.get(ufunc)
-        if handler is None:
+        if handler is None and not drawing(2):
             name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
             raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented
-        return handler(ufunc, method, inputs, keywords)
+        return (handler or run_drawn)(ufunc, method, inputs, keywords)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, arguments: Any, keywords: dict[str, Any]
     ) -> Any:
         """Run another of NumPy's functions; TypeError names one that is not supported."""
-        handler = FUNCTIONS.get(function)
-        if handler is None:
-            module = getattr(function, "__module__", "numpy") or "numpy"
-            raise TypeError(f"{module}.{function.__name__} is not supported for SoftArray; {ALTERNATIVES}")
-        if not all(issubclass(kind, (SoftArray, np.ndarray)) for kind in types):
+        if function in FUNCTIONS and not all(issubclass(kind, (SoftArray, np.ndarray)) for kind in types):
             return NotImplemented
-        return handler(*arguments, **keywords)
+        return _of_numpy(function, arguments, keywords)
 
     # -- operators
 
@@ -872,42 +884,21 @@ class Flat:
         self._array._codes.flat[_plain_index(index)] = coerced(value, self._array._format, "setitem")
 
 
+def run_drawn(ufunc: np.ufunc, method: str, inputs: Any, keywords: Any) -> Any:
+    """A ufunc on the values, for what is drawn."""
+    return getattr(ufunc, method)(*as_drawn(inputs), **as_drawn(keywords))
+
+
 ALTERNATIVES = "accepted: its .values (float64), .codes (integers), or .view(dtype)"
 UNASKED = (
     "a SoftArray becomes a NumPy array only where a dtype is asked for; accepted: x.values (float64, exact), "
     "numpy.asarray(x, dtype=float), float(x[0]), x.codes; softfloat.array() and numpy.stack() join SoftArrays"
 )
-DRAWING = frozenset({"matplotlib", "mpl_toolkits"})
-"""Packages that may read numbers unasked: they draw them."""
-COMPUTING = frozenset({"numpy.ma", "scipy", "sklearn"})
-"""Packages whose own code asks for float64 by name and computes in it, which their callers did not ask for."""
 TO_INTEGER = directed(bits.to_integer, Rounding.TOWARD_ZERO)
 
 
-def _reader() -> tuple[str, str]:
-    """(package, public function) of the library code that reads an array right now; empty where the caller's own does."""
-    frame: FrameType | None = sys._getframe(2)
-    package = function = ""
-    while frame is not None:
-        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
-        top = "numpy.ma" if module.startswith("numpy.ma.") else module.partition(".")[0]
-        if top in DRAWING | COMPUTING and package in ("", "numpy.ma", top):
-            package = top
-        elif top not in ("numpy", "numpy.ma"):  # which may stand between
-            break
-        if "._lib." in module:  # SciPy's decorators, which read for the function f that they wrap
-            wrapped = frame.f_locals.get("f")
-            module, name = getattr(wrapped, "__module__", module), getattr(wrapped, "__name__", "_")
-        elif name not in frame.f_globals:
-            name = "_"
-        if not name.startswith("_"):
-            home = "numpy" if hasattr(np, name) and top == "numpy" else module
-            function = ".".join([*(part for part in home.split(".") if not part.startswith("_")), name])
-        frame = frame.f_back
-    return package, function or package
-
-
 def _plain_index(index: Any) -> Any:
+    engine.refuse_mask(index, "an index")
     if isinstance(index, SoftArray) or (isinstance(index, tuple) and any(isinstance(i, SoftArray) for i in index)):
         raise IndexError(
             "SoftArrays are numbers, not indices; accepted: integers, slices, ..., None, arrays of integers or bool"
@@ -926,6 +917,8 @@ def _has_dtype(fmt: Format, dtype: np.dtype[Any]) -> bool:
 
 def _format_or_dtype(kind: Any) -> Format | np.dtype[Any]:
     """A format from itself or its name; a dtype from anything else that names one."""
+    if isinstance(kind, DType):
+        return kind.format
     if not isinstance(kind, (Format, str)):
         return np.dtype(kind)
     try:
@@ -991,7 +984,7 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     if fmt is None:
         found = format_of(x)
         if found is None:
-            found = _format_within(x)
+            found = format_within(x)
         if found is None:
             raise TypeError(
                 f"fmt is needed: {type(x).__name__} has no format of its own; accepted: a softfloat.Format or its name"
@@ -1004,17 +997,17 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
         codes = held_codes(x, fmt)
         if codes is not None:
             return wrapped(codes.copy() if copy else codes, fmt)
-    if isinstance(x, (list, tuple)) and _format_within(x) is not None:
+    if isinstance(x, (list, tuple)) and format_within(x) is not None:
         return wrapped(np.array(_stacked(x, fmt)), fmt)
     return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
 
 
-def _format_within(x: Any) -> Format | None:
+def format_within(x: Any) -> Format | None:
     """The format of the first SoftArray in nested lists."""
     if isinstance(x, SoftArray):
         return x.format
     if isinstance(x, (list, tuple)):
-        return next((found for item in x if (found := _format_within(item)) is not None), None)
+        return next((found for item in x if (found := format_within(item)) is not None), None)
     return None
 
 
@@ -1081,6 +1074,7 @@ def empty(shape: Shape, fmt: Format | str) -> SoftArray:
 
 
 def _format_like(x: Any, fmt: Format | str | None) -> Format:
+    engine.refuse_mask(x, "x")
     return _needed(fmt or format_of(x))
 
 

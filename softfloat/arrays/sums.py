@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,8 +98,8 @@ def dots_of(a: Codes, b: Codes, fmt: Format, name: str) -> Codes:
 MOST = 1 << 26  # the halves of a float64's significand, times a lesser count, are float64
 
 
-def quotient(x: Codes, count: int, fmt: Format, name: str) -> Codes:
-    """Numbers divided by an integer that the format need not have, rounded once."""
+def quotient(x: Codes, count: int | Fraction, fmt: Format, name: str) -> Codes:
+    """Numbers divided by a count that the format need not have, rounded once."""
     if not count:
         if not fmt.zero:
             return np.asarray(evaluated(name, bits.encode, np.full(x.shape, np.nan), fmt))
@@ -107,7 +107,7 @@ def quotient(x: Codes, count: int, fmt: Format, name: str) -> Codes:
     values = np.asarray(bits.decode(x, fmt))
     finite = np.isfinite(values)
     values = np.where(finite, values, 1.0)
-    if count >= MOST:
+    if count >= MOST or not isinstance(count, int):
         exact = [Fraction(value) / count for value in values.reshape(-1).tolist()]
         codes = np.reshape(evaluated(name, bits.encode, exact, fmt), x.shape)
     else:
@@ -287,9 +287,8 @@ def average(
 ) -> Any:
     """The mean; with weights, the dot product with them divided by their sum."""
     if weights is None:
-        if returned:
-            raise TypeError("numpy.average of a SoftArray takes no returned= without weights")
-        return mean(a, axis, keepdims=keepdims)
+        found = mean(a, axis, keepdims=keepdims)
+        return (found, full_like(found, laid_out(a.codes, axis)[0].shape[-1])) if returned else found
     fmt = common_format([a, weights], "average")
     given = as_soft(weights, fmt, "average")
     if given.shape != a.shape:
@@ -302,6 +301,12 @@ def average(
         found = wrapped(dots_of(codes, factors, fmt, "average"), fmt) / scale
     result = restored(found.codes, kept, keepdims, fmt)
     return (result, restored(scale.codes, kept, keepdims, fmt)) if returned else result
+
+
+def _exact(number: Any) -> int | Fraction:
+    """A count, or a share of one."""
+    found = Fraction(float(number))
+    return int(found) if found.denominator == 1 else found
 
 
 @implements(np.var)
@@ -326,18 +331,16 @@ def var(
         return placed(some, out, "var")
     codes, kept = laid_out(a.codes, axis)
     count = codes.shape[-1]
-    freedom = count - (ddof if correction is ABSENT else correction)
-    if freedom != int(freedom):
-        raise TypeError(f"ddof of numpy.var of a SoftArray must be an integer, got {ddof!r}")
+    freedom = max(count - _exact(ddof if correction is ABSENT else correction), 0)
     with keeping(codes, kept, keepdims):
-        if mean is ABSENT:
+        if mean is ABSENT or mean is None:
             centre = quotient(total(codes, fmt, "var"), count, fmt, "var")[..., None]
         else:
             centre = laid_out(np.broadcast_to(coerced(mean, fmt, "var"), a.shape), axis)[0]
         with relocated(lambda index: index[:-1]):
             left = np.asarray(evaluated("var", bits.sub, codes, centre, fmt))
         squares = dots_of(left, left, fmt, "var")
-        found = quotient(squares, max(int(freedom), 0), fmt, "var")
+        found = quotient(squares, freedom, fmt, "var")
     return placed(restored(found, kept, keepdims, fmt), out, "var")
 
 
@@ -361,6 +364,36 @@ def std(
 
 def _root(x: SoftArray, name: str) -> SoftArray:
     return wrapped(evaluated(name, bits.sqrt, x.codes, x.format), x.format)
+
+
+@implements(np.cov)
+def cov(
+    m: SoftArray,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> SoftArray:
+    """Dot products of what is left of rows after their means, divided by count - ddof; means and differences are rounded."""
+    refuse("cov", fweights=fweights, aweights=aweights)
+    check_dtype("cov", dtype, m.format)
+    fmt = m.format
+    if m.ndim > 2:
+        raise ValueError(f"m of numpy.cov must be of at most two axes, got {m.ndim}")
+    given = [m] if y is None else [m, as_soft(y, fmt, "cov")]
+    rows = [generic.atleast_2d(x) if rowvar or x.ndim == 1 else x.T for x in given]
+    codes = np.concatenate([x.codes for x in rows])
+    count = codes.shape[1]
+    freedom = max(count - _exact(int(not bias) if ddof is None else ddof), 0)
+    centre = quotient(total(codes, fmt, "cov"), count, fmt, "cov")
+    with relocated(lambda index: index[:-1]):
+        left = np.asarray(evaluated("cov", bits.sub, codes, centre[:, None], fmt))
+    found = quotient(product_of(left, left.T, fmt, "cov"), freedom, fmt, "cov")
+    return generic.squeeze(wrapped(found, fmt))
 
 
 # -- quantiles ---------------------------------------------------------------------------------------------------------
@@ -473,6 +506,7 @@ def _numbers_only(function: Handler, name: str) -> Handler:
     def reduced(*arguments: Any, **keywords: Any) -> Any:
         given = inspect.signature(function).bind(*arguments, **keywords).arguments
         a = given.pop("a")
+        refuse(name, mean=given.pop("mean", None))
         numbers = ~bits.isnan(a.codes, a.format) & truth(given.pop("where", True))
         axis, out, keepdims = (
             given.pop(key, default) for key, default in (("axis", None), ("out", None), ("keepdims", False))
@@ -482,7 +516,20 @@ def _numbers_only(function: Handler, name: str) -> Handler:
     return reduced
 
 
-for _base in (sum_, prod, mean, var, std, median, quantile, percentile):
+def _nan_of_few(function: Handler) -> Handler:
+    """A function of the last axis; NaN, as of 0/0, where it has no more numbers than its degrees of freedom take away."""
+
+    @wraps(function)
+    def found(a: SoftArray, **given: Any) -> SoftArray:
+        if a.shape[-1] > _exact(given.get("correction", given.get("ddof", 0))):
+            return function(a, **given)
+        shape = np.shape(given.get("q", 0)) + a.shape[:-1]
+        return wrapped(quotient(np.zeros(shape, a.codes.dtype), 0, a.format, function.__name__), a.format)
+
+    return found
+
+
+for _base in (sum_, prod, mean, median, *map(_nan_of_few, (var, std, quantile, percentile))):
     _name = f"nan{_base.__name__.rstrip('_')}"
     implements(getattr(np, _name))(_numbers_only(_base, _name))
 
@@ -866,9 +913,9 @@ def diff(a: SoftArray, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append
 
 @implements(np.ediff1d)
 def ediff1d(ary: SoftArray, to_end: Any = None, to_begin: Any = None) -> SoftArray:
-    """Differences of neighbours of the flattened array."""
-    refuse("ediff1d", to_end=to_end, to_begin=to_begin)
-    return diff(ary.reshape(-1))
+    """Differences of neighbours of the flattened array, and what is put before and behind them."""
+    parts = [x for x in (to_begin, diff(ary.reshape(-1)), to_end) if x is not None]
+    return generic.concatenate([as_soft(x, ary.format, "ediff1d").reshape(-1) for x in parts])
 
 
 @implements(np.gradient)

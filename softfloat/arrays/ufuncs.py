@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.arrays import functions, sums
+from softfloat.arrays.readers import drawing
 from softfloat.arrays.softarray import (
     FUNCTIONS,
     UFUNCS,
@@ -26,6 +27,7 @@ from softfloat.arrays.softarray import (
     directed,
     evaluated,
     one_of,
+    run_drawn,
     straight,
     straight_unary,
     wrapped,
@@ -185,6 +187,7 @@ FARTHEST = 900  # exponent: beyond every format, and still a normal float64
 
 
 def _ldexp(name: str, fmt: Format, x: Codes, shift: Any) -> Any:
+    engine.refuse_mask(shift, "operand 2 of 'ldexp'")
     shift = np.asarray(shift)
     if shift.dtype.kind not in "iu":
         raise TypeError(f"operand 2 of 'ldexp' must be integers, got {shift.dtype}")
@@ -267,6 +270,7 @@ ENTRIES |= {
     np.modf: Entry(_modf, (CODES, CODES)),
     np.divmod: Entry(_divmod, (CODES, CODES)),
     np.ldexp: Entry(_ldexp, integers=frozenset({1})),
+    np.float_power: ENTRIES[np.power],  # a power that is no integer in any format
 }
 
 PRODUCTS: dict[np.ufunc, Entry] = {np.matmul: Entry(_product), np.vecdot: Entry(_dots)}
@@ -287,6 +291,8 @@ STRAIGHT_UNARY: dict[Any, str] = {np.sqrt: "sqrt"}
 
 def run(ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Any method of any ufunc in the table."""
+    if drawing():
+        return run_drawn(ufunc, method, inputs, keywords)
     if method == "__call__":
         return _call(ufunc, inputs, keywords)
     handler = METHODS.get(method)
@@ -465,9 +471,10 @@ def _reduce(
     name = f"{ufunc.__name__}.reduce"
     step = _steps(ufunc, array, "reduce")
     functions.check_dtype(name, dtype, array.format)
-    functions.refuse(name, where=keywords.pop("where", True))
+    initial = keywords.pop("initial", None)
+    functions.refuse(name, **keywords)
     codes, kept = functions.laid_out(array.codes, axis)
-    codes = functions.begun(codes, keywords.pop("initial", None), array.format, name)
+    codes = functions.begun(codes, initial, array.format, name)
     if not codes.shape[-1]:
         raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
     with functions.keeping(codes, kept, keepdims):

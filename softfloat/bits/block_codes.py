@@ -131,6 +131,7 @@ class BlockCodes:
         >>> BlockCodes([1, 2, 3], [0x7F, 0x80], "mxfp4", block=2).spread(np.array([10, 20]))
         array([10, 10, 20])
         """
+        refuse_mask(of_blocks, "of_blocks")
         array = np.asarray(of_blocks)
         if array.shape != self.scales.shape:
             raise ValueError(f"of_blocks must be of the scales' shape {self.scales.shape}, got {array.shape}")

@@ -10,7 +10,7 @@ from softfloat.bits.arithmetic import mul
 from softfloat.bits.codes import isinf, isnan
 from softfloat.bits.numbers import convert, encode
 from softfloat.checks import check_choice, check_integer, check_switch
-from softfloat.engine import check_codes
+from softfloat.engine import check_codes, refuse_mask
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32
 from softfloat.kernels.spec import INVALID, OVERFLOW
 
@@ -64,6 +64,7 @@ def avx10_convert(codes: Any, fmt: Format | str, bias: Any = None, saturate: boo
     beyond = "saturate" if saturate else "infinity"
     settings: dict[str, Any] = {"overflow": beyond, "infinite_input": "saturate" if saturate else "keep", "nan": "x86"}
     if bias is not None:
+        refuse_mask(bias, "bias")
         bias = np.asarray(bias)
         if bias.dtype != np.uint8:
             raise TypeError(f"bias must be an array of uint8, got {bias.dtype}")

@@ -16,7 +16,7 @@ from softfloat.arrays.softarray import from_codes as soft_from_codes
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.dask.blocks import assembled, check_chunks, computed, evaluated, gathered, parts, places, step, task
 from softfloat.dask.following import Progress
-from softfloat.engine import check_codes
+from softfloat.engine import check_codes, refuse_mask
 from softfloat.environments import Rounding
 from softfloat.formats import Format, check_format
 
@@ -116,6 +116,7 @@ class DaskArray:
         if not isinstance(codes, da.Array) or codes.dtype != self.format.dtype:
             found = codes.dtype if isinstance(codes, da.Array) else type(codes).__name__
             raise TypeError(f"codes must be a dask.array of dtype {self.format.dtype}, got {found}")
+        _refuse_masks(codes, "codes")
         check_chunks(codes.chunks, "codes")
         self.codes = codes
         self._flags = {str(one.key): one for one in _flags}
@@ -260,10 +261,17 @@ class DaskArray:
                 f"numpy.{function.__name__} is not for DaskArrays; accepted: operators, rounding functions of one or two operands, "
                 f"{', '.join(sorted(x.__name__ for x in COMPOSED if not isinstance(x, np.ufunc)))}; or compute() first"
             )
+        for x in (*arguments, *options.values()):
+            _refuse_masks(x, f"what numpy.{function.__name__} takes")
         return COMPOSED[function](*arguments, **options)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError("a DaskArray is no NumPy array; accepted: compute(), or codes.compute()")
+
+
+def _refuse_masks(x: Any, argument: str) -> None:
+    """`refuse_mask`, of blocks too: a dask.array has an empty one of their kind."""
+    refuse_mask(getattr(x, "_meta", x), argument)
 
 
 def operand(x: Any, fmt: Format, name: str, place: int) -> Any:
@@ -362,6 +370,7 @@ def from_array(x: Any, format: Format | str | None = None, chunks: Any = "auto")
     if format is None:
         raise TypeError("format must be given for numbers, got None")
     fmt = check_format(format, "format")
+    _refuse_masks(x, "x")
     numbers = x if isinstance(x, da.Array) else da.from_array(np.asarray(x), chunks=chunks)
     chunks_ = check_chunks(numbers.chunks, "x")
     operation, blocks = step("from_array", "encode", fmt), parts(numbers)

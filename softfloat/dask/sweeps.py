@@ -21,7 +21,7 @@ from dask.multiprocessing import get_context
 
 from softfloat.checks import check_count
 from softfloat.dask.following import Progress, client_of, reporting
-from softfloat.engine import Codes
+from softfloat.engine import Codes, refuse_mask
 from softfloat.formats import Format, check_format
 
 __all__ = ["Mismatch", "Sweep", "sweep", "sweep_tasks"]
@@ -92,6 +92,7 @@ def pieces(formats: Sequence[Format], first: int, last: int, size: int) -> Itera
 
 def _results(function: Callable[..., Any], operands: list[Codes], addressed: bool, start: int) -> list[Codes]:
     found = function(*operands, **({"position": start} if addressed else {}))
+    refuse_mask(found, "function's result")
     arrays = [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
     for x in arrays:
         if x.shape != operands[0].shape or x.dtype.kind not in "biuf":

@@ -18,8 +18,12 @@ Codes = np.ndarray[Any, np.dtype[Any]]
 
 
 def refuse_mask(x: Any, argument: str) -> None:
-    """TypeError for masked arrays, whose masks nothing here would keep."""
-    if isinstance(x, np.ma.MaskedArray):
+    """TypeError for masked arrays, in nested lists too, whose masks nothing here would keep."""
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            if isinstance(item, (list, tuple, np.ma.MaskedArray)):
+                refuse_mask(item, argument)
+    elif isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
 
 

@@ -14,6 +14,7 @@ from onnx.reference.op_run import RuntimeContextError
 
 from softfloat.accumulators import Accumulator
 from softfloat.checks import check_choice, check_kind, check_switch
+from softfloat.engine import refuse_mask
 from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.onnx.graphs import NodeTypes, load, prepare
@@ -389,6 +390,7 @@ def _check_tensor(name: str, value: Any, kind: Any) -> None:
     wanted = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
     if not isinstance(value, (np.ndarray, np.generic)):
         raise TypeError(f"input {name} must be an array of {wanted}, got {type(value).__name__}")
+    refuse_mask(value, f"input {name}")
     if value.dtype != wanted and not (wanted.kind in "OU" and value.dtype.kind in "OU"):
         raise TypeError(f"input {name} must be an array of {wanted}, got {value.dtype}")
     if kind.HasField("shape"):

@@ -113,6 +113,7 @@ def encode_scales(
 
 def amax_numbers(amax: Any) -> Reals:
     """Largest magnitudes as float64: anything but negative numbers."""
+    engine.refuse_mask(amax, "amax")
     array = np.asarray(amax)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"amax must be float32 numbers, got {type(amax).__name__} of dtype {array.dtype}")

@@ -26,6 +26,31 @@ ZEROS = "NumPy takes either zero; here -0 lies below +0"
 STARTED = "NumPy keeps a first -0; here sums start from +0"
 
 
+# -- comparing -------------------------------------------------------------------------------------------------------
+
+
+def compare(found: Any, wanted: Any) -> None:
+    """The same shape and bits, NaNs as one class; halves as SoftArrays of half, everything else as NumPy has it."""
+    if isinstance(wanted, (tuple, list)):
+        assert isinstance(found, (tuple, list))
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            compare(one, other)
+    elif isinstance(wanted, (np.ndarray, np.generic)) and wanted.dtype == np.float16:
+        assert isinstance(found, softfloat.SoftArray), type(found)
+        assert found.format == HALF
+        assert found.shape == wanted.shape
+        codes = np.asarray(wanted).view(np.uint16)
+        wrong = (found.codes != codes) & ~(np.isnan(found.values) & np.isnan(wanted))
+        assert not np.any(wrong), (np.argwhere(wrong)[:5], found.values[wrong][:5], np.asarray(wanted)[wrong][:5])
+    elif isinstance(wanted, (np.ndarray, np.generic)):
+        assert isinstance(found, (np.ndarray, np.generic)), type(found)
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        assert found == wanted or (isinstance(found, np.generic) and bool(found) == wanted)
+
+
 # -- oracles: MPFR, halves added one after the other, fractions ------------------------------------------------------
 
 MPFR = gmpy2.context(precision=11, emax=16, emin=-23, subnormalize=True)  # half precision, subnormals included

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.blocks import SCALE_RULES, BlockFormat, ScaleRule
 from softfloat.blocks.formats import check_block_format
 from softfloat.blocks.rules import POWER_OF_TWO
@@ -166,6 +166,7 @@ def identify_scales(
         raise ValueError(f"tensor_scale is for formats whose tensor has a scale, and {fmt.name} is none")
     numbers = _single(x)
     made = bits.quantize(numbers, fmt, flags="any", **known)[0]
+    engine.refuse_mask(scales, "scales")
     given = np.asarray(scales)
     if given.size != made.scales.size:
         raise ValueError(
@@ -193,6 +194,7 @@ def identify_scales(
 
 def _single(x: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Numbers as float32, exactly."""
+    engine.refuse_mask(x, "x")
     found = np.asarray(bits.decode(x.codes, x.format) if hasattr(x, "codes") else x)
     if found.dtype == np.float32:
         return found
