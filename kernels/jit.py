@@ -29,7 +29,8 @@ from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler
 
 _UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Called by Python or C by no address; wrappers take long to compile."""
-kernel = register_jitable(forceinline=True, pipeline_class=SimplifiedCompiler, **_UNCALLED)
+KERNEL = {"forceinline": True, "pipeline_class": SimplifiedCompiler, **_UNCALLED}
+kernel = register_jitable(**KERNEL)
 """Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
 
 A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
