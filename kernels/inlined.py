@@ -13,6 +13,7 @@ from . import jit, loops
 from .carrier import decode, integer_to_odd
 from .compile_cache import CompileCache
 from .jit import float_bits
+from .linking import interruptible
 from .prng import bits_at, unit_fraction
 
 
@@ -300,7 +301,8 @@ class Function(CPUDispatcher):
         plain(*arguments)  # says in Python's words what is refused
         if any(isinstance(x, np.float16) for x in arguments):  # Numba has no arithmetic of them
             return plain
-        return super()._compile_for_args(*arguments, **named)
+        with interruptible():
+            return super()._compile_for_args(*arguments, **named)
 
 
 def callable_from_compiled(made):

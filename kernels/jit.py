@@ -25,7 +25,7 @@ from numba.extending import intrinsic, lower_builtin, register_jitable, type_cal
 from numba.np import arrayobj
 
 from .compile_cache import CompileCache, tell
-from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler
+from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler, interruptible
 
 _UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Called by Python or C by no address; wrappers take long to compile."""
@@ -120,7 +120,8 @@ def compiled(function: Callable) -> Callable:
 
     def timed(*arguments: object) -> object:
         before, known = time.perf_counter(), len(dispatcher.overloads)
-        result = compile_for(*arguments)
+        with interruptible():
+            result = compile_for(*arguments)
         elapsed = time.perf_counter() - before
         if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known and known not in told:
             told.add(known)
