@@ -8,6 +8,8 @@ A subnormal has exponent field 0. Read as if the field were 1, its value is too 
 number. No carrier subnormal ever appears on the way, so a host that flushes them gives the same bits.
 """
 
+import numpy as np
+
 from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left
 from .spec import PROPAGATE_SIGNALLING_FIRST, Source, count_fields
 
@@ -81,3 +83,20 @@ def propagated(code_a, code_b, code_c, source, target):
         elif is_signalling(code_c, source):
             chosen = code_c
     return quieted(chosen, source, target)
+
+
+@kernel
+def integer_to_odd(integer, signed):
+    """An integer of 64 bits as a float64 rounded to odd, and what that lacks."""
+    negative = signed & (integer < 0)
+    magnitude = np.uint64(0) - np.uint64(integer) if negative else np.uint64(integer)
+    high = np.float64(magnitude >> np.uint64(32)) * 4294967296.0
+    low = np.float64(magnitude & np.uint64(0xFFFFFFFF))
+    value = high + low
+    error = low - (value - high)
+    code = float_bits(value)
+    if (error != 0.0) & (code & 1 == 0):
+        code += 1 if error > 0.0 else -1
+    odd = bits_float(code, value)
+    more = (value - odd) + error
+    return (-odd, -more) if negative else (odd, more)

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import dots, loops
-from .carrier import decode, is_signalling
+from .carrier import decode, integer_to_odd, is_signalling
 from .jit import bits_float, float_bits, kernel, row
 from .prng import LOW_WORD, bits_at, unit_fraction, xoroshiro128aox
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
@@ -327,23 +327,6 @@ def integer_entry(width, signed, drawn):
         return packed(result, raised)
 
     return entry
-
-
-@kernel
-def integer_to_odd(integer, signed):
-    """An integer of 64 bits as a float64 rounded to odd, and what that lacks."""
-    negative = signed & (integer < 0)
-    magnitude = np.uint64(0) - np.uint64(integer) if negative else np.uint64(integer)
-    high = np.float64(magnitude >> np.uint64(32)) * 4294967296.0
-    low = np.float64(magnitude & np.uint64(LOW_WORD))
-    value = high + low
-    error = low - (value - high)
-    code = float_bits(value)
-    if (error != 0.0) & (code & 1 == 0):
-        code += 1 if error > 0.0 else -1
-    odd = bits_float(code, value)
-    more = (value - odd) + error
-    return (-odd, -more) if negative else (odd, more)
 
 
 @cache

@@ -4,28 +4,55 @@ Each takes codes as int64 and `bits`, the random ones of its rounding as uint64,
 that the loops of `loops` call for each element.
 """
 
-import numba
 import numpy as np
+from numba import types
+from numba.core.registry import CPUDispatcher
+from numba.extending import overload
 
 from . import jit, loops
-from .carrier import decode
+from .carrier import decode, integer_to_odd
 from .compile_cache import CompileCache
 from .jit import float_bits
+from .linking import interruptible
 from .prng import bits_at, unit_fraction
 
 
 def rounded(operation, way, unusual, payloads, source, target, extra, width):
     """An operation that rounds; `width` random bits for each, 0 under a deterministic mode."""
+    lacking = _lacking(operation, way, unusual, payloads, source, target, extra, width)
+
+    @jit.kernel
+    def apply(a, b, c, bits):
+        return lacking(a, b, c, target.zero, bits)
+
+    return apply
+
+
+def encoded(way, unusual, payloads, source, target, width):
+    """The code of a number, which comes as `exact_number` gives it."""
+    lacking = _lacking("convert_wide", way, unusual, payloads, source, target, 0.0, width)
+
+    @jit.kernel
+    def apply(a, b, c, bits):
+        value, more = a
+        code = np.int64(float_bits(value))
+        return lacking(code, code, code, more, bits)
+
+    return apply
+
+
+def _lacking(operation, way, unusual, payloads, source, target, extra, width):
+    """The same, of a value that lacks `more`."""
     element, settled = loops._element(operation, way, unusual, payloads), loops._settled(operation)
     draws, at_once = width > 0, operation == "round_to_integral"
 
     @jit.kernel
-    def apply(a, b, c, bits):
+    def apply(a, b, c, more, bits):
         random = target.zero
         if draws:
             random = unit_fraction(bits, width)
             if not at_once:
-                random, _ = settled(a, b, c, extra, target.zero, random, source, target)
+                random, _ = settled(a, b, c, extra, more, random, source, target)
         code, raised, _ = element(a, b, c, extra, random, source, target)
         return code, raised
 
@@ -76,18 +103,38 @@ def nothing(a, b, c, bits):
 # -- operands and results ----------------------------------------------------------------------------------------------
 
 
+def taking(numbers, message, enter):
+    """A kernel for integers of 64 bits, or any `numbers`: what else comes is a TypeError, in compiled code while that is compiled."""
+    kinds = (types.Integer, types.Boolean, types.Float) if numbers else types.Integer
+    accepted = (int, np.integer, np.bool_, float, np.floating) if numbers else (int, np.integer)
+
+    def entered(x):
+        if not isinstance(x, accepted) or (isinstance(x, bool) and not numbers) or getattr(x, "itemsize", 0) > 8:
+            raise TypeError(message + ", got " + type(x).__name__)
+        if isinstance(x, int) and not -(2**63) <= x < 2**64:
+            raise ValueError(message + ", got one of more than 64 bits")
+        return enter(x)
+
+    @overload(entered, jit_options=jit.KERNEL)
+    def compiled(x):
+        if not isinstance(x, kinds) or x is types.float16:
+            raise TypeError(f"{message}, got {x}")
+        return lambda x: enter(x)
+
+    return entered
+
+
 def code_of(width, message):
     """An integer as a code; what is none is refused."""
     limit = 1 << width
 
     @jit.kernel
     def enter(x):
-        code = np.int64(x)
-        if code < 0 or code >= limit:
+        if x < 0 or x >= limit:
             raise ValueError(message)
-        return code
+        return np.int64(x)
 
-    return enter
+    return taking(False, message, enter)
 
 
 def code_of_value(to_code, source, layout, message):
@@ -101,7 +148,7 @@ def code_of_value(to_code, source, layout, message):
 
     @jit.kernel
     def enter(x):
-        value = np.float64(x)
+        value, _ = exact_number(x)
         found = np.int64(float_bits(value))
         magnitude = found & np.int64(0x7FFFFFFFFFFFFFFF)
         code = (magnitude >> beside) - ((1023 - bias) << fraction_bits)
@@ -113,26 +160,39 @@ def code_of_value(to_code, source, layout, message):
             raise ValueError(message)
         return np.int64(rounded_code)
 
-    return enter
+    return taking(True, message, enter)
 
 
-@jit.kernel
-def any_number(x):
-    """A float64 as the bits that `convert_wide` reads."""
-    return np.int64(float_bits(np.float64(x)))
+def exact_number(x):
+    """A number as float64, an integer of more than 53 bits rounded to odd; and what that lacks."""
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return integer_to_odd(np.int64(x) if x < 0 else np.uint64(x), bool(x < 0))
+    return np.float64(x), 0.0
 
 
-def random_of(width, message):
-    """Random bits handed in; more than `width` are refused."""
+@overload(exact_number, jit_options=jit.KERNEL)
+def _exact_number(x):
+    if isinstance(x, types.Integer) and x.bitwidth == 64:
+        signed = x.signed
+        return lambda x: integer_to_odd(x, signed)
+    return lambda x: (np.float64(x), 0.0)
+
+
+def any_number(message):
+    """A number as `encoded` takes it."""
+    return taking(True, message, exact_number)
+
+
+def word_of(limit, message):
+    """A word of an address, below `limit`; 0: any of 64 bits."""
 
     @jit.kernel
-    def enter(bits):
-        found = np.uint64(bits)
-        if found >> np.uint64(width) != 0:
+    def enter(x):
+        if x < 0 or (limit != 0 and x >= limit):
             raise ValueError(message)
-        return found
+        return np.uint64(x)
 
-    return enter
+    return taking(False, message, enter)
 
 
 def result_of(kind):
@@ -169,11 +229,12 @@ def function(apply, count, enter, leave, flagged, drawing, handed, address):
             return leave(code), np.uint8(raised)
         return leave(code)
 
+    stream_of = word_of(0, "stream must be an integer from 0 to 2^64 - 1")
+    position_of = word_of(1 << 62, "position must be an integer from 0 to 2^62 - 1")
+
     @jit.kernel
     def drawn_at(stream, position):
-        if position < 0 or position >= 1 << 62:
-            raise ValueError("position must be 0 to 2^62 - 1")
-        return bits_at(np.uint64(position), np.uint64(key), np.uint64(stream), width)
+        return bits_at(position_of(position), np.uint64(key), stream_of(stream), width)
 
     none = np.uint64(0)
 
@@ -214,15 +275,41 @@ def function(apply, count, enter, leave, flagged, drawing, handed, address):
     return made[drawing][count - 1]
 
 
+def interpreted(function):
+    """A function in plain Python: the same bits, slowly."""
+
+    def call(*arguments):
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return call
+
+
+class Function(CPUDispatcher):
+    """A compiled function, which Python calls too."""
+
+    def __call__(self, *arguments):
+        """What Python gets."""
+        try:
+            return super().__call__(*arguments)
+        except OverflowError:  # Numba takes every Python integer for one of int64, once it knows these
+            return interpreted(self.py_func)(*arguments)
+
+    def _compile_for_args(self, *arguments, **named):
+        """What Numba asks for where it does not know the types of arguments yet."""
+        plain = interpreted(self.py_func)
+        plain(*arguments)  # says in Python's words what is refused
+        if any(isinstance(x, np.float16) for x in arguments):  # Numba has no arithmetic of them
+            return plain
+        with interruptible():
+            return super()._compile_for_args(*arguments, **named)
+
+
 def callable_from_compiled(made):
     """A function as compiled code calls it: without the interpreter lock, IEEE division, whatever the caller's options are."""
     if jit.DISABLED:
-
-        def interpreted(*arguments):
-            with np.errstate(all="ignore"):
-                return made(*arguments)
-
-        return interpreted
-    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=False, boundscheck=False)(made)
-    dispatcher._cache = CompileCache(made, jit.SOURCE_DIGEST)
-    return dispatcher
+        return interpreted(made)
+    options = {"nopython": True, "nogil": True, "error_model": "numpy", "fastmath": False, "boundscheck": False}
+    function = Function(made, targetoptions=options)
+    function._cache = CompileCache(made, jit.SOURCE_DIGEST)
+    return function

@@ -25,11 +25,12 @@ from numba.extending import intrinsic, lower_builtin, register_jitable, type_cal
 from numba.np import arrayobj
 
 from .compile_cache import CompileCache, tell
-from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler
+from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler, interruptible
 
 _UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Called by Python or C by no address; wrappers take long to compile."""
-kernel = register_jitable(forceinline=True, pipeline_class=SimplifiedCompiler, **_UNCALLED)
+KERNEL = {"forceinline": True, "pipeline_class": SimplifiedCompiler, **_UNCALLED}
+kernel = register_jitable(**KERNEL)
 """Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
 
 A call that LLVM's own heuristic leaves standing stops vectorisation: half fma ran at 0.037 G/s with it, at 0.5 without."""
@@ -119,7 +120,8 @@ def compiled(function: Callable) -> Callable:
 
     def timed(*arguments: object) -> object:
         before, known = time.perf_counter(), len(dispatcher.overloads)
-        result = compile_for(*arguments)
+        with interruptible():
+            result = compile_for(*arguments)
         elapsed = time.perf_counter() - before
         if elapsed > SLOW_COMPILATION_SECONDS and len(dispatcher.overloads) > known and known not in told:
             told.add(known)

@@ -3,8 +3,11 @@
 Numba would make machine code of each function, and of everything that it calls once more, though none is called by address.
 """
 
+import contextlib
 import gc
-from collections.abc import Iterable
+import sys
+import threading
+from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -155,6 +158,35 @@ FLAT_UNNEEDED = UNNEEDED | {"InlineClosureLikes"}
 """Those of functions without others inside, comprehensions among them."""
 
 
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ends with what a signal's handler raised in the meantime where nobody heard of it.
+
+    A signal that comes while LLVM makes machine code is handled by the Python code that runs next. That is a callback for caches, and
+    ctypes prints what a callback raises and goes on.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone handles signals
+        yield
+        return
+    lost: list[BaseException] = []
+    tell_of = sys.unraisablehook
+
+    def keep(unraisable: Any) -> None:
+        raised = unraisable.exc_value
+        if isinstance(raised, (KeyboardInterrupt, SystemExit)) or "ctypes callback" in (unraisable.err_msg or ""):
+            lost.append(raised)
+        else:
+            tell_of(unraisable)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        sys.unraisablehook = tell_of
+        if lost:
+            raise lost[0]
+
+
 class _Into(Compiler):
     """A compiler into libraries of a class of its own."""
 
@@ -199,7 +231,8 @@ class WholeCompiler(_Into):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super().compile_extra(func)
+            with interruptible():
+                return super().compile_extra(func)
         finally:
             if collecting:
                 gc.enable()

@@ -80,15 +80,16 @@ def function(
     Returns
     -------
     callable
-        Of one argument for each operand, codes as integers of any type. Stochastic rounding takes more: with a seed `stream` and
-        `position`, and then the result is element `position` of a call of `softfloat.bits` with that stream; without a seed
-        `bits`, the random ones of this rounding, `sr_bits` of them. Results have the format's NumPy type; flags are uint8.
-        It has no state, compiles when it is first called, and is kept on disk.
+        Of one argument for each operand: codes as integers of any type; of "encode" a number, integers of up to 64 bits among them.
+        Stochastic rounding takes more: with a seed `stream` and `position`, and then the result is element `position` of a call
+        of `softfloat.bits` with that stream; without a seed `bits`, the random ones of this rounding, `sr_bits` of them. Results
+        have the format's NumPy type; flags are uint8. It has no state, compiles when it is first called, and is kept on disk.
 
     Raises
     ------
     TypeError, ValueError
-        For what there is not, here; for what is no code, no number of the format or no random bits, at the call.
+        For what there is not, here; for what is no code, no number of the format or no random bits, at the call. Of types that
+        no operand has, such as floats for codes, the TypeError comes when `numba.njit` code that calls it is compiled.
 
     Source
     ------

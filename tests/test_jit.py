@@ -87,6 +87,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     seed = draw(st.integers(0, 2**32))
     if operation == "encode":
         rows = [(x,) for x in np.random.default_rng(seed).permutation(exported.reals(64, seed))[:8].tolist()]
+        rows += [(x,) for dtype in ("int64", "uint64") for x in exported.integers(40, seed, dtype)[-8:].tolist()]
     else:
         columns = exported.operands(fmt, len(jit.OPERATIONS[operation]), 256, seed)
         chosen = np.random.default_rng(seed).integers(0, columns[0].size, 8)
@@ -197,7 +198,7 @@ def test_numbers_are_codes(fmt: Format) -> None:
     refused = [value * factor for value in values.tolist() for factor in (1 + 2**-40, 1e-300)]
     for value in {x for x in refused if abs(x) > 0 and np.isfinite(x) and x not in values}:
         if bits.decode(bits.encode(value, fmt)[0], fmt) != value:
-            with pytest.raises(ValueError, match="an operand is no number of"):
+            with pytest.raises(ValueError, match="operands of maximum must be numbers of"):
                 keeps(value, value)
 
 
@@ -241,8 +242,115 @@ def test_compiled_random_bits_and_refusals() -> None:
     same([call(0x3F9D, 0x40A7, 2**64 - 1, i) for i in range(300)], codes.tolist(), flags.tolist())
     assert len(set(codes.tolist())) == 2
     for operands in ((-1, 0, 0, 0), (0, 2**16, 0, 0), (0, 0, 0, -1), (0, 0, 0, 2**62)):
-        with pytest.raises(ValueError, match=r"no code of bfloat16|position must be 0"):
+        with pytest.raises(ValueError, match=r"must be codes of bfloat16|position must be an integer from 0"):
             call(*operands)
+
+
+# -- what operands may be ------------------------------------------------------------------------------------------------
+
+
+WIDE = (2**53 + 1, 2**60 + 2**52 + 1, -(2**60) - 2**52 - 1, 2**63 + 2**39 + 1, 2**64 - 1, -(2**63), 0)
+
+
+@pytest.mark.parametrize("form", [lambda x: x, plain], ids=["compiled", "plain"])
+def test_integers_are_encoded_exactly(form: Any) -> None:
+    encode = form(jit.function("encode", "float32", flags=True, rounding="toward_positive"))
+    assert encode(2**53 + 1) == (0x5A000001, 1)
+    assert form(jit.function("encode", "bfloat16"))(2**60 + 2**52 + 1) == 0x5D81
+    for x in WIDE + WIDE[::-1]:  # of int64 first, and of uint64 first
+        typed = (np.uint64 if x >= 2**63 else np.int64)(x)
+        assert encode(x) == encode(typed) == bits.encode(x, "float32", rounding="toward_positive")
+    for number in (True, np.float16(0.1), np.float32(0.1), 0.1, np.uint8(255), np.False_):
+        assert encode(number) == bits.encode(number, "float32", rounding="toward_positive")
+
+
+def test_compiled_integers_draw_as_the_oracle_does() -> None:
+    """Random bits that take the exact value up, and one less, which do not: a float64 of it is farther from the edge than that."""
+    encode = jit.function("encode", "float32", flags=True, rounding="stochastic", sr_bits=52)
+
+    @numba.njit
+    def each(numbers: Any, handed: Any) -> Any:
+        return [encode(numbers[i], handed[i]) for i in range(numbers.size)]
+
+    for dtype in ("int64", "uint64"):
+        numbers = np.repeat(exported.integers(100, 7, dtype), 2)
+        numbers[:4] = [2**62 + 2**38 + 3] * 2 + [2**62 - 2**37 - 1] * 2
+        handed = []
+        for x in numbers[::2].tolist():
+            width = max(abs(x).bit_length() - 24, 0)
+            lost = abs(x) % 2**width << 52 - width
+            handed += [2**52 - lost, 2**52 - lost - 1] if lost else [0, 2**52 - 1]
+        rows = list(zip(numbers.tolist(), handed, strict=True))
+        rule: dict[str, Any] = {"rounding": "stochastic", "sr_bits": 52}
+        wanted_rows = [reference.encode(x, "float32", **rule, random_bits=n) for x, n in rows]
+        assert each(numbers, np.array(handed, np.uint64)) == wanted_rows
+        assert [plain(encode)(*row) for row in rows] == wanted_rows
+
+
+CODES, NUMBERS = (
+    "operands of add must be codes of float16, integers from 0 to 65535",
+    "operands of add must be numbers of",
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "options", "arguments", "kind", "message"),
+    [
+        *(("add", {}, (0, x), TypeError, CODES) for x in (0.5, 1.0, True, np.True_, np.float16(1), 1j, "1", None, [1])),
+        *(("add", {}, (x, 0), ValueError, CODES) for x in (-1, 2**16, 2**63, 2**64, -(2**70), np.uint64(2**64 - 1))),
+        ("add", {"values": True}, (1j, 0), TypeError, NUMBERS),
+        ("add", {"values": True}, ("1", 0), TypeError, NUMBERS),
+        ("add", {"values": True}, (2**60 + 1, 0), ValueError, NUMBERS),
+        *(("encode", {}, (x,), TypeError, "x of encode must be a number") for x in ("1", 1j, None, np.longdouble(1))),
+        ("encode", {}, (2**64,), ValueError, "x of encode must be .*of at most 64 bits, got one of more"),
+        *(("decode", {}, (x,), TypeError, "operands of decode must be codes of float16") for x in (0.5, True)),
+        *(("to_integer", {"dtype": "int8"}, (x,), TypeError, "operands of to_integer must be") for x in (0.5, True)),
+        ("convert", {"to": "bfloat16"}, (0.5,), TypeError, "operands of convert must be codes of float16"),
+        ("lt", {}, (0, 0.5), TypeError, "operands of lt must be codes of float16"),
+        ("maximum", {}, (0, 0.5), TypeError, "operands of maximum must be codes of float16"),
+        *(
+            ("add", {"rounding": "stochastic", "seed": 1}, (0, 0, *x), kind, message)
+            for x, kind, message in (
+                ((0.5, 0), TypeError, "stream must be an integer from 0"),
+                ((-1, 0), ValueError, "stream must be an integer from 0"),
+                ((2**64, 0), ValueError, "stream must be an integer from 0"),
+                ((0, 1.5), TypeError, "position must be an integer from 0"),
+                ((0, 2**62), ValueError, "position must be an integer from 0"),
+            )
+        ),
+        *(
+            (
+                "add",
+                {"rounding": "stochastic", "sr_bits": 8},
+                (0, 0, x),
+                kind,
+                r"bits must be an integer from 0 to 2\^8 - 1",
+            )
+            for x, kind in ((0.5, TypeError), (True, TypeError), (-1, ValueError), (256, ValueError))
+        ),
+    ],
+)
+def test_what_is_no_operand_is_refused(
+    operation: str, options: dict[str, Any], arguments: tuple[Any, ...], kind: type[Exception], message: str
+) -> None:
+    call = jit.function(operation, "float16", **options)
+    for function in (call, plain(call)):
+        with pytest.raises(kind, match=f"^{message}"):
+            function(*arguments)
+
+
+def test_compiled_code_is_refused_while_it_is_compiled() -> None:
+    """The type is enough, and the message is this one, not a page of Numba's."""
+    add, encode = jit.function("add", "float16"), jit.function("encode", "bfloat16")
+    draw = jit.function("add", "float16", rounding="stochastic", seed=1)
+    for code, arguments, message in (
+        (lambda x: add(x, 1), (0.5,), f"{CODES}, or with values=True numbers, got float"),
+        (lambda x: add(1, x > 0), (1,), f"{CODES}, or with values=True numbers, got bool"),
+        (lambda x: encode(1j * x), (1.0,), "x of encode must be a number: a float, .*, got complex"),
+        (lambda x: draw(0, 0, x, 0), (0.5,), r"stream must be an integer from 0 to 2\^64 - 1, got float"),
+    ):
+        with pytest.raises(TypeError, match=f"^{message}"):
+            numba.njit(code)(*arguments)
 
 
 @pytest.mark.exhaustive
@@ -331,5 +439,5 @@ def test_functions_say_what_they_take() -> None:
     assert call.__doc__ == (
         "fma(a, b, c, bits) of codes of float16, stochastic: the result, as softfloat.bits.fma has it."
     )
-    with pytest.raises(ValueError, match=r"bits must be 0 to 2\^8 - 1"):
+    with pytest.raises(ValueError, match=r"bits must be an integer from 0 to 2\^8 - 1"):
         plain(call)(0, 0, 0, 256)

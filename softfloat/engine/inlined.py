@@ -81,19 +81,20 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
     apply = _apply(wanted, width if drawing else 0)
     reading = spec.source(source.spec, CARRIER64, False)
     if name == "encode":
-        enter = kernels.any_number
+        enter = kernels.any_number("x of encode must be a number: a float, or an integer of at most 64 bits")
     elif wanted.values:
         to_code = _rounded("convert_wide", FLOAT64, source, Settings(), True, 0.0, 0)
         accepted = f"accepted: results of these functions, and what bits.decode gives for {source.name}"
         sign = 1 << source.bits - 1 if source.signed else 0
         lowest = 1023 + spec.emin(source.spec) << 52  # of normal numbers, as float64
         layout = source.mantissa_bits, source.spec.bias, source.spec.largest, lowest, sign
-        enter = kernels.code_of_value(to_code, reading, layout, f"an operand is no number of {source.name}; {accepted}")
-    else:
-        enter = kernels.code_of(
-            source.bits, f"an operand is no code of {source.name}; accepted: 0 to {2**source.bits - 1}"
+        enter = kernels.code_of_value(
+            to_code, reading, layout, f"operands of {name} must be numbers of {source.name}; {accepted}"
         )
-    handed = kernels.random_of(width, f"bits must be 0 to 2^{width} - 1")
+    else:
+        told = f"operands of {name} must be codes of {source.name}, integers from 0 to {2**source.bits - 1}"
+        enter = kernels.code_of(source.bits, told if name == "decode" else f"{told}, or with values=True numbers")
+    handed = kernels.word_of(1 << width, f"bits must be an integer from 0 to 2^{width} - 1")
     key = (
         replica_key(settings.seed, 0 if settings.replica_identical else settings.replica) if drawing == "address" else 0
     )
@@ -137,7 +138,7 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
     if name.startswith(("minimum", "maximum")):
         return kernels.extreme(name.startswith("maximum"), name.endswith("number"), *numbers)
     if name == "encode":
-        return _rounded("convert_wide", FLOAT64, wanted.target, settings, True, 0.0, width)
+        return _rounded("encode", FLOAT64, wanted.target, settings, True, 0.0, width)
     extra = float(wanted.exact) if name == "round_to_integral" else 0.0
     return _rounded(name, source, wanted.target, settings, name == "convert", extra, width)
 
@@ -150,6 +151,8 @@ def _rounded(
     way = ("drawn" if rule.restated else "drawn projected") if width else way_of(rule, unusual)
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
     payloads = bool(NAN_POLICIES[rule.nan].propagate)
+    if operation == "encode":
+        return _kernels().encoded(way, unusual, payloads, *numbers, width)
     return _kernels().rounded(operation, way, unusual, payloads, *numbers, extra, width)
 
 

@@ -81,13 +81,15 @@ TAKEN = "int32", "int64", "uint32", "uint64"
 
 
 class Argument(NamedTuple):
-    """An argument in C: a type, a name, whether it is a pointer, and one to results; `elements`: to so many elements that are read as well."""
+    """An argument in C: a type, a name, whether it is a pointer, and one to results; `elements`: to so many elements that are read as well;
+    `bits`: of a code."""
 
     kind: str
     name: str
     pointer: bool = False
     result: bool = False
     elements: int = 0
+    bits: int = 0
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,9 @@ def _element(job: Job, name: str, title: str, fmt: Format, output: Format, integ
         row, takes = row._replace(kernel=f"selected from_{integer.rstrip('0123456789')}64"), f"{integer}_t"
     kinds = {"float": c_type(output), "bool": "uint8_t", "double": "double", "integer": f"{integer}_t"}
     gives = kinds[row.gives]
-    codes = tuple(Argument(takes, operand) for operand in row.operands)
-    source = FLOAT64 if name in ("encode", "from_integer") else fmt.spec
+    numbers = name in ("encode", "from_integer")
+    codes = tuple(Argument(takes, operand, bits=0 if numbers else fmt.bits) for operand in row.operands)
+    source = FLOAT64 if numbers else fmt.spec
 
     def entered(symbol: str, form: str) -> None:
         kinds = [takes] * len(codes)
@@ -249,14 +252,15 @@ def _element(job: Job, name: str, title: str, fmt: Format, output: Format, integ
 def _dot(job: Job, dot: Dot, lengths: Sequence[int]) -> Iterator[Prototype]:
     codes, gives, entry = c_type(dot.format), c_type(dot.output), c_type(dot.accumulator.partials)
     _, always = job.plan(dot.accumulator, dot.format, dot.output, lengths)
-    operands = Argument("uint32_t", "k"), Argument(codes, "a", pointer=True), Argument(codes, "b", pointer=True)
+    vectors = (Argument(codes, name, pointer=True, bits=dot.format.bits) for name in "ab")
+    operands = Argument("uint32_t", "k"), *vectors
     for addend in (False, True):
         for form in ("at",) if always else ("", "at"):
             symbol = dot.symbol + ("_add" if addend else "") + (f"_{form}" if form else "")
             job.dot(
                 symbol, form, [codes, codes, entry], gives, dot.accumulator, dot.format, dot.output, lengths, addend
             )
-            extra = (Argument(entry, "c"),) if addend else ()
+            extra = (Argument(entry, "c", bits=dot.accumulator.partials.bits),) if addend else ()
             arguments = (*operands, *extra, RULE, *SCALARS[form], FLAGS)
             text = f"{'c + ' if addend else ''}a . b of k products by {dot.accumulator!r}"
             text += "; position numbers the output" if form else ""

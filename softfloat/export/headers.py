@@ -40,7 +40,11 @@ Bit-exact arithmetic on codes, made by softfloat from its own kernels.
 A rule is the sum of one SF_ constant of each kind; 0 is nearest even, infinity on overflow, tininess after rounding,
 canonical NaN. Stochastic rounding needs random bits: functions ending in _random take them, those ending in _at find them
 at an address (seed, stream, position); under other modes these are as those without. n of them: rule + (n << SF_RANDOM_BITS_SHIFT).
-Flags are stored where the pointer says, unless it is null. SF_REFUSED among them: nothing was computed, the result is 0."""
+Flags are stored where the pointer says, unless it is null. SF_REFUSED among them: nothing was computed, the result is 0.
+
+The compiler makes arguments the types declared here before the library sees them: of an integer that is too large for a code or
+a rule the high bits are lost, and one of more than 53 bits that sf_encode_* is given is rounded to a double first, sf_from_integer_*
+round it once. -Wconversion (C, C++) tells where that happens."""
 
 
 def _about(prefix: str) -> str:
@@ -93,7 +97,9 @@ def cpp_header(prototypes: Sequence[Prototype]) -> str:
                 lines += _method(prototype, fmt)
         lines += ["};", ""]
     lines += NUMBERS.split("\n")
-    return "\n".join(lines).replace('#include "sf.h"', '#include "sf.h"\n\n#include <cstdint>')
+    return "\n".join(lines).replace(
+        '#include "sf.h"', '#include "sf.h"\n\n#include <cstdint>\n#include <limits>\n#include <type_traits>'
+    )
 
 
 def _method(prototype: Prototype, fmt: Format) -> Iterator[str]:
@@ -138,6 +144,8 @@ template <class Format, rule Rule = 0> class num {
 
     num() = default;
     explicit num(double x) : code_(kept(Format::encode(x, Rule))) {}
+    // What double does not have would be rounded twice: from_code and Format::from_integer_int64 round once.
+    template <class T, std::enable_if_t<(std::numeric_limits<T>::digits > 53), int> = 0> explicit num(T) = delete;
     static num from_code(code_type code) {
         num made;
         made.code_ = code;

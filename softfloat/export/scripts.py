@@ -22,10 +22,12 @@ MODULE = '''\
 """The functions of libsf.so, which lies beside this file, by ctypes: nothing but Python's own library is needed.
 
 A function's name is C's without `sf_`. Scalar functions leave out C's last argument and return (result, flags); dot products take
-sequences of codes a and b in place of k, a and b; functions on arrays take pointers as C does.
+sequences of codes a and b in place of k, a and b; functions on arrays take pointers as C does. TypeError for what is no integer or no
+number, Refused for one that an argument cannot be: ctypes would cut it to fit.
 """
 
 import ctypes
+import operator
 from pathlib import Path
 
 {constants}
@@ -33,7 +35,7 @@ from pathlib import Path
 FUNCTIONS = {{
 {functions}
 }}
-"""Name -> result, then arguments; a star stands for a pointer."""
+"""Name -> result, then arguments: name, type (a star stands for a pointer), and the bits of a code."""
 
 library = ctypes.CDLL(str(Path(__file__).resolve().with_name("libsf.so")))
 
@@ -47,26 +49,71 @@ def _kind(name):
     return ctypes.POINTER(kind) if name.endswith("*") else kind
 
 
+def _number(name, x):
+    try:
+        value = ctypes.c_double(x).value
+    except (TypeError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else Refused
+        raise kind(f"{{name}} must be a number that float64 has, got {{x!r:.40}}") from None
+    if value != x and x == x:
+        raise Refused(f"{{name}} must be a number that float64 has, got {{x!r:.40}}; from_integer functions take wider integers")
+    return value
+
+
+def _integer(name, kind, bits, x):
+    try:
+        value = None if isinstance(x, bool) else operator.index(x)
+    except TypeError:
+        value = None
+    if value is None:
+        raise TypeError(f"{{name}} must be an integer, got {{x!r}}")
+    signed = kind.startswith("c_int")
+    most = (1 << (bits or 8 * ctypes.sizeof(_kind(kind)) - signed)) - 1
+    least = -most - 1 if signed else 0
+    if not least <= value <= most:
+        shown = str if signed else hex
+        raise Refused(f"{{name}} must be {{least}} to {{shown(most)}}, got {{shown(value)}}")
+    return value
+
+
+def _passed(name, kind, bits, x):
+    if kind.endswith("*"):
+        return x
+    return _number(name, x) if kind == "c_double" else _integer(name, kind, bits, x)
+
+
 def _function(name, gives, takes):
     call = getattr(library, "sf_" + name)
-    call.restype, call.argtypes = _kind(gives), [_kind(x) for x in takes]
-    if takes[-1] != "c_uint8*" or takes[0] == "c_size_t":
-        return call
-    codes = _kind(takes[1].rstrip("*")) if takes[1].endswith("*") else None
+    call.restype, call.argtypes = _kind(gives), [_kind(kind) for _, kind, _ in takes]
+    names = [x[0] for x in takes]
+    sums, flagged = names[0] == "k", names[-1] == "flags" and names[0] != "n"
+    given = takes[sums : len(takes) - flagged]
 
-    def checked(*arguments):
+    def vector(name, kind, bits, x):
+        code = kind.rstrip("*")
+        return (_kind(code) * len(x))(*[_integer(f"{{name}}[{{i}}]", code, bits, y) for i, y in enumerate(x)])
+
+    def function(*arguments):
+        if len(arguments) != len(given):
+            raise TypeError(f"{{name}} takes {{', '.join(x[0] for x in given)}}, got {{len(arguments)}} arguments")
+        passed = []
+        if sums:
+            a, b, *arguments = arguments
+            if len(a) != len(b):
+                raise ValueError(f"a and b must be of one length, got {{len(a)}} and {{len(b)}}")
+            passed = [len(a), vector(*given[0], a), vector(*given[1], b)]
+        passed += [_passed(*kind, x) for kind, x in zip(given[2 * sums :], arguments)]
+        if not flagged:
+            return call(*passed)
         flags = ctypes.c_uint8()
-        result = call(*arguments, ctypes.byref(flags))
+        result = call(*passed, ctypes.byref(flags))
         if flags.value & SF_REFUSED:
-            raise Refused(f"sf_{{name}} does not take {{arguments}}")
+            told = [f"{{x}} {{y}}" for x, y in zip(names, passed) if x == "k" or names.index(x) >= names.index("rule")]
+            raise Refused(f"{{name}} does not take {{', '.join(told)}}")
         return result, flags.value
 
-    def product(a, b, *rest):
-        if len(a) != len(b):
-            raise ValueError(f"a and b must be of one length, got {{len(a)}} and {{len(b)}}")
-        return checked(len(a), (codes * len(a))(*a), (codes * len(b))(*b), *rest)
-
-    return product if codes else checked
+    function.__name__, function.argtypes = name, call.argtypes
+    return function
 
 
 globals().update({{name: _function(name, *kinds) for name, kinds in FUNCTIONS.items()}})
@@ -77,7 +124,7 @@ def module(prototypes: Sequence[Prototype]) -> str:
     """sf.py."""
     rows = []
     for prototype in prototypes:
-        takes = [CTYPES[x.kind] + ("*" if x.pointer else "") for x in prototype.arguments]
+        takes = [(x.name, CTYPES[x.kind] + ("*" if x.pointer else ""), x.bits) for x in prototype.arguments]
         rows.append(f'    "{prototype.name.removeprefix("sf_")}": ("{CTYPES[prototype.gives]}", {takes}),')
     values = [f"{name} = {value}" for name, value, _ in constants()]
     return MODULE.format(constants="\n".join(values), functions="\n".join(rows))

@@ -856,6 +856,31 @@ def test_a_signal_leaves_no_temporary_file(name: str, status: int, tmp_path: Pat
     assert path.read_text(encoding="utf-8") == "before"
 
 
+LOST = """
+import ctypes, os, sys
+from numba.core.codegen import JITCodeLibrary
+from softfloat.commands import main
+finalize = JITCodeLibrary.finalize
+signalled = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), int(sys.argv[1])))
+JITCodeLibrary.finalize = lambda library: (finalize(library), signalled())
+sys.exit(main(["vectors", "f16_add", "-n", "5", "-o", sys.argv[2]]))
+"""
+
+
+@posix
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_while_loops_compile_ends_the_command(name: str, status: int, tmp_path: Path) -> None:
+    """Handled by a callback of LLVM's, whose exceptions ctypes prints and drops."""
+    number = getattr(signal, name)
+    heeds = partial(signal.signal, number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
+    process = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    process.pop("NUMBA_DISABLE_JIT", None)
+    command = [sys.executable, "-c", LOST, str(int(number)), str(tmp_path / "rows.txt")]
+    done = subprocess.run(command, capture_output=True, text=True, env=process, preexec_fn=heeds)
+    assert (done.returncode, done.stdout, without_compiling(done.stderr)) == (status, "", "")
+    assert [x.name for x in tmp_path.iterdir() if x.name != "cache"] == []
+
+
 @posix
 def test_what_else_handles_signals_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     during = []

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,8 +20,12 @@ from commands import Run
 
 from softfloat import Environment, bits, export
 from softfloat.accumulators import PRESETS, Accumulator
+from softfloat.engine.native import Job
 from softfloat.export import FUNCTIONS, TARGETS, Prototype
+from softfloat.export.functions import prototypes
+from softfloat.export.headers import header
 from softfloat.export.library import FILES, request
+from softfloat.export.scripts import module
 from softfloat.testing import check_vectors, resolve
 from softfloat.testing.vectors.operations import Case
 
@@ -176,12 +181,116 @@ def test_codes_of_integers(tmp_path: Path) -> None:
             drawn = Environment(rounding="stochastic", seed=4, sr_bits=width)
             assert not differences(library, library.named(f"{prototype.name}_at"), drawn, 3000, 9).size, prototype.name
     sf = library.functions
+    for prototype in library.prototypes:
+        if prototype.function == "from_integer" and not prototype.form:
+            call = getattr(sf, prototype.name.removeprefix("sf_"))
+            kind = prototype.arguments[0].kind.removesuffix("_t")
+            for x in exported.integers(40, 3, kind):
+                codes, flags = bits.encode(x, prototype.format, rounding="toward_positive")
+                assert call(x, sf.SF_TOWARD_POSITIVE) == call(int(x), sf.SF_TOWARD_POSITIVE) == (codes, flags)
     assert sf.from_integer_float32_int64(-(2**63), sf.SF_NEAREST_EVEN) == (0xDF000000, 0)
     assert sf.from_integer_float32_uint64(2**64 - 1, sf.SF_TOWARD_ZERO) == (0x5F7FFFFF, 1)
     assert sf.from_integer_float32_int64(2**53 + 2**29 + 1, sf.SF_NEAREST_EVEN) == (
         0x5A000001,
         1,
     )  # a tie, and one more
+
+
+@pytest.fixture(scope="module")
+def checking(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """sf.py on a library whose functions compute nothing: what gets through gives (0, 0)."""
+    needs("gcc")
+    folder = tmp_path_factory.mktemp("checking")
+    functions, formats = ["add", "encode", "decode", "from_integer", "to_integer"], ["bfloat16", "float6_e2m3fn"]
+    found = prototypes(request(functions, formats, ["fma('float32')"], [4]), Job())
+    code = header(found)
+    for line in re.findall(r"^\w.* sf_\w+\(.*\);$", code, re.MULTILINE):
+        code += f"{line[:-1]} {{ return 0; }}\n"
+    (folder / "stub.c").write_text(code)
+    (folder / "sf.py").write_text(module(found))
+    subprocess.run(["gcc", "-shared", "-fPIC", folder / "stub.c", "-o", folder / "libsf.so"], check=True)
+    return exported.loaded(folder)
+
+
+UINT64 = "0 to 0xffffffffffffffff"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("add_bfloat16", (0x13F80, 0, 0), "a must be 0 to 0xffff, got 0x13f80"),
+        ("add_bfloat16", (0, -1, 0), "b must be 0 to 0xffff, got -0x1"),
+        ("add_bfloat16", (0, np.int64(-1), 0), "b must be 0 to 0xffff, got -0x1"),
+        ("add_bfloat16", (0, 2**64, 0), "b must be 0 to 0xffff, got 0x10000000000000000"),
+        ("add_bfloat16", (0, 0, 2**32), "rule must be 0 to 0xffffffff, got 0x100000000"),
+        ("add_bfloat16", (0, 0, -1), "rule must be 0 to 0xffffffff, got -0x1"),
+        ("add_float6_e2m3fn", (64, 0, 0), "a must be 0 to 0x3f, got 0x40"),
+        ("add_float6_e2m3fn", (256, 0, 0), "a must be 0 to 0x3f, got 0x100"),
+        ("decode_float6_e2m3fn", (-192,), "a must be 0 to 0x3f, got -0xc0"),
+        ("to_integer_bfloat16_int8", (2**16, 0), "a must be 0 to 0xffff, got 0x10000"),
+        ("from_integer_bfloat16_int64", (2**63, 0), "x must be -9223372036854775808 to 9223372036854775807, got 92"),
+        ("from_integer_bfloat16_int32", (-(2**31) - 1, 0), "x must be -2147483648 to 2147483647, got -2147483649"),
+        ("from_integer_bfloat16_uint64", (-1, 0), f"x must be {UINT64}, got -0x1"),
+        (
+            "encode_bfloat16",
+            (2**60 + 2**52 + 1, 0),
+            "x must be a number that float64 has, got 1157425104234217473; from",
+        ),
+        ("encode_bfloat16", (2**1024, 0), "x must be a number that float64 has, got 1797"),
+        ("encode_bfloat16", (Fraction(1, 3), 0), "x must be a number that float64 has"),
+        ("add_bfloat16_random", (0, 0, 0, 2**64), f"bits must be {UINT64}, got"),
+        ("add_bfloat16_at", (0, 0, 0, -1, 0, 0), f"seed must be {UINT64}, got"),
+        ("add_bfloat16_at", (0, 0, 0, 0, 2**64, 0), f"stream must be {UINT64}, got"),
+        ("add_bfloat16_at", (0, 0, 0, 0, 0, -1), f"position must be {UINT64}, got"),
+        ("add_bfloat16_array", (-1, None, None, None, None, 0), f"n must be {UINT64}, got"),
+        ("random_bits", (0, 0, 0, 2**32 + 1), "width must be 0 to 0xffffffff, got"),
+        ("dot_fma_float32_bfloat16", ([0, 0x13F80], [0, 0], 0), r"a\[1\] must be 0 to 0xffff, got 0x13f80"),
+        ("dot_fma_float32_float6_e2m3fn", ([0], [64], 0), r"b\[0\] must be 0 to 0x3f, got 0x40"),
+        ("dot_fma_float32_bfloat16_add", ([0], [0], 2**32, 0), "c must be 0 to 0xffffffff, got"),
+        ("dot_fma_float32_bfloat16", ([0], [0, 0], 0), "a and b must be of one length, got 1 and 2"),
+    ],
+)
+def test_what_an_argument_cannot_be_is_refused_by_name(
+    checking: ModuleType, name: str, arguments: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        getattr(checking, name)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        *(("add_bfloat16", (0, x, 0), "b must be an integer") for x in (0.5, True, np.True_, np.float16(1), "1", [1])),
+        ("add_bfloat16", (0, 0, 0.0), "rule must be an integer, got 0.0"),
+        ("from_integer_bfloat16_int64", (1.0, 0), "x must be an integer, got 1.0"),
+        *(("encode_bfloat16", (x, 0), "x must be a number that float64 has") for x in ("1", 1j, None)),
+        ("dot_fma_float32_bfloat16", ([0, 0], np.array([0, 0.5]), 0), r"b\[0\] must be an integer"),
+        ("add_bfloat16", (0, 0), "add_bfloat16 takes a, b, rule, got 2 arguments"),
+        ("decode_bfloat16", (0, 0), "decode_bfloat16 takes a, got 2 arguments"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_name(
+    checking: ModuleType, name: str, arguments: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^{message}"):
+        getattr(checking, name)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("add_bfloat16", (0xFFFF, np.uint8(255), 2**32 - 1)),
+        ("add_bfloat16", (np.int64(5), np.uint64(5), np.int8(0))),
+        ("add_bfloat16_at", (0, 0, 0, 2**64 - 1, np.uint64(2**64 - 1), 2**64 - 1)),
+        ("from_integer_bfloat16_int64", (-(2**63), 0)),
+        ("from_integer_bfloat16_uint64", (2**64 - 1, 0)),
+        *(("encode_bfloat16", (x, 0)) for x in (2**60 + 2**52, True, np.float32(0.1), float("nan"), Fraction(1, 4))),
+        ("dot_fma_float32_float6_e2m3fn", (np.array([63, 0], np.uint8), [0, 63], 0)),
+        ("dot_fma_float32_bfloat16_add", ([0], (0xFFFF,), 2**32 - 1, 0)),
+    ],
+)
+def test_what_an_argument_can_be_is_passed(checking: ModuleType, name: str, arguments: tuple[Any, ...]) -> None:
+    assert getattr(checking, name)(*arguments) == (0, 0)
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +399,11 @@ def test_far_positions_have_their_own_bits(small: Library) -> None:
 def test_what_is_not_served_is_refused(small: Library, name: str, arguments: tuple[int, ...]) -> None:
     with pytest.raises(small.functions.Refused):
         getattr(small.functions, name)(*arguments)
+
+
+def test_a_refusal_says_of_what(small: Library) -> None:
+    with pytest.raises(small.functions.Refused, match=r"^fma_float16_random does not take rule 524294, bits 256$"):
+        small.functions.fma_float16_random(0, 0, 0, 6 | 8 << 16, 256)
 
 
 def test_the_object_needs_libm_alone(small: Library) -> None:
@@ -489,6 +603,26 @@ def test_cpp_numbers(small: Library, tmp_path: Path) -> None:
     fused, raised = bits.fma(x, 0x4248, x, "float16", rounding="toward_zero")
     code, flags = bits.convert(0x3E01, "float16", "float8_e4m3fn", rounding="toward_positive")
     assert found == [f"{x:x}", f"{fused:x}", f"{raised | 1:x}", f"{code:x}", f"{flags:x}", "1", "3.14062"]
+
+
+WIDE = """
+#include "sf.hpp"
+using half = sf::num<sf::float16>;
+half fits[] = {half(1), half(1u), half(1.5f)};
+#ifdef WIDE
+half cut(static_cast<WIDE>(1));
+#endif
+"""
+
+
+def test_cpp_numbers_of_what_double_does_not_have(small: Library, tmp_path: Path) -> None:
+    needs("g++")
+    (tmp_path / "wide.cpp").write_text(WIDE)
+    for kind in (None, "std::int64_t", "std::uint64_t", "long double"):
+        chosen = [] if kind is None else [f"-DWIDE={kind}"]
+        command = ["g++", "-std=c++17", *STRICT, "-fsyntax-only", "-I", small.folder, *chosen, tmp_path / "wide.cpp"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode == 0, "deleted" in done.stderr) == ((True, False) if kind is None else (False, True))
 
 
 BENCH = """

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from numba.core.codegen import JITCodeLibrary
 from softfloat.kernels import jit, linking
+
+import softfloat.jit
 
 pytestmark = pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
 
@@ -180,3 +185,52 @@ def test_what_the_loop_itself_turns_out_not_to_call_is_there_for_others(cache: P
     values = np.arange(3.0)
     loop(values)
     assert values.tolist() == [1.0, 2.0, 3.0]
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operation", "raised"),
+    [("maximum", KeyboardInterrupt()), ("minimum", SystemExit(143)), ("eq", TimeoutError("of an alarm"))],
+)
+def test_what_a_callback_loses_ends_the_call(
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    operation: str,
+    raised: BaseException,
+) -> None:
+    """ctypes prints what a callback raises, a signal's handler in it among that, and goes on."""
+
+    def handle() -> None:
+        raise raised
+
+    callback, finalize, before = ctypes.CFUNCTYPE(None)(handle), JITCodeLibrary.finalize, sys.unraisablehook
+    loop, values = jit.compiled(stepping_loop), np.arange(4.0)
+    function = softfloat.jit.function(operation, "float8_e4m3fnuz", daz=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(JITCodeLibrary, "finalize", lambda library: (finalize(library), callback()))
+        for call in (lambda: loop(values), lambda: function(1, 1)):
+            with pytest.raises(type(raised)) as told:
+                call()
+            assert told.value is raised
+    assert sys.unraisablehook is before
+    assert "ignored" not in capsys.readouterr().err
+    wanted = expected(values)
+    loop(values)
+    assert values.tolist() == wanted
+    assert function(1, 1) in (0, 1, True)
+
+
+def test_other_exceptions_that_nobody_hears_of_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_type))
+
+    class Late:
+        def __del__(self) -> None:
+            raise ZeroDivisionError
+
+    with linking.interruptible():
+        Late()
+        assert told == [ZeroDivisionError]
