@@ -33,12 +33,14 @@ __all__ = [
     "backward_number",
     "decomposition",
     "dispatching",
+    "draws",
     "flattened",
     "forward_number",
     "found_infinite",
     "in_backward",
     "innermost",
     "is_view",
+    "leaves",
     "modes_below",
     "noted",
     "noting",
@@ -79,6 +81,12 @@ def written(operator: OpOverload) -> tuple[str, ...]:
 def argument_names(operator: OpOverload) -> tuple[str, ...]:
     """Names of all arguments, in order."""
     return tuple(x.name for x in operator._schema.arguments)
+
+
+@cache
+def draws(operator: OpOverload) -> bool:
+    """Whether the operator takes PyTorch's random numbers."""
+    return torch.Tag.nondeterministic_seeded in operator.tags
 
 
 def is_view(operator: OpOverload) -> bool:
@@ -207,6 +215,9 @@ class Tracker(ModuleTracker):
 
 
 # -- what is traced ----------------------------------------------------------------------------------------------------
+
+leaves = tree_leaves
+"""Those of nested lists, tuples and dictionaries."""
 
 flattened = tree_flatten
 """Leaves of nested lists, tuples and dictionaries, and how they are nested."""

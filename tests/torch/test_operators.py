@@ -123,7 +123,7 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "hypot": (lambda x, y, u: torch.hypot(x, y), lambda R, x, y, u: R(np.hypot(x, y))),
     "logaddexp": (lambda x, y, u: torch.logaddexp(x, y), lambda R, x, y, u: R(np.logaddexp(x, y))),
     "logaddexp2": (lambda x, y, u: torch.logaddexp2(x, y), lambda R, x, y, u: R(np.logaddexp2(x, y))),
-    "ldexp": (lambda x, y, u: torch.ldexp(x, u), lambda R, x, y, u: R(x * R(2**u))),
+    "ldexp": (lambda x, y, u: torch.ldexp(x, u), lambda R, x, y, u: R(x * 2**u)),
     "acosh": (lambda x, y, u: (u + 1).acosh(), lambda R, x, y, u: R(np.arccosh(R(u + 1)))),
     "log": (lambda x, y, u: u.log(), lambda R, x, y, u: R(np.log(u))),
     "addcmul": (

@@ -7,7 +7,19 @@ once. `products` and `pointwise` define the others.
 
 from __future__ import annotations
 
-__all__ = ["ADVICE", "FACTORIES", "FILLS", "INSIDE_DOUBLE", "INSIDE_SINGLE", "JOINS", "MOVES", "NORMS", "PUTS"]
+__all__ = [
+    "ADVICE",
+    "FACTORIES",
+    "FILLS",
+    "INSIDE_DOUBLE",
+    "INSIDE_SINGLE",
+    "JOINS",
+    "MOVES",
+    "NORMS",
+    "POLES",
+    "PUTS",
+    "QUOTIENTS",
+]
 
 
 def names(text: str) -> frozenset[str]:
@@ -32,7 +44,7 @@ MOVES = names("""
     embedding gather index index_copy index_select masked_scatter masked_select take
     _unsafe_index unique_dim _unique _unique2 unique_consecutive nonzero nonzero_static argwhere
     reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
-    replication_pad3d im2col _unsafe_masked_index
+    replication_pad3d im2col
 
     abs neg positive relu relu6 sign sgn signbit nextafter heaviside floor ceil trunc round frac
     equal isnan isinf isposinf isneginf isfinite logical_and logical_not logical_or logical_xor
@@ -51,30 +63,31 @@ MOVES = names("""
 """Names without the underscore that marks in-place variants; those with one are listed where the plain name computes."""
 
 FILLS = {
-    "fill": (1, "value"),
-    "masked_fill": (2, "value"),
-    "index_fill": (3, "value"),
-    "scatter": (3, "value"),
-    "constant_pad_nd": (2, "value"),
-    "full": (1, "fill_value"),
-    "full_like": (1, "fill_value"),
-    "new_full": (2, "fill_value"),
-    "scalar_tensor": (0, "s"),
-    "where": (1, "self", 2, "other"),
-    "clamp": (1, "min", 2, "max"),
-    "clamp_min": (1, "min"),
-    "clamp_max": (1, "max"),
-    "hardtanh": (1, "min_val", 2, "max_val"),
-    "hardtanh_backward": (2, "min_val", 3, "max_val"),
-    "threshold": (1, "threshold", 2, "value"),
-    "threshold_backward": (2, "threshold"),
-    "hardshrink": (1, "lambd"),
-    "hardshrink_backward": (2, "lambd"),
-    "copysign": (1, "other"),
-    "nan_to_num": (1, "nan", 2, "posinf", 3, "neginf"),
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), (1, "other")),
+    "fill": ("value",),
+    "masked_fill": ("value",),
+    "index_fill": ("value",),
+    "scatter": ("value",),
+    "constant_pad_nd": ("value",),
+    "full": ("fill_value",),
+    "full_like": ("fill_value",),
+    "new_full": ("fill_value",),
+    "scalar_tensor": ("s",),
+    "_unsafe_masked_index": ("fill",),
+    "where": ("self", "other"),
+    "clamp": ("min", "max"),
+    "clamp_min": ("min",),
+    "clamp_max": ("max",),
+    "hardtanh": ("min_val", "max_val"),
+    "hardtanh_backward": ("min_val", "max_val"),
+    "threshold": ("threshold", "value"),
+    "threshold_backward": ("threshold",),
+    "hardshrink": ("lambd",),
+    "hardshrink_backward": ("lambd",),
+    "copysign": ("other",),
+    "nan_to_num": ("nan", "posinf", "neginf"),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("other",)),
 }
-"""Moves that take numbers, which are rounded into the tensors' format first: where they stand, and their names."""
+"""Moves that take numbers, which are rounded into the tensors' format first: the arguments' names."""
 
 JOINS = frozenset({"cat", "stack"})
 """Moves of several tensors, which may differ in dtype."""
@@ -137,6 +150,15 @@ NORMS: dict[str, tuple[int | None, ...]] = {
     "_fused_rms_norm_backward": (1, 4),
 }
 """Norms, in float32 like the others: for each result the argument whose dtype it gets. Statistics stay float32 (None)."""
+
+POLES = names("""
+    div rsqrt logit logit_backward lgamma digamma erfinv xlogy special_xlog1py special_entr special_ndtri special_log_ndtr
+    logsumexp _ctc_loss
+""")
+"""Of those computed wide: operators that no finite numbers overflow in the wide dtype, so that infinities come of poles."""
+
+QUOTIENTS = frozenset({"var", "std", "var_mean", "std_mean"})
+"""Those that may overflow, and divide by zero where there are no more numbers than `correction` says."""
 
 SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
 UNBAGGED = "use nn.Embedding and a sum"
