@@ -17,7 +17,7 @@ import torch.fx.traceback
 from torch._ops import OpOverload
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils import checkpoint
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.module_tracker import ModuleTracker
 
@@ -280,6 +280,11 @@ def _eval_frame() -> Any:
     return sys.modules.get("torch._dynamo.eval_frame")
 
 
+SHAPES = (
+    "_propagate_tensor_meta_non_cached"  # of the class that decides how results of distributed tensors are laid out
+)
+
+
 class Session(Protocol):
     """What an emulation does, in the thread where it is open, about PyTorch's and Python's ways around it."""
 
@@ -329,6 +334,9 @@ class _Patch:
             frames = _eval_frame()
             if frames is not None:
                 self._replace(frames, "_callback_from_stance", self._uncompiled)
+            sharding = sys.modules.get("torch.distributed.tensor._sharding_prop")
+            if sharding is not None and hasattr(sharding.ShardingPropagator, SHAPES):
+                self._replace(sharding.ShardingPropagator, SHAPES, self._unseen)
             self._replace(torch.export, "export", self._untraced)
             self._replace(torch.jit, "trace", self._untraced)
             self._replace(checkpoint, "CheckpointFunction", self._reentrant)
@@ -392,6 +400,16 @@ class _Patch:
             return original(*arguments, **options)
 
         return refusing
+
+    def _unseen(self, original: Any) -> Any:
+        """What finds the shapes of results on tensors without numbers is no trace, and there is nothing to compute."""
+
+        @wraps(original)
+        def unseen(*arguments: Any, **options: Any) -> Any:
+            with nullcontext() if self.innermost() is None else _disable_current_modes():
+                return original(*arguments, **options)
+
+        return unseen
 
     def _assigned(self, original: Any) -> Any:
         """PyTorch makes a tensor of a number, in the dtype that it is assigned to, before any mode is asked."""

@@ -23,7 +23,7 @@ import torch
 
 from softfloat import bits
 from softfloat.torch import private
-from softfloat.torch.operators.bridge import FORMATS, LOW, UnsupportedArguments, codes_of
+from softfloat.torch.operators.bridge import FORMATS, LOW, UnsupportedArguments, codes_of, memory
 from softfloat.torch.operators.unit import SINGLE, Unit
 from softfloat.torch.operators.wide import judged
 
@@ -146,8 +146,7 @@ def _outputs(
 
 
 def _single(tensor: torch.Tensor) -> Numbers:
-    array: Numbers = tensor.detach().to(torch.float32).numpy()
-    return array
+    return memory(tensor.detach().to(torch.float32))
 
 
 def _moved(running: torch.Tensor, batch: np.ndarray[Any, Any], momentum: float) -> torch.Tensor:

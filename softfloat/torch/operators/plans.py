@@ -65,7 +65,7 @@ def computes(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
         return bool(args[0].dtype != args[1].dtype)
     if plan is joined:
         return len({x.dtype for x in args[0]}) > 1
-    return plan is not native and plan is not move and private.decomposition(operator) is None
+    return plan not in (native, move, uniform) and private.decomposition(operator) is None
 
 
 # -- promotion -------------------------------------------------------------------------------------------------------
@@ -130,10 +130,20 @@ def move(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Seq
     if fill:
         args, kwargs = filled(unit, operator, args, kwargs, fill)
     for target in _tensors(targets(operator, args, kwargs).values()):
-        if target.dtype in NARROW:
-            others = [x for x in _tensors(args) if x.dtype.is_floating_point and x.dtype != target.dtype]
-            if others:
-                return inside(unit, operator, args, kwargs, torch.float64)
+        if target.dtype in NARROW and any(
+            x.dtype.is_floating_point and x.dtype != target.dtype for x in _tensors(args)
+        ):
+            return inside(unit, operator, args, kwargs, torch.float64)
+    return operator(*args, **kwargs)
+
+
+def uniform(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """As it is, of tensors of one dtype: copies into another would be rounded, and what is written to, the schema does not tell."""
+    dtypes = {x.dtype for x in (*_tensors(args), *_tensors(kwargs.values()))}
+    if len(dtypes) > 1 and dtypes & NARROW:
+        raise UnsupportedArguments(
+            f"tensors must be of one dtype, got {', '.join(sorted(map(str, dtypes)))}; cast first"
+        )
     return operator(*args, **kwargs)
 
 
@@ -148,21 +158,23 @@ def _tensors(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
 def filled(
     unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[str]
 ) -> tuple[Arguments, Keywords]:
-    """Arguments with the numbers, integers and tensors without dimensions that become elements rounded into the dtype they get."""
+    """Arguments with the numbers and tensors of other dtypes that become elements rounded into the dtype they get."""
+    there = private.argument_names(operator)
     dtype = kwargs.get("dtype")
-    if dtype is None:
-        name = private.schema_name(operator)
-        if name == "where":
-            dtype = promoted(args[1:3])
-        else:
-            dtype = args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype()
+    if dtype is None and "self" in fill:
+        dtype = promoted(
+            [kwargs.get(name, args[there.index(name)] if there.index(name) < len(args) else None) for name in fill]
+        )
+    elif dtype is None:
+        dtype = args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype()
     if dtype not in NARROW:
         return args, kwargs
     if dtype not in FORMATS:
         raise UnsupportedArguments(f"numbers are not rounded into {dtype}")
-    args, kwargs = list(args), dict(kwargs)
-    there = private.argument_names(operator)
+    args, kwargs, written = list(args), dict(kwargs), private.written(operator)
     for name in fill:
+        if name in written:
+            continue
         holder: Any = kwargs if name in kwargs else args
         key: Any = name if name in kwargs else there.index(name) if name in there else len(args)
         if holder is args and key >= len(args):
@@ -170,11 +182,7 @@ def filled(
         x = holder[key]
         if isinstance(x, (int, float)) and not isinstance(x, bool):
             holder[key] = unit.rounded_number(x, FORMATS[dtype].format)
-        elif (
-            isinstance(x, torch.Tensor)
-            and x.dtype not in (dtype, torch.bool)
-            and not (x.ndim and x.dtype.is_floating_point)
-        ):
+        elif isinstance(x, torch.Tensor) and x.dtype not in (dtype, torch.bool):
             holder[key] = unit.cast(x, dtype)
     return args, kwargs
 
@@ -403,18 +411,19 @@ def inside(
             emulated_format(x.dtype)
     if dtype not in NARROW and results is None:
         wide = torch.float64 if any(x.dtype == torch.float64 for x in floating) else torch.float32
-    out = kwargs.get("out")
-    if out is not None and results is None and out.dtype != dtype and out.dtype not in NARROW:
-        raise UnsupportedArguments(f"out must have dtype {dtype}, got {out.dtype}")
-    written = list(targets(operator, args, kwargs).values())
+    if results is None:
+        for out in _tensors([kwargs.get("out")]):
+            if out.dtype != dtype and out.dtype not in NARROW:
+                raise UnsupportedArguments(f"out must have dtype {dtype}, got {out.dtype}")
+    written = list(_tensors(targets(operator, args, kwargs).values()))
     names = private.argument_names(operator)
     for name in HIDDEN.get(private.schema_name(operator), ()):
-        written.append(args[names.index(name)])
+        written.extend(_tensors([args[names.index(name)]]))
     run = Wide(operator, compute, args, kwargs, wide)
     found, widened = run.found, run.copies
     originals = {}
     for original in written:
-        if original is None or id(original) not in widened:
+        if id(original) not in widened:
             continue
         copy = widened[id(original)][1]
         originals[id(copy)] = original
@@ -571,6 +580,8 @@ def _plain_plan(operator: Any) -> Plan | None:
         return partial(inside, wide=torch.float64)
     if base in tables.INSIDE_SINGLE:
         return partial(inside, wide=torch.float32)
+    if name == "fsdp.all_gather_copy_in":
+        return uniform
     if name in tables.MOVES or (in_place and base in tables.MOVES):
         return move if private.written(operator) else native
     return native if private.is_view(operator) else None

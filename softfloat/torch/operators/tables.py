@@ -28,14 +28,14 @@ def names(text: str) -> frozenset[str]:
 
 
 MOVES = names("""
-    alias alias_copy as_strided as_strided_ as_strided_copy as_strided_scatter clone contiguous detach detach_
-    detach_copy diag diag_embed diagonal diagonal_backward diagonal_copy diagonal_scatter expand expand_copy flip
+    alias alias_copy as_strided as_strided_ as_strided_copy clone contiguous detach detach_
+    detach_copy diag diag_embed diagonal diagonal_backward diagonal_copy expand expand_copy flip
     lift lift_fresh lift_fresh_copy movedim narrow_copy permute permute_copy pixel_shuffle pixel_unshuffle
-    channel_shuffle repeat reshape resize resize_ resize_as_ roll rot90 select select_backward select_copy select_scatter
-    set set_ slice slice_backward slice_copy slice_scatter split split_copy split_with_sizes split_with_sizes_copy
+    channel_shuffle repeat reshape resize resize_ resize_as_ roll rot90 select select_backward select_copy
+    set set_ slice slice_backward slice_copy split split_copy split_with_sizes split_with_sizes_copy
     squeeze squeeze_ squeeze_copy t t_ t_copy transpose transpose_ transpose_copy tril triu unbind unbind_copy unfold
     unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ unsqueeze_copy view view_as_copy
-    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view block_diag _chunk_cat frexp
+    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view _chunk_cat frexp
     masked_scatter_backward
     new_empty new_empty_strided new_ones new_zeros ones ones_like zeros zeros_like zero zero_ empty empty_like
     empty_permuted empty_strided eye _efficientzerotensor _neg_view _conj resolve_neg resolve_conj
@@ -46,7 +46,7 @@ MOVES = names("""
     reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
     replication_pad3d im2col
 
-    abs neg positive relu relu6 sign sgn signbit nextafter heaviside floor ceil trunc round frac
+    abs neg positive relu relu6 sign sgn signbit heaviside floor ceil trunc round frac
     equal isnan isinf isposinf isneginf isfinite logical_and logical_not logical_or logical_xor
     all any count_nonzero argmax argmin argsort isin searchsorted bucketize is_nonzero
     max min amax amin aminmax cummax cummin max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d
@@ -58,7 +58,14 @@ MOVES = names("""
     exponential_ multinomial randint randint_like randperm
 
     c10d.broadcast_ c10d.allgather_ c10d._allgather_base_ c10d.scatter_ c10d.gather_ c10d.alltoall_ c10d.alltoall_base_
-    c10d.send c10d.recv_ c10d.recv_any_source_
+    c10d.send c10d.recv_ c10d.recv_any_source_ c10d.allgather_coalesced_ c10d.allgather_into_tensor_coalesced_ c10d.barrier
+    c10d.monitored_barrier_ c10d.check_for_nan
+    _c10d_functional.all_gather_into_tensor _c10d_functional.all_gather_into_tensor_coalesced
+    _c10d_functional.all_gather_into_tensor_out _c10d_functional.all_to_all_single _c10d_functional.batch_p2p_ops
+    _c10d_functional.broadcast _c10d_functional.irecv _c10d_functional.isend _c10d_functional.wait_tensor
+    _c10d_functional._wrap_tensor_autograd _c10d_functional_autograd.all_gather_into_tensor
+    _c10d_functional_autograd.all_to_all_single _dtensor.shard_dim_alltoall
+    fsdp.all_gather_copy_in fsdp.chunk_cat fsdp.copy_ fsdp.split_with_sizes_copy
 """)
 """Names without the underscore that marks in-place variants; those with one are listed where the plain name computes."""
 
@@ -73,23 +80,28 @@ FILLS = {
     "new_full": ("fill_value",),
     "scalar_tensor": ("s",),
     "_unsafe_masked_index": ("fill",),
+    **dict.fromkeys(("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"), ("src",)),
     "where": ("self", "other"),
-    "clamp": ("min", "max"),
-    "clamp_min": ("min",),
-    "clamp_max": ("max",),
+    "clamp": ("self", "min", "max"),
+    "clamp_min": ("self", "min"),
+    "clamp_max": ("self", "max"),
     "hardtanh": ("min_val", "max_val"),
     "hardtanh_backward": ("min_val", "max_val"),
     "threshold": ("threshold", "value"),
     "threshold_backward": ("threshold",),
     "hardshrink": ("lambd",),
     "hardshrink_backward": ("lambd",),
-    "copysign": ("other",),
+    "copysign": ("self", "other"),
+    "nextafter": ("self", "other"),
     "nan_to_num": ("nan", "posinf", "neginf"),
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("other",)),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("self", "other")),
 }
-"""Moves that take numbers, which are rounded into the tensors' format first: the arguments' names."""
+"""Moves that take numbers, or tensors of another dtype, which are rounded into the format of the first tensor first: the arguments' names.
 
-JOINS = frozenset({"cat", "stack"})
+Where `self` is among them, the dtype is that to which all of them are promoted.
+"""
+
+JOINS = frozenset({"block_diag", "cat", "stack"})
 """Moves of several tensors, which may differ in dtype."""
 
 PUTS = frozenset({"index_put", "_index_put_impl", "put", "_unsafe_index_put"})
@@ -163,8 +175,8 @@ QUOTIENTS = frozenset({"var", "std", "var_mean", "std_mean"})
 SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
 UNBAGGED = "use nn.Embedding and a sum"
 REDUCED = (
-    "keep parameters in float32 (softfloat.torch.float32_parameters), whose gradients are, or train in one process with "
-    "softfloat.torch.Replicas"
+    "keep parameters in float32 (softfloat.torch.float32_parameters), whose gradients are, reduce in float32 "
+    "(fully_shard's MixedPrecisionPolicy(reduce_dtype=torch.float32)), or train in one process with softfloat.torch.Replicas"
 )
 UNFUSED = "make the optimiser with fused=False"
 
@@ -189,6 +201,13 @@ ADVICE = {
             "c10d.reduce_",
             "c10d.reduce_scatter_",
             "c10d._reduce_scatter_base_",
+            "c10d.reduce_scatter_tensor_coalesced_",
+            "_c10d_functional.all_reduce",
+            "_c10d_functional.all_reduce_coalesced",
+            "_c10d_functional.reduce_scatter_tensor",
+            "_c10d_functional.reduce_scatter_tensor_coalesced",
+            "_c10d_functional.reduce_scatter_tensor_out",
+            "_c10d_functional_autograd.reduce_scatter_tensor",
         ),
         REDUCED,
     ),

@@ -183,12 +183,11 @@ def _power_scaled(x: torch.Tensor, power: torch.Tensor) -> torch.Tensor:
 
 
 def _rounded_to_decimals(x: torch.Tensor, decimals: int) -> torch.Tensor:
-    """The nearest multiple of 10^-decimals, of two as near the even one; x itself where all numbers near it are such."""
+    """The nearest multiple of 10^-decimals, of two as near the even one; x itself where float64 does not tell it from one."""
     tens = 10.0 ** min(abs(decimals), MOST_DECIMALS)
-    if decimals < 0:
-        return (x / tens).round() * tens
-    scaled = x * tens
-    return torch.where(scaled.abs() < WHOLE, scaled.round() / tens, x)
+    units = x / tens if decimals < 0 else x * tens
+    whole = units.round()
+    return torch.where(units.abs() < WHOLE, whole * tens if decimals < 0 else whole / tens, x)
 
 
 class Own(NamedTuple):
