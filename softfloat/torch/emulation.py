@@ -12,7 +12,7 @@ from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch.operators.plans import computes, involved, planned, quantises, touches
+from softfloat.torch.operators.plans import computes, involved, opaque, planned, quantises, touches
 from softfloat.torch.operators.recipes import Choice, Quantising, ScalingReport, check_choices
 from softfloat.torch.operators.tables import ADVICE
 from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
@@ -74,6 +74,9 @@ class _Session:
 
     def elsewhere(self) -> AbstractContextManager[Any]:
         return _Elsewhere(self)
+
+    def takes_apart(self) -> bool:
+        return self.unit.quantising is not None
 
 
 class _Elsewhere(private.DispatchMode):
@@ -138,18 +141,23 @@ class _Mode(private.DispatchMode):
         return NotImplemented  # the class is asked next, and this mode for the operators that it calls
 
     def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Native where no narrow tensor comes in or goes out, else in parts if it has any, else refused."""
-        if not touches(args, kwargs):
+        """In parts if it has any and they may matter; else native where no narrow tensor comes in or goes out; else refused.
+
+        Where products are quantised, all parts may matter.
+        """
+        touched, quantising = touches(args, kwargs), self._unit.quantising is not None
+        parts = private.decomposition(func) if touched or quantising else None
+        if parts is not None:
+            with self:
+                return parts(*args, **kwargs)
+        if quantising:
+            opaque(self._unit, func, args, kwargs)
+        if not touched:
             result = func(*args, **kwargs)
             if not involved([result]):
                 return result
-        else:
-            parts = private.decomposition(func)
-            if parts is not None:
-                with self:
-                    return parts(*args, **kwargs)
-            if private.asks(func):
-                return func(*args, **kwargs)
+        elif private.asks(func):
+            return func(*args, **kwargs)
         name = private.schema_name(func)
         advice = ADVICE.get(name) or ADVICE.get(name.removesuffix("_")) or "cast its operands to float32 first"
         raise UnsupportedArguments(f"{func} has no emulation for low-precision tensors; {advice}")
@@ -318,6 +326,8 @@ class emulate(ContextDecorator):
             stack.callback(session.close)
             stack.enter_context(private.patched(session))
             stack.enter_context(private.attention_in_its_dtype())
+            if session.takes_apart():
+                stack.enter_context(private.products_in_parts())
             stack.enter_context(self._unit.tracker)
             stack.enter_context(self._mode)
             self._open = stack.pop_all()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 import torch.export
 import torch.fx.traceback
+import torch.nn.attention
 from torch._ops import OpOverload
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils import checkpoint
@@ -42,9 +43,12 @@ __all__ = [
     "is_view",
     "leaves",
     "modes_below",
+    "namespace",
     "noted",
     "noting",
+    "operator_names",
     "patched",
+    "products_in_parts",
     "raise_scale",
     "schema_name",
     "takes_itself_apart",
@@ -68,6 +72,17 @@ def schema_name(operator: OpOverload) -> str:
     """The operator's name without its overload: "add_" for aten's, "namespace.name" for others'."""
     namespace, _, name = str(operator._schema.name).partition("::")
     return name if namespace == "aten" else f"{namespace}.{name}"
+
+
+def namespace(operator: OpOverload) -> str:
+    """Whose operator it is: "aten", or another's."""
+    return str(operator.namespace)
+
+
+def operator_names(space: str) -> set[str]:
+    """Of all operators in a namespace, without their overloads."""
+    everything = (x.partition("::") for x in torch._C._dispatch_get_all_op_names())
+    return {name.partition(".")[0] for found, _, name in everything if found == space}
 
 
 @cache
@@ -262,6 +277,29 @@ def noted(node: torch.fx.Node) -> Any:
 
 
 @contextmanager
+def products_in_parts() -> Iterator[None]:
+    """Within it, attention is made of matrix products, and layers have no fast path of one operator."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def without_mkldnn() -> Iterator[None]:
+    """Within it, oneDNN computes nothing."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+@contextmanager
 def attention_in_its_dtype() -> Iterator[None]:
     """Within it, the MATH backend of attention computes in the dtype of its operands, where by default it widens them."""
     before = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
@@ -306,6 +344,9 @@ class Session(Protocol):
     def elsewhere(self) -> AbstractContextManager[Any]:
         """Around what another thread runs for this one."""
 
+    def takes_apart(self) -> bool:
+        """Whether it wants to see the products of recurrent layers."""
+
 
 @dataclass
 class Region:
@@ -344,6 +385,8 @@ class _Patch:
             self._replace(torch.Tensor, "__setitem__", self._assigned)
             for name in ("apply_", "map_", "map2_"):
                 self._replace(torch.Tensor, name, self._mapped)
+            self._replace(torch._VF, "lstm", self._in_parts)
+            self._replace(torch, "lstm", self._in_parts)
             self._replace(threading.Thread, "start", self._started)
             self._replace(ThreadPoolExecutor, "submit", self._submitted)
         stack.append(session)
@@ -422,6 +465,18 @@ class _Patch:
             original(tensor, index, value)
 
         return __setitem__
+
+    def _in_parts(self, original: Any) -> Any:
+        """A recurrent layer as one operator of oneDNN only where nobody asks for its products."""
+
+        @wraps(original)
+        def in_parts(*arguments: Any, **options: Any) -> Any:
+            session = self.innermost()
+            whole = session is None or not session.takes_apart()
+            with nullcontext() if whole else without_mkldnn():
+                return original(*arguments, **options)
+
+        return in_parts
 
     def _mapped(self, original: Any) -> Any:
         """PyTorch calls a function of numbers, and stores what it returns without an operator."""

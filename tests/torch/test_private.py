@@ -222,7 +222,7 @@ TABLES: list[Collection[str]] = [
     STEPS,
     PRODUCTS,
     CONVOLUTIONS,
-    *(getattr(tables, name) for name in tables.__all__ if name not in ("POLES", "QUOTIENTS")),
+    *(getattr(tables, name) for name in tables.__all__ if name not in ("OPAQUE", "POLES", "QUOTIENTS", "UNCHOSEN")),
 ]
 
 

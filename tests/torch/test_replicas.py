@@ -337,7 +337,7 @@ def test_copies_into_another_dtype_are_refused(group: None) -> None:
     if not hasattr(torch.ops.fsdp, "all_gather_copy_in"):
         pytest.skip("PyTorch without that operator")
     x = torch.ones(2)
-    with emulate(), pytest.raises(UnemulatedOperatorError, match="of one dtype, got torch.bfloat16, torch.float32"):
+    with emulate(), pytest.raises(UnemulatedOperatorError, match=r"of one dtype, got torch\.bfloat16, torch\.float32"):
         torch.ops.fsdp.all_gather_copy_in([x], torch.zeros(2, dtype=torch.bfloat16), [2], 2, 0)
 
 

@@ -15,13 +15,13 @@ from softfloat.torch.operators import tables
 from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
 from softfloat.torch.operators.norms import LAYOUTS, normalised
 from softfloat.torch.operators.pointwise import STEPS
-from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS
+from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
 from softfloat.torch.operators.scaled import SCALED, scaled
 from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 from softfloat.torch.operators.wide import OWN, Wide
 
-__all__ = ["Plan", "computes", "involved", "planned", "quantises", "touches"]
+__all__ = ["Plan", "computes", "involved", "opaque", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -287,6 +287,9 @@ def product(
     wanted = kwargs.get("dtype")
     if wanted is None and handler is PRODUCTS["sum"] and "out" in kwargs and kwargs["out"].dtype in LOW:
         wanted = kwargs["out"].dtype
+    if handler is PRODUCTS["_grouped_mm"]:
+        a, b, ends = grouped_arguments({**dict(zip(private.argument_names(operator), args, strict=False)), **kwargs})
+        args, kwargs = (a, b), {} if ends is None else {"offs": ends}
     if wanted is not None and wanted in LOW and args[0].dtype not in NARROW:
         args = [unit.cast(args[0], wanted), *args[1:]]
     dtypes = {x.dtype for x in args if isinstance(x, torch.Tensor)}
@@ -302,7 +305,7 @@ def product(
     fmt = emulated_format(dtype)
     kwargs = {name: x for name, x in kwargs.items() if name != "dtype"}
     target = kwargs.pop("out", args[0] if in_place else None)
-    unknown = [name for name in kwargs if name not in ("beta", "alpha", "keepdim")]
+    unknown = [name for name in kwargs if name not in ("beta", "alpha", "keepdim", "offs")]
     if unknown:
         raise UnsupportedArguments(f"argument {', '.join(unknown)} is not emulated")
     return handler(unit, fmt, target, *args, **kwargs)
@@ -471,7 +474,7 @@ def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -
 
 def foreach(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, name: str) -> Any:
     """One tensor after the other."""
-    if not touches(args, kwargs):
+    if not touches(args, kwargs) and not (unit.quantising is not None and name.removesuffix("_") in SCALED):
         return operator(*args, **kwargs)
     count = len(next(x for x in args if isinstance(x, (list, tuple))))
     each_scalar = args[-1] if isinstance(args[-1], torch.Tensor) and name.strip("_") in ("addcmul", "addcdiv") else None
@@ -530,8 +533,26 @@ def chosen(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan: P
 
 
 def quantises(operator: Any) -> bool:
-    """Whether recipes are for an operator, whatever its tensors."""
-    return private.schema_name(operator).removesuffix("_") in SCALED
+    """Whether recipes are for an operator, or forbid it, whatever its tensors."""
+    name = private.schema_name(operator).removesuffix("_")
+    return name in SCALED or name in tables.OPAQUE
+
+
+def opaque(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> None:
+    """Refuse an operator that no plan is for, and that multiplies unseen, in a module whose products a recipe quantises."""
+    name, namespace = private.schema_name(operator).removesuffix("_"), private.namespace(operator)
+    known = namespace in tables.NAMESPACES
+    if known and name not in tables.OPAQUE:
+        return
+    if not any(x.is_floating_point() for x in (*_tensors(args), *_tensors(kwargs.values()))):
+        return
+    assert unit.quantising is not None
+    module = unit.tracker.innermost()
+    if unit.quantising.recipe(module) is not None:
+        why = "would multiply" if known else "is not PyTorch's own, and may multiply,"
+        raise UnsupportedArguments(
+            f"{operator} {why} without the recipe of its module; {tables.ADVICE.get(name) or tables.UNCHOSEN}"
+        )
 
 
 def _plain_plan(operator: Any) -> Plan | None:

@@ -16,9 +16,11 @@ __all__ = [
     "JOINS",
     "MOVES",
     "NORMS",
+    "OPAQUE",
     "POLES",
     "PUTS",
     "QUOTIENTS",
+    "UNCHOSEN",
 ]
 
 
@@ -172,6 +174,8 @@ POLES = names("""
 QUOTIENTS = frozenset({"var", "std", "var_mean", "std_mean"})
 """Those that may overflow, and divide by zero where there are no more numbers than `correction` says."""
 
+UNCHOSEN = "name no recipe for the module, by quantize={'path': None, '*': recipe}"
+
 SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
 UNBAGGED = "use nn.Embedding and a sum"
 REDUCED = (
@@ -179,6 +183,47 @@ REDUCED = (
     "(fully_shard's MixedPrecisionPolicy(reduce_dtype=torch.float32)), or train in one process with softfloat.torch.Replicas"
 )
 UNFUSED = "make the optimiser with fused=False"
+
+OPAQUE = names("""
+    _trilinear _embedding_bag _embedding_bag_forward_only _embedding_bag_backward _embedding_bag_dense_backward
+    _embedding_bag_per_sample_weights_backward _cdist_forward _cdist_backward _euclidean_dist affine_grid_generator cudnn_affine_grid_generator
+    cudnn_affine_grid_generator_backward linalg_matrix_exp _compute_linear_combination
+    _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_backward
+    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
+    _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
+    _scaled_dot_product_cudnn_attention _scaled_dot_product_cudnn_attention_backward
+    _scaled_dot_product_fused_attention_overrideable _scaled_dot_product_fused_attention_overrideable_backward
+    _scaled_dot_product_attention_math_for_mps _flash_attention_forward _flash_attention_backward
+    _flash_attention_forward_no_dropout_inplace _efficient_attention_forward _efficient_attention_backward
+    _cudnn_attention_forward _cudnn_attention_backward
+    _transformer_encoder_layer_fwd _native_multi_head_attention _triton_multi_head_attention _triton_scaled_dot_attention
+    mkldnn_rnn_layer mkldnn_rnn_layer_backward _cudnn_rnn _cudnn_rnn_backward miopen_rnn miopen_rnn_backward _lstm_mps
+    lstm_mps_backward quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_rnn_relu_cell
+    quantized_rnn_tanh_cell
+    _addmm_activation linear_backward matmul_backward mkldnn_linear mkldnn_linear_backward mkldnn_linear_backward_input
+    mkldnn_linear_backward_weights _mixed_dtypes_linear _weight_int8pack_mm _weight_int4pack_mm _weight_int4pack_mm_for_cpu
+    _weight_int4pack_mm_with_scales_and_zeros _dyn_quant_matmul_4bit _wrapped_quantized_linear_prepacked
+    fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight
+    fbgemm_linear_int8_weight_fp32_activation
+    conv_tbc conv_tbc_backward _conv_depthwise2d conv_depthwise3d _slow_conv2d_forward _slow_conv2d_backward slow_conv3d_forward
+    slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d _nnpack_spatial_convolution
+    mkldnn_convolution cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose
+    miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
+    miopen_depthwise_convolution _mps_convolution _mps_convolution_transpose mps_convolution_backward
+    mps_convolution_transpose_backward
+    _sparse_addmm sspaddmm hspmm sparse_sampled_addmm _sparse_sparse_matmul _sparse_mm_reduce_impl
+    _sparse_mm_reduce_impl_backward _cslt_sparse_mm _cslt_sparse_mm_search _sparse_semi_structured_addmm _sparse_semi_structured_linear
+    _sparse_semi_structured_mm
+    _scaled_grouped_mm _scaled_grouped_mm_v2
+""")
+"""Products within other operators. They are refused in a module whose products a recipe quantises, whatever their tensors' dtype."""
+
+NAMESPACES = names(
+    "aten prim prims c10d _c10d_functional _c10d_functional_autograd _dtensor fsdp profiler debugprims rngprims"
+)
+"""PyTorch's own, in which products are known. What others compute is refused in such modules."""
+
+SPARSE = "make its operands dense"
 
 ADVICE = {
     "_scaled_dot_product_flash_attention_for_cpu": SDPA,
@@ -192,6 +237,13 @@ ADVICE = {
     "_fused_adamw": UNFUSED,
     "_fused_sgd": UNFUSED,
     "_fused_adagrad": UNFUSED,
+    "_scaled_dot_product_flash_attention": SDPA,
+    "_scaled_dot_product_efficient_attention": SDPA,
+    "_scaled_dot_product_cudnn_attention": SDPA,
+    **dict.fromkeys(("_cdist_forward", "_euclidean_dist"), "write distances as (x*x).sum(-1) and a product of x and y"),
+    **dict.fromkeys(("_sparse_addmm", "sspaddmm", "hspmm", "sparse_sampled_addmm", "_sparse_sparse_matmul"), SPARSE),
+    "_addmm_activation": "use addmm and the activation",
+    "conv_tbc": "use conv1d of transposed tensors",
     "_trilinear": "write nn.Bilinear as torch.einsum",
     "_amp_foreach_non_finite_check_and_unscale": "keep parameters in float32, or divide by the scale with an optimiser's learning rate",
     **dict.fromkeys(
