@@ -230,11 +230,13 @@ class emulate(ContextDecorator):
     What an operator computes:
 
     products
-        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one, two or three spatial axes, transposed ones,
+        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum, grouped products; convolutions with one, two or three spatial axes, transposed ones,
         and their gradients: by the accumulator, rounded to the format. A bias is where the sum starts. Sums,
         and gradients of biases, are dot products with ones.
     products of modules with a recipe
-        mm, bmm, addmm, baddbmm, addbmm, mv, addmv and convolutions, whose operands are quantised first. In a matrix product of the forward pass
+        mm, bmm, addmm, baddbmm, addbmm, mv, addmv, grouped products and convolutions, whose operands are quantised first. Attention, recurrent
+        layers and layers of transformers come in parts, products among them; operators that multiply without parts are
+        refused. In a matrix product of the forward pass
         the first operand counts as inputs and the second as weights. The accumulator is `matmul` or `convolution`, else
         the environment's, else the recipe's; callables get the format of the first operand's elements. Sums are float32,
         a bias is added to them, and they are rounded to the tensors' format. What quantising raises is in `scalings`,
@@ -242,21 +244,27 @@ class emulate(ContextDecorator):
         scaling are kept by module, product, operand and sizes, and each product is a step of theirs.
     casts, elementwise arithmetic and functions
         One function of `softfloat.bits`, one rounding. Operators of several operations are sequences of such steps:
-        add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a)).
+        add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a));
+        each step may overflow or vanish, and raises its flags. remainder has the sign of its second operand, and a zero that of the first.
         Python numbers, and tensors without dimensions of other dtypes, are rounded into the format first: a learning
         rate or an epsilon may vanish. A mixed operation with a float32 tensor that has dimensions is one of float32.
     other elementwise functions and their gradients (sigmoid, gelu, tanh_backward ...)
-        In float64 by PyTorch, rounded once.
+        In float64 by PyTorch, rounded once; so is ldexp, an exact scaling by a whole power, and round to decimals, the
+        nearest multiple of 10^-decimals (of two as near the even one), which the environment rounds.
     softmax, norms, losses, mean and other reductions, pools, scattered sums
         In float32 by PyTorch, by one thread, rounded once. Statistics that norms save are float32; running statistics
         have the dtype of their buffers. `use_stable_statistics` chooses how norms find their variance.
+    flags of what PyTorch computes
+        A NaN that comes of no NaN is INVALID. An infinity that comes of finite numbers is DIVBYZERO where the operator has a
+        pole; elsewhere the wide dtype overflowed, and the result is that of a number too large for the format.
     moves, comparisons, selections, random numbers
         As they are; no flags.
     anything else
         Is refused.
 
     float32 tensors compute as ever. Scaled dot product attention is made of matrix products where PyTorch chooses its
-    MATH backend, which then computes in the tensors' own dtype. Bits do not depend on the number of threads.
+    MATH backend, which then computes in the tensors' own dtype; with `quantize`, that is the only one chosen. Copies of
+    FSDP2 and collectives that only move are moves. Bits do not depend on the number of threads.
 
     >>> import torch
     >>> from softfloat.accumulators import fma
