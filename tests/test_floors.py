@@ -76,7 +76,7 @@ INSIDE = {
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "accumulation autocast metrics private operators.bridge operators.recipes operators.tables | inspection operators.pointwise "
-    "operators.unit | operators.norms operators.products scaling tracing | operators.scaled | operators.scaled_mm | amp conversion "
+    "operators.unit operators.wide | operators.norms operators.products scaling tracing | operators.scaled | operators.scaled_mm | amp conversion "
     "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",

@@ -12,7 +12,7 @@ from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch.operators.plans import computes, involved, planned, quantises, touches
+from softfloat.torch.operators.plans import computes, involved, opaque, planned, quantises, touches
 from softfloat.torch.operators.recipes import Choice, Quantising, ScalingReport, check_choices
 from softfloat.torch.operators.tables import ADVICE
 from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
@@ -74,6 +74,9 @@ class _Session:
 
     def elsewhere(self) -> AbstractContextManager[Any]:
         return _Elsewhere(self)
+
+    def takes_apart(self) -> bool:
+        return self.unit.quantising is not None
 
 
 class _Elsewhere(private.DispatchMode):
@@ -138,18 +141,23 @@ class _Mode(private.DispatchMode):
         return NotImplemented  # the class is asked next, and this mode for the operators that it calls
 
     def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Native where no narrow tensor comes in or goes out, else in parts if it has any, else refused."""
-        if not touches(args, kwargs):
+        """In parts if it has any and they may matter; else native where no narrow tensor comes in or goes out; else refused.
+
+        Where products are quantised, all parts may matter.
+        """
+        touched, quantising = touches(args, kwargs), self._unit.quantising is not None
+        parts = private.decomposition(func) if touched or quantising else None
+        if parts is not None:
+            with self:
+                return parts(*args, **kwargs)
+        if quantising:
+            opaque(self._unit, func, args, kwargs)
+        if not touched:
             result = func(*args, **kwargs)
             if not involved([result]):
                 return result
-        else:
-            parts = private.decomposition(func)
-            if parts is not None:
-                with self:
-                    return parts(*args, **kwargs)
-            if private.asks(func):
-                return func(*args, **kwargs)
+        elif private.asks(func):
+            return func(*args, **kwargs)
         name = private.schema_name(func)
         advice = ADVICE.get(name) or ADVICE.get(name.removesuffix("_")) or "cast its operands to float32 first"
         raise UnsupportedArguments(f"{func} has no emulation for low-precision tensors; {advice}")
@@ -222,11 +230,13 @@ class emulate(ContextDecorator):
     What an operator computes:
 
     products
-        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum; convolutions with one, two or three spatial axes, transposed ones,
+        mm, bmm, addmm, baddbmm, mv, addmv, dot, addr, sum, grouped products; convolutions with one, two or three spatial axes, transposed ones,
         and their gradients: by the accumulator, rounded to the format. A bias is where the sum starts. Sums,
         and gradients of biases, are dot products with ones.
     products of modules with a recipe
-        mm, bmm, addmm, baddbmm, addbmm, mv, addmv and convolutions, whose operands are quantised first. In a matrix product of the forward pass
+        mm, bmm, addmm, baddbmm, addbmm, mv, addmv, grouped products and convolutions, whose operands are quantised first. Attention, recurrent
+        layers and layers of transformers come in parts, products among them; operators that multiply without parts are
+        refused. In a matrix product of the forward pass
         the first operand counts as inputs and the second as weights. The accumulator is `matmul` or `convolution`, else
         the environment's, else the recipe's; callables get the format of the first operand's elements. Sums are float32,
         a bias is added to them, and they are rounded to the tensors' format. What quantising raises is in `scalings`,
@@ -234,21 +244,27 @@ class emulate(ContextDecorator):
         scaling are kept by module, product, operand and sizes, and each product is a step of theirs.
     casts, elementwise arithmetic and functions
         One function of `softfloat.bits`, one rounding. Operators of several operations are sequences of such steps:
-        add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a)).
+        add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a));
+        each step may overflow or vanish, and raises its flags. remainder has the sign of its second operand, and a zero that of the first.
         Python numbers, and tensors without dimensions of other dtypes, are rounded into the format first: a learning
         rate or an epsilon may vanish. A mixed operation with a float32 tensor that has dimensions is one of float32.
     other elementwise functions and their gradients (sigmoid, gelu, tanh_backward ...)
-        In float64 by PyTorch, rounded once.
+        In float64 by PyTorch, rounded once; so is ldexp, an exact scaling by a whole power, and round to decimals, the
+        nearest multiple of 10^-decimals (of two as near the even one), which the environment rounds.
     softmax, norms, losses, mean and other reductions, pools, scattered sums
         In float32 by PyTorch, by one thread, rounded once. Statistics that norms save are float32; running statistics
         have the dtype of their buffers. `use_stable_statistics` chooses how norms find their variance.
+    flags of what PyTorch computes
+        A NaN that comes of no NaN is INVALID. An infinity that comes of finite numbers is DIVBYZERO where the operator has a
+        pole; elsewhere the wide dtype overflowed, and the result is that of a number too large for the format.
     moves, comparisons, selections, random numbers
         As they are; no flags.
     anything else
         Is refused.
 
     float32 tensors compute as ever. Scaled dot product attention is made of matrix products where PyTorch chooses its
-    MATH backend, which then computes in the tensors' own dtype. Bits do not depend on the number of threads.
+    MATH backend, which then computes in the tensors' own dtype; with `quantize`, that is the only one chosen. Copies of
+    FSDP2 and collectives that only move are moves. Bits do not depend on the number of threads.
 
     >>> import torch
     >>> from softfloat.accumulators import fma
@@ -318,6 +334,8 @@ class emulate(ContextDecorator):
             stack.callback(session.close)
             stack.enter_context(private.patched(session))
             stack.enter_context(private.attention_in_its_dtype())
+            if session.takes_apart():
+                stack.enter_context(private.products_in_parts())
             stack.enter_context(self._unit.tracker)
             stack.enter_context(self._mode)
             self._open = stack.pop_all()

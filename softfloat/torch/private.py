@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Protocol
 import torch
 import torch.export
 import torch.fx.traceback
+import torch.nn.attention
 from torch._ops import OpOverload
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils import checkpoint
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.module_tracker import ModuleTracker
 
@@ -33,16 +34,21 @@ __all__ = [
     "backward_number",
     "decomposition",
     "dispatching",
+    "draws",
     "flattened",
     "forward_number",
     "found_infinite",
     "in_backward",
     "innermost",
     "is_view",
+    "leaves",
     "modes_below",
+    "namespace",
     "noted",
     "noting",
+    "operator_names",
     "patched",
+    "products_in_parts",
     "raise_scale",
     "schema_name",
     "takes_itself_apart",
@@ -68,6 +74,17 @@ def schema_name(operator: OpOverload) -> str:
     return name if namespace == "aten" else f"{namespace}.{name}"
 
 
+def namespace(operator: OpOverload) -> str:
+    """Whose operator it is: "aten", or another's."""
+    return str(operator.namespace)
+
+
+def operator_names(space: str) -> set[str]:
+    """Of all operators in a namespace, without their overloads."""
+    everything = (x.partition("::") for x in torch._C._dispatch_get_all_op_names())
+    return {name.partition(".")[0] for found, _, name in everything if found == space}
+
+
 @cache
 def written(operator: OpOverload) -> tuple[str, ...]:
     """Names of the arguments that the operator writes to."""
@@ -79,6 +96,12 @@ def written(operator: OpOverload) -> tuple[str, ...]:
 def argument_names(operator: OpOverload) -> tuple[str, ...]:
     """Names of all arguments, in order."""
     return tuple(x.name for x in operator._schema.arguments)
+
+
+@cache
+def draws(operator: OpOverload) -> bool:
+    """Whether the operator takes PyTorch's random numbers."""
+    return torch.Tag.nondeterministic_seeded in operator.tags
 
 
 def is_view(operator: OpOverload) -> bool:
@@ -208,6 +231,9 @@ class Tracker(ModuleTracker):
 
 # -- what is traced ----------------------------------------------------------------------------------------------------
 
+leaves = tree_leaves
+"""Those of nested lists, tuples and dictionaries."""
+
 flattened = tree_flatten
 """Leaves of nested lists, tuples and dictionaries, and how they are nested."""
 
@@ -251,6 +277,29 @@ def noted(node: torch.fx.Node) -> Any:
 
 
 @contextmanager
+def products_in_parts() -> Iterator[None]:
+    """Within it, attention is made of matrix products, and layers have no fast path of one operator."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def without_mkldnn() -> Iterator[None]:
+    """Within it, oneDNN computes nothing."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+@contextmanager
 def attention_in_its_dtype() -> Iterator[None]:
     """Within it, the MATH backend of attention computes in the dtype of its operands, where by default it widens them."""
     before = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
@@ -267,6 +316,11 @@ def attention_in_its_dtype() -> Iterator[None]:
 def _eval_frame() -> Any:
     """The compiler's entry, if anything has loaded it yet."""
     return sys.modules.get("torch._dynamo.eval_frame")
+
+
+SHAPES = (
+    "_propagate_tensor_meta_non_cached"  # of the class that decides how results of distributed tensors are laid out
+)
 
 
 class Session(Protocol):
@@ -289,6 +343,9 @@ class Session(Protocol):
 
     def elsewhere(self) -> AbstractContextManager[Any]:
         """Around what another thread runs for this one."""
+
+    def takes_apart(self) -> bool:
+        """Whether it wants to see the products of recurrent layers."""
 
 
 @dataclass
@@ -318,6 +375,9 @@ class _Patch:
             frames = _eval_frame()
             if frames is not None:
                 self._replace(frames, "_callback_from_stance", self._uncompiled)
+            sharding = sys.modules.get("torch.distributed.tensor._sharding_prop")
+            if sharding is not None and hasattr(sharding.ShardingPropagator, SHAPES):
+                self._replace(sharding.ShardingPropagator, SHAPES, self._unseen)
             self._replace(torch.export, "export", self._untraced)
             self._replace(torch.jit, "trace", self._untraced)
             self._replace(checkpoint, "CheckpointFunction", self._reentrant)
@@ -325,6 +385,8 @@ class _Patch:
             self._replace(torch.Tensor, "__setitem__", self._assigned)
             for name in ("apply_", "map_", "map2_"):
                 self._replace(torch.Tensor, name, self._mapped)
+            self._replace(torch._VF, "lstm", self._in_parts)
+            self._replace(torch, "lstm", self._in_parts)
             self._replace(threading.Thread, "start", self._started)
             self._replace(ThreadPoolExecutor, "submit", self._submitted)
         stack.append(session)
@@ -382,6 +444,16 @@ class _Patch:
 
         return refusing
 
+    def _unseen(self, original: Any) -> Any:
+        """What finds the shapes of results on tensors without numbers is no trace, and there is nothing to compute."""
+
+        @wraps(original)
+        def unseen(*arguments: Any, **options: Any) -> Any:
+            with nullcontext() if self.innermost() is None else _disable_current_modes():
+                return original(*arguments, **options)
+
+        return unseen
+
     def _assigned(self, original: Any) -> Any:
         """PyTorch makes a tensor of a number, in the dtype that it is assigned to, before any mode is asked."""
 
@@ -393,6 +465,18 @@ class _Patch:
             original(tensor, index, value)
 
         return __setitem__
+
+    def _in_parts(self, original: Any) -> Any:
+        """A recurrent layer as one operator of oneDNN only where nobody asks for its products."""
+
+        @wraps(original)
+        def in_parts(*arguments: Any, **options: Any) -> Any:
+            session = self.innermost()
+            whole = session is None or not session.takes_apart()
+            with nullcontext() if whole else without_mkldnn():
+                return original(*arguments, **options)
+
+        return in_parts
 
     def _mapped(self, original: Any) -> Any:
         """PyTorch calls a function of numbers, and stores what it returns without an operator."""

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 import softfloat.torch as package  # noqa: E402 -- after the skip
 from softfloat.torch import private  # noqa: E402
-from softfloat.torch.operators import tables  # noqa: E402
+from softfloat.torch.operators import plans, tables  # noqa: E402
 from softfloat.torch.operators.pointwise import STEPS  # noqa: E402
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS  # noqa: E402
 
@@ -222,7 +222,7 @@ TABLES: list[Collection[str]] = [
     STEPS,
     PRODUCTS,
     CONVOLUTIONS,
-    *(getattr(tables, name) for name in tables.__all__),
+    *(getattr(tables, name) for name in tables.__all__ if name not in ("OPAQUE", "POLES", "QUOTIENTS", "UNCHOSEN")),
 ]
 
 
@@ -231,6 +231,9 @@ def test_every_operator_of_the_tables_exists() -> None:
     missing = set()
     for name in set().union(*TABLES):
         namespace, _, plain = name.rpartition(".")
+        if namespace in ("fsdp", "_dtensor"):
+            pytest.importorskip("torch.distributed.fsdp")
+            pytest.importorskip("torch.distributed.tensor")
         there = getattr(torch.ops, namespace or "aten")
         if not hasattr(there, plain) and not hasattr(there, f"{plain}_"):
             missing.add(name)
@@ -244,12 +247,52 @@ def test_no_operator_stands_in_two_tables() -> None:
 
 def test_fills_say_where_numbers_stand() -> None:
     for name, fill in tables.FILLS.items():
-        overloads = [getattr(ATEN, name), *([getattr(ATEN, f"{name}_")] if hasattr(ATEN, f"{name}_") else [])]
-        for position, argument in zip(fill[::2], fill[1::2], strict=True):
-            schemas = [private.argument_names(getattr(x, o)) for x in overloads for o in x.overloads()]
-            assert any(len(s) > position and s[position] == argument for s in schemas) or any(
-                argument in s for s in schemas
-            ), (name, argument)
+        for argument in fill:
+            assert any(argument in private.argument_names(x) for x in overloads(name)), (name, argument)
+
+
+def overloads(name: str) -> list[Any]:
+    """Those of one of aten's operators, and of its variant that works in place, that have to do with tensors."""
+    packets = [getattr(ATEN, x) for x in (name, f"{name}_") if hasattr(ATEN, x)]
+    found = [getattr(packet, x) for packet in packets for x in packet.overloads()]
+    return [x for x in found if any("Tensor" in str(a.type) for a in (*x._schema.arguments, *x._schema.returns))]
+
+
+PLACES = tables.names("""
+    a assume_unique axis b boundaries ceil_mode chunks condition copy correct_unbiased descending destination device diagonal
+    dilation dim dim0 dim1 dim2 dimension dimension_out dims downscale_factor dtype el element elements end exponent generator
+    grad_input grad_out grad_output groups implicit index indices input input_sizes invert k keepdim kernel_size largest layout
+    length m mantissa mask max_values memory_format min_indices n names non_blocking num_chunks num_samples offset out out0 out1
+    out2 out_int32 output output_size pad padding padding_idx physical_layout pin_memory random_samples repeats replacement
+    requires_grad return_counts return_inverse reverse right scale_factors scale_grad_by_freq scales scales_d scales_h scales_w
+    self shape shifts side size sizes sorted sorted_sequence sorter source sparse sparse_grad split_size split_sizes src stable
+    start step storage_offset stride tensor tensors test_element test_elements the_template to upscale_factor values weight
+""")
+"""Arguments that say which elements, where, how many and in what memory."""
+MORE_PLACES = {
+    ("logical_and", "logical_or", "logical_xor", "equal", "is_same_size", "is_set_to"): tables.names("other"),
+    ("max", "min", "aminmax"): tables.names("max min"),  # where results go
+    ("nonzero_static",): tables.names("fill_value"),  # a place
+    ("bernoulli", "exponential", "geometric", "normal_", "random", "random_", "uniform", "uniform_", "bernoulli_", "exponential_"):
+        tables.names("from to lambd mean std p"),
+    ("randint", "randint_like"): tables.names("high low"),  # random numbers are as they are
+}  # fmt: skip
+"""More such arguments of some operators."""
+
+
+def test_every_overload_of_a_move_is_one() -> None:
+    """Every argument says no more than which elements go where, or is rounded; an overload that computes is not taken for a move."""
+    computing = {plans.inside, plans.pointwise}
+    for name in (x for x in {*tables.MOVES, *tables.FILLS} if "." not in x):
+        known = PLACES.union(*(more for several, more in MORE_PLACES.items() if name in several))
+        for operator in overloads(name):
+            plan = plans.planned(operator)
+            if getattr(plan, "func", plan) not in computing:
+                fill = getattr(plan, "keywords", {}).get("fill", ())
+                unknown = {*private.argument_names(operator)} - known - {*fill}
+                assert not unknown, (str(operator), unknown)
+    assert getattr(plans.planned(ATEN.round.decimals), "func", None) is plans.inside
+    assert plans.planned(ATEN.round.default) is plans.native
 
 
 def test_importing_softfloat_does_not_import_torch() -> None:

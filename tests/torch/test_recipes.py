@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -30,7 +31,11 @@ from softfloat.scaling import (  # noqa: E402
     tensor_scaling,
     weight_gradient_matrices,
 )
-from softfloat.torch import UnemulatedOperatorError, emulate  # noqa: E402
+from softfloat.torch import UnemulatedOperatorError, emulate, private  # noqa: E402
+from softfloat.torch.operators.plans import planned  # noqa: E402
+from softfloat.torch.operators.scaled import SCALED  # noqa: E402
+from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS  # noqa: E402
+from softfloat.torch.operators.tables import OPAQUE, names  # noqa: E402
 
 PLAIN = nvfp4_scaling(stochastic=False)
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -296,6 +301,215 @@ def test_specs_of_microxcaling() -> None:
         Net().bfloat16(), x.bfloat16(), quantize=recipe, environment=Environment(rounding="nearest_away")
     )
     assert len(emulation.scalings) == 10
+
+
+# -- products within other operators ---------------------------------------------------------------------------------
+
+
+def roles(emulation: emulate) -> set[str]:
+    """Products and operands that were quantised, of whatever module."""
+    return {" ".join(key.split(" ")[-2:]) for key in emulation.scalings}
+
+
+ALL_ROLES = {f"{product} {operand}" for product, both in {
+    "forward": ("input", "weight"), "input_gradient": ("gradient", "weight"), "weight_gradient": ("gradient", "input")
+}.items() for operand in both}  # fmt: skip
+
+
+def by_products(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Attention as PyTorch's documentation writes it, both operands scaled first."""
+    scale = q.shape[-1] ** -0.25
+    return torch.softmax((q * scale) @ (k * scale).transpose(-2, -1), -1) @ v
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention(dtype: torch.dtype) -> None:
+    """The bits of its two products and a softmax, and of their gradients."""
+    g, found = drawn(1, 2, 8, 16, seed=4).to(dtype), []
+    for attention in (functional.scaled_dot_product_attention, by_products):
+        q, k, v = (drawn(1, 2, 8, 16, dtype=dtype, seed=seed, grad=True) for seed in range(3))
+        with emulate(quantize="mxfp8") as emulation:
+            y = attention(q, k, v)
+            y.backward(g)
+        assert roles(emulation) == ALL_ROLES
+        found.append([y.detach(), q.grad, k.grad, v.grad])
+    assert all(map(torch.equal, *found))
+    assert torch.backends.cuda.flash_sdp_enabled()
+    assert torch.backends.mha.get_fastpath_enabled()
+    assert "lstm" not in vars(torch._VF)
+
+
+GROUPED = {
+    "rows": ((9, 32), (3, 32, 8), [2, 2, 9]),
+    "columns": ((2, 5, 32), (32, 8), [3, 8]),
+    "k": ((5, 64), (64, 8), [32, 64]),
+    "batch": ((2, 5, 32), (2, 32, 8), None),
+}
+
+
+@pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="PyTorch without grouped products")
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("name", GROUPED)
+def test_grouped_products(name: str, dtype: torch.dtype) -> None:
+    """Each group is a product with scales of its own."""
+    first, second, ends = GROUPED[name]
+    a, b = drawn(*first, dtype=dtype), drawn(*second, dtype=dtype, seed=1)
+    offs = None if ends is None else torch.tensor(ends, dtype=torch.int32)
+    spans = [slice(s, e) for s, e in zip([0, *(ends or [])], ends or [], strict=False)]
+    whole = {
+        "rows": lambda: torch.cat([a[s] @ b[i] for i, s in enumerate(spans)]),
+        "columns": lambda: torch.cat([a[i] @ b[:, s] for i, s in enumerate(spans)], 1),
+        "k": lambda: torch.stack([a[:, s] @ b[s] for s in spans]),
+        "batch": lambda: torch.stack([x @ y for x, y in zip(a, b, strict=True)]),
+    }[name]
+    for recipe in ("current_scaling", None):
+        with emulate(quantize=recipe, matmul=fma("float32")) as emulation:
+            found, expected = torch._grouped_mm(a, b, offs=offs), whole()
+        assert torch.equal(found, expected) or (dtype == torch.float32 and recipe is None)
+        assert roles(emulation) == ({"forward input", "forward weight"} if recipe else set())
+
+
+@pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="PyTorch without grouped products")
+def test_gradients_of_grouped_products() -> None:
+    a, b, g = drawn(9, 32, grad=True), drawn(3, 32, 8, seed=1, grad=True), drawn(9, 8, seed=2)
+    with emulate(quantize="mxfp8_hybrid") as emulation:
+        torch._grouped_mm(a, b, offs=torch.tensor([2, 4, 9], dtype=torch.int32)).backward(g)
+    assert roles(emulation) == ALL_ROLES
+    how = RECIPES["mxfp8_hybrid"]
+    for i, s in enumerate((slice(0, 2), slice(2, 4), slice(4, 9))):
+        by_input = product(numbers(g[s]), numbers(b[i]).T, how.input_gradient, torch.float32)
+        np.testing.assert_array_equal(numbers(a.grad[s]), by_input)
+        by_weight = product(numbers(g[s]).T, numbers(a[s]), how.weight_gradient, torch.float32)
+        np.testing.assert_array_equal(numbers(b.grad[i]), by_weight.T)
+    with emulate(), pytest.raises(UnemulatedOperatorError, match="argument out_dtype"):
+        torch._grouped_mm(
+            a.bfloat16(), b.bfloat16(), offs=torch.tensor([9, 9, 9], dtype=torch.int32), out_dtype=torch.bfloat16
+        )
+
+
+def test_recurrent_layers() -> None:
+    """Bits of cells, step by step."""
+    torch.manual_seed(0)
+    layer, cell, x = nn.LSTM(8, 4), nn.LSTMCell(8, 4), drawn(3, 2, 8)
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
+    with emulate(quantize="mxfp8") as emulation:
+        found, _ = layer(x)
+        found.sum().backward()
+        state, steps = None, []
+        for part in x:
+            state = cell(part, state)
+            steps.append(state[0])
+    assert torch.equal(found, torch.stack(steps))
+    assert roles(emulation) == ALL_ROLES
+    assert not torch.equal(found, layer(x)[0])
+
+
+def run_bag(x: torch.Tensor, w: torch.Tensor) -> Any:
+    return functional.embedding_bag(torch.tensor([[0, 1]]), w)
+
+
+QUANTISED: dict[str, Any] = {
+    **PRODUCTS,
+    "matmul": torch.matmul,
+    "multi_dot": lambda x, w: torch.linalg.multi_dot([x, w, w.t()]),
+    "tensordot": lambda x, w: torch.tensordot(x, w, 1),
+    "inner": lambda x, w: torch.inner(x, w.t()),
+    "matrix_power": lambda x, w: torch.linalg.matrix_power(x @ x.t(), 2),
+    "conv1d": lambda x, w: functional.conv1d(x[None], w.t()[:, None, :1].expand(-1, x.shape[0], -1)),
+    "GRU": lambda x, w: nn.GRU(x.shape[1], 3)(x[None])[0],
+    "RNN": lambda x, w: nn.RNN(x.shape[1], 3)(x[None])[0],
+    "LSTM": lambda x, w: nn.LSTM(x.shape[1], 3, bidirectional=True)(x[None])[0],
+    "attention": lambda x, w: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "MultiheadAttention": lambda x, w: nn.MultiheadAttention(x.shape[1], 1)(x, x, x)[0],
+    "TransformerEncoderLayer": lambda x, w: nn.TransformerEncoderLayer(x.shape[1], 1, 4).eval()(x),
+}
+if hasattr(torch, "_foreach_mm"):
+    QUANTISED["_foreach_mm"] = lambda x, w: torch._foreach_mm([x], [w])[0]
+FORBIDDEN: dict[str, tuple[Any, str]] = {
+    "bilinear": (lambda x, w: functional.bilinear(x, x, torch.ones(1, *[x.shape[1]] * 2)), "einsum"),
+    "embedding_bag": (run_bag, "nn.Embedding and a sum"),
+    "cdist": (torch.cdist, "as (x*x).sum(-1) and a product"),
+    "cdist, many": (lambda x, w: torch.cdist(torch.ones(30, 3), torch.ones(30, 3)), "as (x*x).sum(-1) and a product"),
+    "sparse.mm": (lambda x, w: torch.sparse.mm(x.to_sparse(), w), "make its operands dense"),
+    "sparse, @": (lambda x, w: x.to_sparse() @ w, "must be dense"),
+    "complex": (lambda x, w: x.to(torch.complex64) @ w.to(torch.complex64), "must be real"),
+    "flash": (lambda x, w: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(*[x[None, None]] * 3), "SDPBackend.MATH"),
+    "conv_tbc": (lambda x, w: torch.conv_tbc(x[None], w[None], torch.ones(w.shape[1])), "conv1d"),
+    "affine_grid": (lambda x, w: functional.affine_grid(torch.ones(1, 2, 3), [1, 1, 2, 2], align_corners=False), "name no recipe for the module"),
+    "matrix_exp": (lambda x, w: torch.matrix_exp(x @ x.t()), "name no recipe for the module"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("name", [*QUANTISED, *FORBIDDEN])
+def test_every_product_is_quantised_or_refused(name: str, inference: bool) -> None:
+    """Of float32 tensors, which need no emulation; also where operators come whole, under `torch.inference_mode`."""
+    x, w = drawn(5, 5), drawn(5, 5, seed=1)
+    operation = QUANTISED.get(name) or FORBIDDEN[name][0]
+    with torch.inference_mode(inference):
+        if name in FORBIDDEN:
+            with emulate(quantize="mxfp8"), pytest.raises(UnemulatedOperatorError) as caught:
+                operation(x, w)
+            assert FORBIDDEN[name][1] in str(caught.value)
+        else:
+            with emulate(quantize="mxfp8") as emulation:
+                operation(x, w)
+            assert {"forward input", "forward weight"} <= roles(emulation)
+        with emulate(quantize={"no such module": "mxfp8"}) as emulation:
+            operation(x, w)
+        assert not emulation.scalings
+
+
+PRODUCT_LIKE = re.compile(
+    "mm|matmul|dot|linear|conv|attention|lstm|gru|rnn|dist|bag|kron|outer|addr|inner|chain|matrix|mv|affine_grid|gemm|multi_head"
+)
+NO_PRODUCTS = names("""
+    _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _convert_weight_to_int4pack _cudnn_rnn_flatten_weight
+    _convert_weight_to_int4pack_for_cpu _cummax_helper _cummin_helper _foreach_lgamma _int_mm _nested_get_jagged_dummy
+    _pdist_backward _pdist_forward _standard_gamma _standard_gamma_grad _thnn_fused_gru_cell _thnn_fused_gru_cell_backward
+    _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _upsample_bilinear2d_aa_backward _use_cudnn_rnn_flatten_weight
+    _sparse_csr_prod cummax cummin digamma dist hamming_window igamma igammac lgamma mkldnn_reorder_conv2d_weight
+    mkldnn_reorder_conv3d_weight mvlgamma polygamma upsample_bilinear2d_backward upsample_linear1d_backward
+    upsample_trilinear3d_backward
+""")
+"""Names like those of products, or products of integers."""
+LEFT_ALONE = {"dot", "vdot", "addr"}
+"""Products of vectors, of which the documentation says that they are not quantised."""
+
+
+def test_every_operator_with_a_products_name_is_known() -> None:
+    """Recipes are for it, it has parts, it is refused, or it is known to be something else."""
+    ours = {x.removesuffix("_") for x in private.operator_names("aten") if PRODUCT_LIKE.search(x)}
+    unknown = set()
+    for name in ours - SCALED - OPAQUE - NO_PRODUCTS - LEFT_ALONE - set(SCALED_PRODUCTS):
+        packet = getattr(torch.ops.aten, name)
+        with_tensors = [getattr(packet, x) for x in packet.overloads() if "Tensor" in str(getattr(packet, x)._schema)]
+        if not (name.startswith("_foreach_") and name.removeprefix("_foreach_") in SCALED) and not any(
+            map(private.decomposition, with_tensors)
+        ):
+            unknown.add(name)
+    assert not unknown
+    assert len(ours & OPAQUE) > 60
+    for name in ours & OPAQUE:
+        packet = getattr(torch.ops.aten, name)
+        assert all(planned(getattr(packet, x)) is None for x in packet.overloads()), name
+
+
+def test_operators_of_others_are_refused_beside_a_recipe() -> None:
+    @torch.library.custom_op("softfloat_tests::squared", mutates_args=())
+    def squared(x: torch.Tensor) -> torch.Tensor:
+        return x @ x
+
+    x = drawn(3, 3)
+    with emulate(quantize="mxfp8"), pytest.raises(UnemulatedOperatorError, match="is not PyTorch's own"):
+        squared(x)
+    with emulate(quantize={"no such module": "mxfp8"}):
+        assert torch.equal(squared(x), x @ x)
+    p = nn.Parameter(drawn(3))
+    p.grad = drawn(3, seed=1)
+    with emulate(quantize="mxfp8"):
+        torch.optim.Adam([p], fused=True).step()  # multiplies no matrices
 
 
 # -- refused ---------------------------------------------------------------------------------------------------------

@@ -308,3 +308,54 @@ def test_gradients_are_not_summed_natively_by_other_processes(group: None) -> No
         everywhere = [torch.zeros_like(x)]
         torch.distributed.all_gather(everywhere, x)
         assert torch.equal(everywhere[0], x)
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's own modules
+@pytest.mark.parametrize("reduced", [None, torch.float32], ids=str)
+def test_sharded_parameters(group: None, reduced: Any) -> None:
+    """FSDP2's copies are moves: a step of a sharded bfloat16 model has the bits of the same step of a plain one."""
+    fsdp = pytest.importorskip("torch.distributed.fsdp")
+    if not hasattr(fsdp, "fully_shard"):
+        pytest.skip("PyTorch's fully_shard has moved")
+    mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)).bfloat16()
+    sharded, x = copy.deepcopy(plain), torch.randn(3, 4).bfloat16()
+    for part in (*sharded, sharded):
+        fsdp.fully_shard(part, mesh=mesh, mp_policy=fsdp.MixedPrecisionPolicy(reduce_dtype=reduced))
+    environment = Environment(rounding="toward_positive")
+    for model in (plain, sharded):
+        with emulate(environment):
+            model(x).float().sum().backward()
+            torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9).step()
+    for ours, theirs in zip(plain.parameters(), sharded.parameters(), strict=True):
+        assert torch.equal(ours, theirs.full_tensor())
+
+
+def test_copies_into_another_dtype_are_refused(group: None) -> None:
+    pytest.importorskip("torch.distributed.fsdp")
+    if not hasattr(torch.ops.fsdp, "all_gather_copy_in"):
+        pytest.skip("PyTorch without that operator")
+    x = torch.ones(2)
+    with emulate(), pytest.raises(UnemulatedOperatorError, match=r"of one dtype, got torch\.bfloat16, torch\.float32"):
+        torch.ops.fsdp.all_gather_copy_in([x], torch.zeros(2, dtype=torch.bfloat16), [2], 2, 0)
+
+
+@pytest.mark.filterwarnings("ignore")  # of names that PyTorch changes
+def test_functional_collectives_that_only_move(group: None) -> None:
+    functional = pytest.importorskip("torch.distributed._functional_collectives")
+    x, world = torch.ones(2, 3, dtype=torch.float16), torch.distributed.group.WORLD
+    with emulate():
+        assert torch.equal(functional.all_gather_tensor(x, 0, world) + 0, x)
+        assert torch.equal(functional.broadcast(x, 0, world) + 0, x)
+        with pytest.raises(UnemulatedOperatorError, match="reduce_dtype"):
+            functional.all_reduce(x, "sum", world)
+
+
+def test_memory_can_be_resized_afterwards() -> None:
+    """What has been computed with is not pinned."""
+    x, y = torch.ones(3, dtype=torch.float16), torch.ones(3)
+    with emulate():
+        (x + x, y.half())
+    assert x.untyped_storage().resizable()
+    assert y.untyped_storage().resizable()

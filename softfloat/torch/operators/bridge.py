@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,18 @@ from softfloat.formats import (
     float32,
 )
 
-__all__ = ["FORMATS", "LOW", "NARROW", "Codes", "UnsupportedArguments", "codes_of", "numbers_of", "tensor_of", "write"]
+__all__ = [
+    "FORMATS",
+    "LOW",
+    "NARROW",
+    "Codes",
+    "UnsupportedArguments",
+    "codes_of",
+    "memory",
+    "numbers_of",
+    "tensor_of",
+    "write",
+]
 
 Codes = np.ndarray[Any, np.dtype[Any]]
 
@@ -51,6 +63,40 @@ NARROW = frozenset({dtype for dtype in FORMATS if dtype != torch.float32} | {tor
 """dtypes that no operator may compute in unless it is known to do so here."""
 
 
+class _Memory:
+    """What NumPy takes for an array, which keeps its tensor. `Tensor.numpy` would keep everybody from resizing the tensor's storage for good."""
+
+    __slots__ = ("__array_interface__", "tensor")
+
+    def __init__(self, tensor: torch.Tensor, type_name: str, size: int) -> None:
+        interface = {
+            "shape": tuple(tensor.shape),
+            "typestr": type_name,
+            "data": (tensor.data_ptr(), False),
+            "version": 3,
+        }
+        if not tensor.is_contiguous():
+            interface["strides"] = tuple(size * x for x in tensor.stride())
+        self.tensor, self.__array_interface__ = tensor, interface
+
+
+@cache
+def _numpy_type(dtype: torch.dtype) -> tuple[str, int]:
+    """(NumPy's name, bytes) of a dtype's elements, those of a format's codes."""
+    found = (
+        np.dtype(FORMATS[dtype].format.dtype)
+        if dtype in FORMATS and dtype != torch.float32
+        else torch.empty(0, dtype=dtype).numpy().dtype
+    )
+    return found.str, found.itemsize
+
+
+def memory(tensor: torch.Tensor) -> Codes:
+    """A view of a tensor's memory on the CPU: codes of narrow formats, numbers of others."""
+    array: Codes = np.asarray(_Memory(tensor, *_numpy_type(tensor.dtype)))
+    return array
+
+
 class UnsupportedArguments(Exception):
     """A known operator with arguments that have no emulation; the message says which, and what to do."""
 
@@ -59,8 +105,8 @@ def codes_of(tensor: torch.Tensor) -> Codes:
     """A view of a tensor's memory as codes."""
     if not tensor.is_cpu:
         raise UnsupportedArguments(f"tensors must be on the CPU, got {tensor.device}")
-    array: Codes = tensor.view(FORMATS[tensor.dtype].integer).numpy()
-    return array
+    array = memory(tensor)
+    return array.view(np.uint32) if tensor.dtype == torch.float32 else array
 
 
 def numbers_of(tensor: torch.Tensor) -> tuple[Codes, Format | None]:
@@ -69,7 +115,7 @@ def numbers_of(tensor: torch.Tensor) -> tuple[Codes, Format | None]:
         return codes_of(tensor), FORMATS[tensor.dtype].format
     if not tensor.is_cpu:
         raise UnsupportedArguments(f"tensors must be on the CPU, got {tensor.device}")
-    return tensor.detach().numpy(), None
+    return memory(tensor), None
 
 
 def tensor_of(codes: Any, dtype: torch.dtype, like: torch.Tensor | None = None) -> torch.Tensor:

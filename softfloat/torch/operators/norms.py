@@ -23,8 +23,9 @@ import torch
 
 from softfloat import bits
 from softfloat.torch import private
-from softfloat.torch.operators.bridge import FORMATS, LOW, UnsupportedArguments, codes_of
+from softfloat.torch.operators.bridge import FORMATS, LOW, UnsupportedArguments, codes_of, memory
 from softfloat.torch.operators.unit import SINGLE, Unit
+from softfloat.torch.operators.wide import judged
 
 __all__ = ["LAYOUTS", "normalised"]
 
@@ -87,23 +88,30 @@ def normalised(
         return stable(unit, operator, args, kwargs)  # which refuses what does not fit, in PyTorch's own words
     if kwargs:
         raise UnsupportedArguments(f"argument {', '.join(kwargs)} is not emulated with use_stable_statistics=False")
+    affine = given["weight"], given["bias"]
     with np.errstate(all="ignore"):
         mean, variance, count = moments(x, layout)
         scale = np.float32(1) / np.sqrt(variance + np.float32(given["eps"]))
-        around = [size if axis in layout.kept else 1 for axis, size in enumerate(layout.shape)]
-        y = (_single(x).reshape(layout.shape) - mean.reshape(around)) * scale.reshape(around)
-        for step, tensor in ((np.multiply, given["weight"]), (np.add, given["bias"])):
-            if tensor is not None:
-                y = step(y, _single(tensor.reshape(layout.affine)))
+        y = _outputs(x, layout, mean, scale, affine)
         running = [
             (given[key], _moved(given[key], batch, given["momentum"]))
             for key, batch in (("running_mean", mean), ("running_var", variance * np.float64(count) / (count - 1)))
             if given.get(key) is not None
         ]
+
+    def rerun(change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        changed = change(x)
+        with np.errstate(all="ignore"):
+            mean, variance, _ = moments(changed, layout)
+            scale = np.float32(1) / np.sqrt(variance + np.float32(given["eps"]))
+            again = _outputs(changed, layout, mean, scale, [None if t is None else change(t) for t in affine])
+        return torch.from_numpy(again)
+
+    found, raised = judged(name, torch.from_numpy(y), [x, *(t for t in affine if t is not None)], rerun)
     memory = torch.contiguous_format if name == "native_layer_norm" else torch.preserve_format  # as PyTorch's
     wide = torch.empty_like(x, dtype=torch.float32, memory_format=memory, requires_grad=False)
-    wide.copy_(torch.from_numpy(y.reshape(x.shape)))
-    result = unit.cast(wide, x.dtype)
+    wide.copy_(found)
+    result = unit.cast(wide, x.dtype, raised)
     for target, moved in running:
         unit.store(target, moved)
     saved = [torch.from_numpy(value.reshape(layout.saved)) for value in (mean, scale)]
@@ -125,9 +133,20 @@ def moments(x: torch.Tensor, layout: Layout) -> tuple[Numbers, Numbers, int]:
     return mean, np.maximum(power - mean * mean, np.float32(0)), count
 
 
+def _outputs(
+    x: torch.Tensor, layout: Layout, mean: Numbers, scale: Numbers, affine: Sequence[torch.Tensor | None]
+) -> Numbers:
+    """What the rule makes of statistics, in the shape of x."""
+    around = [size if axis in layout.kept else 1 for axis, size in enumerate(layout.shape)]
+    y = (_single(x).reshape(layout.shape) - mean.reshape(around)) * scale.reshape(around)
+    for step, tensor in zip((np.multiply, np.add), affine, strict=True):
+        if tensor is not None:
+            y = step(y, _single(tensor.reshape(layout.affine)))
+    return y.reshape(x.shape)
+
+
 def _single(tensor: torch.Tensor) -> Numbers:
-    array: Numbers = tensor.detach().to(torch.float32).numpy()
-    return array
+    return memory(tensor.detach().to(torch.float32))
 
 
 def _moved(running: torch.Tensor, batch: np.ndarray[Any, Any], momentum: float) -> torch.Tensor:

@@ -15,12 +15,13 @@ from softfloat.torch.operators import tables
 from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
 from softfloat.torch.operators.norms import LAYOUTS, normalised
 from softfloat.torch.operators.pointwise import STEPS
-from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS
+from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
 from softfloat.torch.operators.scaled import SCALED, scaled
 from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
+from softfloat.torch.operators.wide import OWN, Wide
 
-__all__ = ["Plan", "computes", "involved", "planned", "quantises", "touches"]
+__all__ = ["Plan", "computes", "involved", "opaque", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -31,6 +32,7 @@ NOTHING: Keywords = {}
 ARRAYS = (np.ndarray, np.generic)
 FOREACH = "_foreach_"
 FOREACH_NAMES = {"norm": "linalg_vector_norm"}
+EXTREMES = {"max": "maximum", "min": "minimum"}  # of two tensors
 
 
 def involved(arguments: Iterable[Any]) -> bool:
@@ -63,7 +65,7 @@ def computes(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
         return bool(args[0].dtype != args[1].dtype)
     if plan is joined:
         return len({x.dtype for x in args[0]}) > 1
-    return plan is not native and plan is not move and private.decomposition(operator) is None
+    return plan not in (native, move, uniform) and private.decomposition(operator) is None
 
 
 # -- promotion -------------------------------------------------------------------------------------------------------
@@ -123,15 +125,25 @@ def targets(operator: Any, args: Arguments, kwargs: Keywords) -> dict[str, Any]:
     return found
 
 
-def move(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[Any] = ()) -> Any:
+def move(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[str] = ()) -> Any:
     """As it is, numbers rounded first; by way of float64 where it writes into a dtype that the operands do not have."""
     if fill:
         args, kwargs = filled(unit, operator, args, kwargs, fill)
-    for target in targets(operator, args, kwargs).values():
-        if isinstance(target, torch.Tensor) and target.dtype in NARROW:
-            others = [x for x in _tensors(args) if x.dtype.is_floating_point and x.dtype != target.dtype]
-            if others:
-                return inside(unit, operator, args, kwargs, torch.float64)
+    for target in _tensors(targets(operator, args, kwargs).values()):
+        if target.dtype in NARROW and any(
+            x.dtype.is_floating_point and x.dtype != target.dtype for x in _tensors(args)
+        ):
+            return inside(unit, operator, args, kwargs, torch.float64)
+    return operator(*args, **kwargs)
+
+
+def uniform(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """As it is, of tensors of one dtype: copies into another would be rounded, and what is written to, the schema does not tell."""
+    dtypes = {x.dtype for x in (*_tensors(args), *_tensors(kwargs.values()))}
+    if len(dtypes) > 1 and dtypes & NARROW:
+        raise UnsupportedArguments(
+            f"tensors must be of one dtype, got {', '.join(sorted(map(str, dtypes)))}; cast first"
+        )
     return operator(*args, **kwargs)
 
 
@@ -144,34 +156,33 @@ def _tensors(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
 
 
 def filled(
-    unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[Any]
+    unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, fill: Sequence[str]
 ) -> tuple[Arguments, Keywords]:
-    """Arguments with the numbers, integers and tensors without dimensions that become elements rounded into the dtype they get."""
+    """Arguments with the numbers and tensors of other dtypes that become elements rounded into the dtype they get."""
+    there = private.argument_names(operator)
     dtype = kwargs.get("dtype")
-    if dtype is None:
-        name = private.schema_name(operator)
-        if name == "where":
-            dtype = promoted(args[1:3])
-        else:
-            dtype = args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype()
+    if dtype is None and "self" in fill:
+        dtype = promoted(
+            [kwargs.get(name, args[there.index(name)] if there.index(name) < len(args) else None) for name in fill]
+        )
+    elif dtype is None:
+        dtype = args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype()
     if dtype not in NARROW:
         return args, kwargs
     if dtype not in FORMATS:
         raise UnsupportedArguments(f"numbers are not rounded into {dtype}")
-    args, kwargs = list(args), dict(kwargs)
-    for position, name in zip(fill[::2], fill[1::2], strict=True):
+    args, kwargs, written = list(args), dict(kwargs), private.written(operator)
+    for name in fill:
+        if name in written:
+            continue
         holder: Any = kwargs if name in kwargs else args
-        key = name if name in kwargs else position
-        if holder is args and position >= len(args):
+        key: Any = name if name in kwargs else there.index(name) if name in there else len(args)
+        if holder is args and key >= len(args):
             continue
         x = holder[key]
         if isinstance(x, (int, float)) and not isinstance(x, bool):
             holder[key] = unit.rounded_number(x, FORMATS[dtype].format)
-        elif (
-            isinstance(x, torch.Tensor)
-            and x.dtype not in (dtype, torch.bool)
-            and not (x.ndim and x.dtype.is_floating_point)
-        ):
+        elif isinstance(x, torch.Tensor) and x.dtype not in (dtype, torch.bool):
             holder[key] = unit.cast(x, dtype)
     return args, kwargs
 
@@ -223,9 +234,11 @@ def factory(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any
     if dtype not in LOW:
         return operator(*args, **kwargs)
     if out is None:
-        return unit.cast(operator(*args, **{**kwargs, "dtype": torch.float64}), dtype)
-    wide = operator(*args, **{**kwargs, "out": torch.empty(0, dtype=torch.float64)})
-    return unit.deliver(unit.converted(wide, FORMATS[dtype].format), dtype, out)
+        made = Wide(operator, operator, args, {**kwargs, "dtype": torch.float64}, torch.float64)
+        return rounded(unit, made, made.found, dtype)
+    made = Wide(operator, operator, args, {**kwargs, "out": torch.empty(0, dtype=torch.float64)}, torch.float64)
+    wide, raised = made.judged(made.found)
+    return unit.deliver(unit.converted(wide, FORMATS[dtype].format, raised), dtype, out)
 
 
 def pointwise(
@@ -274,6 +287,9 @@ def product(
     wanted = kwargs.get("dtype")
     if wanted is None and handler is PRODUCTS["sum"] and "out" in kwargs and kwargs["out"].dtype in LOW:
         wanted = kwargs["out"].dtype
+    if handler is PRODUCTS["_grouped_mm"]:
+        a, b, ends = grouped_arguments({**dict(zip(private.argument_names(operator), args, strict=False)), **kwargs})
+        args, kwargs = (a, b), {} if ends is None else {"offs": ends}
     if wanted is not None and wanted in LOW and args[0].dtype not in NARROW:
         args = [unit.cast(args[0], wanted), *args[1:]]
     dtypes = {x.dtype for x in args if isinstance(x, torch.Tensor)}
@@ -289,7 +305,7 @@ def product(
     fmt = emulated_format(dtype)
     kwargs = {name: x for name, x in kwargs.items() if name != "dtype"}
     target = kwargs.pop("out", args[0] if in_place else None)
-    unknown = [name for name in kwargs if name not in ("beta", "alpha", "keepdim")]
+    unknown = [name for name in kwargs if name not in ("beta", "alpha", "keepdim", "offs")]
     if unknown:
         raise UnsupportedArguments(f"argument {', '.join(unknown)} is not emulated")
     return handler(unit, fmt, target, *args, **kwargs)
@@ -334,8 +350,19 @@ def plain_dtype(args: Arguments, singles: bool) -> torch.dtype | None:
     return found
 
 
+def rounded(unit: Unit, run: Wide, result: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A wide result in a narrow dtype, with the flags of what came to be on the way."""
+    found, raised = run.judged(result)
+    return unit.cast(found, dtype, raised)
+
+
 def straight(
-    unit: Unit, operator: Any, args: Arguments, wide: torch.dtype, results: Sequence[int | None] | None
+    unit: Unit,
+    operator: Any,
+    args: Arguments,
+    wide: torch.dtype,
+    results: Sequence[int | None] | None,
+    compute: Callable[..., Any],
 ) -> tuple[Any, ...] | None:
     """(what the operator returns), where it writes to nothing and its arguments are plain; None where there is more to see to."""
     if private.written(operator) or private.schema_name(operator) in HIDDEN:
@@ -343,29 +370,20 @@ def straight(
     dtype = plain_dtype(args, results is not None)
     if dtype is None:
         return None
-    found = alone(wide, operator, [x.to(wide) if isinstance(x, torch.Tensor) and x.dtype in LOW else x for x in args])
+    run = Wide(operator, compute, args, NOTHING, wide)
+    found = run.found
     if results is None:
         wanted = [dtype] * len(found) if isinstance(found, tuple) else [dtype]
     else:
         likes = [None if place is None else args[place] for place in results]
         wanted = [like.dtype if isinstance(like, torch.Tensor) else torch.float32 for like in likes]
-    rounded = [
-        unit.cast(x, target) if target in LOW and isinstance(x, torch.Tensor) and x.dtype.is_floating_point else x
+    narrow = [
+        rounded(unit, run, x, target)
+        if target in LOW and isinstance(x, torch.Tensor) and x.dtype.is_floating_point
+        else x
         for x, target in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True)
     ]
-    return (tuple(rounded) if isinstance(found, tuple) else rounded[0],)
-
-
-def alone(wide: torch.dtype, operator: Any, args: Arguments, kwargs: Keywords = NOTHING) -> Any:
-    """An operator's own computation; that of sums in float32 by one thread, so that they have one order."""
-    threads = torch.get_num_threads() if wide == torch.float32 else 1
-    if threads == 1:
-        return operator(*args, **kwargs)
-    torch.set_num_threads(1)
-    try:
-        return operator(*args, **kwargs)
-    finally:
-        torch.set_num_threads(threads)
+    return (tuple(narrow) if isinstance(found, tuple) else narrow[0],)
 
 
 def inside(
@@ -375,15 +393,17 @@ def inside(
     kwargs: Keywords,
     wide: torch.dtype,
     results: Sequence[int | None] | None = None,
+    compute: Callable[..., Any] | None = None,
 ) -> Any:
     """By PyTorch in a wide dtype; rounded once on the way out, for each result of a narrow dtype and each tensor written to.
 
     `results`: for each result the argument whose dtype it gets; None: it stays wide. Without it, all get the
-    operands' common dtype.
+    operands' common dtype. `compute`: what computes it, if not the operator itself.
     """
     if not touches(args, kwargs):
         return operator(*args, **kwargs)
-    done = None if kwargs else straight(unit, operator, args, wide, results)
+    compute = operator if compute is None else compute
+    done = None if kwargs else straight(unit, operator, args, wide, results, compute)
     if done is not None:
         return done[0]
     dtypes = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.dtype)]
@@ -394,36 +414,26 @@ def inside(
             emulated_format(x.dtype)
     if dtype not in NARROW and results is None:
         wide = torch.float64 if any(x.dtype == torch.float64 for x in floating) else torch.float32
-    out = kwargs.get("out")
-    if out is not None and results is None and out.dtype != dtype and out.dtype not in NARROW:
-        raise UnsupportedArguments(f"out must have dtype {dtype}, got {out.dtype}")
-    widened: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    def widen(x: Any) -> Any:
-        if isinstance(x, torch.Tensor) and x.dtype.is_floating_point and x.dtype != wide:
-            if id(x) not in widened:
-                widened[id(x)] = x, x.to(wide)
-            return widened[id(x)][1]
-        if isinstance(x, (list, tuple)):
-            return type(x)(widen(y) for y in x)
-        return wide if isinstance(x, torch.dtype) and x in NARROW else x
-
-    written = list(targets(operator, args, kwargs).values())
+    if results is None:
+        for out in _tensors([kwargs.get("out")]):
+            if out.dtype != dtype and out.dtype not in NARROW:
+                raise UnsupportedArguments(f"out must have dtype {dtype}, got {out.dtype}")
+    written = list(_tensors(targets(operator, args, kwargs).values()))
     names = private.argument_names(operator)
     for name in HIDDEN.get(private.schema_name(operator), ()):
-        written.append(args[names.index(name)])
-    arguments, keywords = [widen(x) for x in args], {name: widen(x) for name, x in kwargs.items()}
-    found = alone(wide, operator, arguments, keywords)
+        written.extend(_tensors([args[names.index(name)]]))
+    run = Wide(operator, compute, args, kwargs, wide)
+    found, widened = run.found, run.copies
     originals = {}
     for original in written:
-        if original is None or id(original) not in widened:
+        if id(original) not in widened:
             continue
         copy = widened[id(original)][1]
         originals[id(copy)] = original
         if copy.shape != original.shape:
             original.resize_(copy.shape)
         if results is None or not torch.equal(copy, original.to(wide)):
-            unit.store(original, copy)
+            unit.store(original, *(run.judged(copy) if original.dtype in NARROW else (copy,)))
 
     def narrowed(x: Any, place: int) -> Any:
         if not isinstance(x, torch.Tensor):
@@ -437,11 +447,18 @@ def inside(
             target = like.dtype if isinstance(like, torch.Tensor) else None
         if not x.dtype.is_floating_point or target is None or x.dtype == target:
             return x
-        return unit.cast(x, target) if target in NARROW else x.to(target)
+        return rounded(unit, run, x, target) if target in NARROW else x.to(target)
 
     if isinstance(found, tuple):
         return tuple(narrowed(x, place) for place, x in enumerate(found))
     return narrowed(found, 0)
+
+
+def own(*args: Any, computation: Callable[..., torch.Tensor], in_place: bool, out: Any = None, **kwargs: Any) -> Any:
+    """As an operator, of a function that returns a new tensor."""
+    found = computation(*args, **kwargs)
+    target = args[0] if in_place else out
+    return found if target is None else target.resize_(found.shape).copy_(found)
 
 
 def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
@@ -457,7 +474,7 @@ def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -
 
 def foreach(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, name: str) -> Any:
     """One tensor after the other."""
-    if not touches(args, kwargs):
+    if not touches(args, kwargs) and not (unit.quantising is not None and name.removesuffix("_") in SCALED):
         return operator(*args, **kwargs)
     count = len(next(x for x in args if isinstance(x, (list, tuple))))
     each_scalar = args[-1] if isinstance(args[-1], torch.Tensor) and name.strip("_") in ("addcmul", "addcdiv") else None
@@ -516,8 +533,26 @@ def chosen(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan: P
 
 
 def quantises(operator: Any) -> bool:
-    """Whether recipes are for an operator, whatever its tensors."""
-    return private.schema_name(operator).removesuffix("_") in SCALED
+    """Whether recipes are for an operator, or forbid it, whatever its tensors."""
+    name = private.schema_name(operator).removesuffix("_")
+    return name in SCALED or name in tables.OPAQUE
+
+
+def opaque(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> None:
+    """Refuse an operator that no plan is for, and that multiplies unseen, in a module whose products a recipe quantises."""
+    name, namespace = private.schema_name(operator).removesuffix("_"), private.namespace(operator)
+    known = namespace in tables.NAMESPACES
+    if known and name not in tables.OPAQUE:
+        return
+    if not any(x.is_floating_point() for x in (*_tensors(args), *_tensors(kwargs.values()))):
+        return
+    assert unit.quantising is not None
+    module = unit.tracker.innermost()
+    if unit.quantising.recipe(module) is not None:
+        why = "would multiply" if known else "is not PyTorch's own, and may multiply,"
+        raise UnsupportedArguments(
+            f"{operator} {why} without the recipe of its module; {tables.ADVICE.get(name) or tables.UNCHOSEN}"
+        )
 
 
 def _plain_plan(operator: Any) -> Plan | None:
@@ -532,6 +567,12 @@ def _plain_plan(operator: Any) -> Plan | None:
         return partial(foreach, name=single) if known else None
     if base in SCALED_PRODUCTS:
         return SCALED_PRODUCTS[base]
+    if base in OWN and OWN[base].argument in private.argument_names(operator):
+        return partial(
+            inside, wide=torch.float64, compute=partial(own, computation=OWN[base].compute, in_place=in_place)
+        )
+    if base in EXTREMES and "other" in private.argument_names(operator):
+        base = EXTREMES[base]
     if base in tables.PUTS:
         return accumulating
     if base == "scatter" and "reduce" in private.argument_names(operator):
@@ -560,6 +601,8 @@ def _plain_plan(operator: Any) -> Plan | None:
         return partial(inside, wide=torch.float64)
     if base in tables.INSIDE_SINGLE:
         return partial(inside, wide=torch.float32)
+    if name == "fsdp.all_gather_copy_in":
+        return uniform
     if name in tables.MOVES or (in_place and base in tables.MOVES):
         return move if private.written(operator) else native
     return native if private.is_view(operator) else None

@@ -6,8 +6,11 @@ here where it has several operations. Numbers are rounded into the format first,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
@@ -15,6 +18,7 @@ from softfloat.torch.operators.bridge import Codes
 
 __all__ = ["STEPS"]
 
+SIGN = np.uint16(0x8000)  # of the formats whose arithmetic is emulated
 Run = Callable[..., Codes]
 """run(function, *operands): one step; operands are codes or Python numbers."""
 
@@ -68,6 +72,14 @@ def _div(run: Run, a: Any, b: Any, rounding_mode: str | None = None) -> Codes:
     return run(bits.div if rounding_mode is None else bits.floor_divide, a, b)
 
 
+@steps("remainder", 2)
+def _remainder(run: Run, a: Any, b: Any) -> Codes:
+    """As `bits.modulo`, of b's sign; but a zero has the sign of a, where Python's and NumPy's has that of b."""
+    found = run(bits.modulo, a, b)
+    sign = a & SIGN if isinstance(a, np.ndarray) else SIGN if math.copysign(1.0, a) < 0 else SIGN ^ SIGN
+    return np.where(found & ~SIGN, found, sign)
+
+
 @steps("reciprocal", 1)
 def _reciprocal(run: Run, a: Any) -> Codes:
     """1 / a."""
@@ -96,9 +108,3 @@ def _addcdiv(run: Run, a: Any, b: Any, c: Any, value: Any = 1) -> Codes:
 def _lerp(run: Run, start: Any, end: Any, weight: Any) -> Codes:
     """start + (weight * (end - start))."""
     return run(bits.add, start, run(bits.mul, weight, run(bits.sub, end, start)))
-
-
-@steps("ldexp", 2)
-def _ldexp(run: Run, a: Any, b: Any) -> Codes:
-    """a * exp2(b)."""
-    return run(bits.mul, a, run(bits.exp2, b))

@@ -8,8 +8,9 @@ alpha, the product is rounded, scaled, and added.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from softfloat.formats import Format, float32
 from softfloat.torch.operators.bridge import Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.unit import Unit
 
-__all__ = ["CONVOLUTIONS", "PRODUCTS"]
+__all__ = ["CONVOLUTIONS", "PRODUCTS", "grouped", "grouped_arguments"]
 
 
 Handler = Callable[..., Any]
@@ -116,6 +117,60 @@ def _one_sum(a: Codes, b: Codes) -> tuple[Codes, Codes]:
 PRODUCTS["addmm"] = PRODUCTS["baddbmm"] = PRODUCTS["addmv"] = _added()
 PRODUCTS["addbmm"] = _added(_one_sum)
 PRODUCTS["addr"] = _added(lambda a, b: (a[:, None], b[None]))
+
+
+class Group(NamedTuple):
+    """One product of a grouped one: where its operands lie in those of the operator, and its result."""
+
+    first: Any
+    second: Any
+    result: Any
+
+
+def grouped(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor | None) -> tuple[tuple[int, ...], list[Group]]:
+    """(shape of the result, its products) of `torch.nn.functional.grouped_mm`. `ends`: where groups of rows, columns or k end.
+
+    What belongs to no group is zero.
+    """
+    m, n = a.shape[-2], b.shape[-1]
+    if a.ndim == b.ndim == 3:
+        return (len(a), m, n), [Group(g, g, g) for g in range(len(a))]
+    places = [0, *([] if ends is None else ends.tolist())]
+    spans = [slice(start, max(start, end)) for start, end in pairwise(places)]
+    every = slice(None)
+    if a.ndim == 2 and b.ndim == 3:
+        return (m, n), [Group(rows, g, rows) for g, rows in enumerate(spans)]
+    if a.ndim == 3:
+        return (m, n), [Group(g, (every, columns), (every, columns)) for g, columns in enumerate(spans)]
+    return (len(spans), m, n), [Group((every, k), k, g) for g, k in enumerate(spans)]
+
+
+def grouped_arguments(given: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Operands and ends of groups, by the names of the operator's arguments."""
+    for name in ("bias", "out_dtype"):
+        if given.get(name) is not None:
+            raise UnsupportedArguments(
+                f"argument {name} of grouped products is not emulated; add it, or cast, afterwards"
+            )
+    return given["self"], given["mat2"], given.get("offs")
+
+
+@product("_grouped_mm")
+def _grouped(
+    unit: Unit,
+    fmt: Format,
+    target: torch.Tensor | None,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    offs: torch.Tensor | None = None,
+) -> torch.Tensor:
+    x, y = codes_of(a), codes_of(b)
+    shape, groups = grouped(a, b, offs)
+    result = np.zeros(shape, x.dtype)
+    for group in groups:
+        result[group.result] = multiplied(unit, fmt, x[group.first], y[group.second])
+    return unit.deliver(result, a.dtype, target)
 
 
 def summed(unit: Unit, fmt: Format, codes: Codes, axes: Sequence[int], convolution: bool = False) -> Codes:

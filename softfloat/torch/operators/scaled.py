@@ -30,8 +30,9 @@ from softfloat.scaling import (
 )
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, LOW, Codes, UnsupportedArguments, codes_of
-from softfloat.torch.operators.products import spatial, summed
+from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed
 from softfloat.torch.operators.recipes import Roles, place_of
+from softfloat.torch.operators.tables import UNCHOSEN
 from softfloat.torch.operators.unit import Unit
 
 __all__ = ["SCALED", "scaled"]
@@ -47,10 +48,11 @@ MATRICES = {"mm": 0, "bmm": 0, "mv": 0, "addmm": 1, "baddbmm": 1, "addmv": 1, "a
 """Operators that are matrix products, and which argument is the first of the two."""
 CONVOLUTIONS = {"convolution": 9, "convolution_overrideable": 9, "_convolution": 9}
 BACKWARD = ("convolution_backward", "convolution_backward_overrideable")
-SCALED = {*MATRICES, *CONVOLUTIONS, *BACKWARD}
+GROUPED = "_grouped_mm"
+SCALED = {*MATRICES, *CONVOLUTIONS, *BACKWARD, GROUPED}
 """Operators that recipes are for."""
 SIZE_BITS, INFINITE = np.uint16(0x7FFF), np.uint16(0x7F80)  # of bfloat16
-NODES = {"Mm", "Bmm", "Mv", "Addmm", "Baddbmm", "Addmv", "Addbmm"}
+NODES = {"Mm", "Bmm", "Mv", "Addmm", "Baddbmm", "Addmv", "Addbmm", "GroupedMm"}
 """What autograd calls their nodes, without Backward0."""
 
 
@@ -76,8 +78,12 @@ def scaled(
     recipe = quantising.recipe(module)
     if recipe is None:
         return otherwise(unit, operator, args, kwargs)
-    tensors = [x for x in args if isinstance(x, torch.Tensor)]
+    tensors = [x for x in (args[:2] if name == GROUPED else args) if isinstance(x, torch.Tensor)]
     dtypes = {x.dtype for x in tensors}
+    for x in tensors:
+        if x.is_complex() or x.layout != torch.strided:
+            what = "real, got complex numbers" if x.is_complex() else f"dense, got one laid out as {x.layout}"
+            raise UnsupportedArguments(f"tensors of products that recipes quantise must be {what}; {UNCHOSEN}")
     if len(dtypes) > 1 or not all(x.is_floating_point() for x in tensors):
         return otherwise(
             unit, operator, args, kwargs
@@ -91,6 +97,8 @@ def scaled(
     if any(isinstance(x, torch.dtype) for x in (*args, *kwargs.values())):
         raise UnsupportedArguments("argument out_dtype is not emulated; cast the result")
     check_tensors(unit, recipe, FORMATS[dtype].format)
+    if name == GROUPED:
+        return _grouped(unit, recipe, module, operator, args, kwargs, otherwise)
     if name in BACKWARD:
         return _convolution_backward(unit, recipe, module, operator, args, kwargs, otherwise)
     if name in CONVOLUTIONS:
@@ -156,6 +164,34 @@ def _matrices(
     return unit.deliver(result[..., 0] if vector else result, a.dtype, target)
 
 
+def _grouped(
+    unit: Unit,
+    recipe: Recipe,
+    module: str,
+    operator: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    otherwise: Otherwise,
+) -> Any:
+    """Every group is a product of its own, with scales of its own."""
+    a, b, ends = grouped_arguments({**dict(zip(private.argument_names(operator), args, strict=False)), **kwargs})
+    which, exchanged = _which(unit, a, b)
+    product = recipe.products[which]
+    if which == "forward":
+        _remember(unit, a, b)
+    if not product.quantised:
+        return otherwise(unit, operator, args, kwargs)
+    fmt = FORMATS[a.dtype].format
+    task = Task(unit, recipe, which, product, module, exchanged, fmt)
+    x, y = numbers_of(a), numbers_of(b)
+    shape, groups = grouped(a, b, ends)
+    result = np.zeros(shape, fmt.dtype)
+    for group in groups:
+        if result[group.result].size:
+            result[group.result] = multiply(task, x[group.first], y[group.second])
+    return unit.deliver(result, a.dtype, None)
+
+
 def numbers_of(tensor: torch.Tensor) -> Any:
     """A tensor's elements as float32, which holds them."""
     codes = codes_of(tensor)
@@ -186,7 +222,7 @@ def _which(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> tuple[str, bool]:
         return found
     raise UnsupportedArguments(
         f"a product in the backward pass, of {node}, is none of the gradients of a product that the recipe quantised; gradients of gradients "
-        "and of products in torch.autograd.Functions are not: name no recipe for the module, by quantize={'path': None, '*': recipe}"
+        f"and of products in torch.autograd.Functions are not: {UNCHOSEN}"
     )
 
 

@@ -7,7 +7,21 @@ once. `products` and `pointwise` define the others.
 
 from __future__ import annotations
 
-__all__ = ["ADVICE", "FACTORIES", "FILLS", "INSIDE_DOUBLE", "INSIDE_SINGLE", "JOINS", "MOVES", "NORMS", "PUTS"]
+__all__ = [
+    "ADVICE",
+    "FACTORIES",
+    "FILLS",
+    "INSIDE_DOUBLE",
+    "INSIDE_SINGLE",
+    "JOINS",
+    "MOVES",
+    "NORMS",
+    "OPAQUE",
+    "POLES",
+    "PUTS",
+    "QUOTIENTS",
+    "UNCHOSEN",
+]
 
 
 def names(text: str) -> frozenset[str]:
@@ -16,14 +30,14 @@ def names(text: str) -> frozenset[str]:
 
 
 MOVES = names("""
-    alias alias_copy as_strided as_strided_ as_strided_copy as_strided_scatter clone contiguous detach detach_
-    detach_copy diag diag_embed diagonal diagonal_backward diagonal_copy diagonal_scatter expand expand_copy flip
+    alias alias_copy as_strided as_strided_ as_strided_copy clone contiguous detach detach_
+    detach_copy diag diag_embed diagonal diagonal_backward diagonal_copy expand expand_copy flip
     lift lift_fresh lift_fresh_copy movedim narrow_copy permute permute_copy pixel_shuffle pixel_unshuffle
-    channel_shuffle repeat reshape resize resize_ resize_as_ roll rot90 select select_backward select_copy select_scatter
-    set set_ slice slice_backward slice_copy slice_scatter split split_copy split_with_sizes split_with_sizes_copy
+    channel_shuffle repeat reshape resize resize_ resize_as_ roll rot90 select select_backward select_copy
+    set set_ slice slice_backward slice_copy split split_copy split_with_sizes split_with_sizes_copy
     squeeze squeeze_ squeeze_copy t t_ t_copy transpose transpose_ transpose_copy tril triu unbind unbind_copy unfold
     unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ unsqueeze_copy view view_as_copy
-    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view block_diag _chunk_cat frexp
+    view_copy _pin_memory _reshape_alias _reshape_alias_copy _reshape_copy _unsafe_view _chunk_cat frexp
     masked_scatter_backward
     new_empty new_empty_strided new_ones new_zeros ones ones_like zeros zeros_like zero zero_ empty empty_like
     empty_permuted empty_strided eye _efficientzerotensor _neg_view _conj resolve_neg resolve_conj
@@ -32,9 +46,9 @@ MOVES = names("""
     embedding gather index index_copy index_select masked_scatter masked_select take
     _unsafe_index unique_dim _unique _unique2 unique_consecutive nonzero nonzero_static argwhere
     reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
-    replication_pad3d im2col _unsafe_masked_index
+    replication_pad3d im2col
 
-    abs neg positive relu relu6 sign sgn signbit nextafter heaviside floor ceil trunc round frac
+    abs neg positive relu relu6 sign sgn signbit heaviside floor ceil trunc round frac
     equal isnan isinf isposinf isneginf isfinite logical_and logical_not logical_or logical_xor
     all any count_nonzero argmax argmin argsort isin searchsorted bucketize is_nonzero
     max min amax amin aminmax cummax cummin max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d
@@ -46,37 +60,50 @@ MOVES = names("""
     exponential_ multinomial randint randint_like randperm
 
     c10d.broadcast_ c10d.allgather_ c10d._allgather_base_ c10d.scatter_ c10d.gather_ c10d.alltoall_ c10d.alltoall_base_
-    c10d.send c10d.recv_ c10d.recv_any_source_
+    c10d.send c10d.recv_ c10d.recv_any_source_ c10d.allgather_coalesced_ c10d.allgather_into_tensor_coalesced_ c10d.barrier
+    c10d.monitored_barrier_ c10d.check_for_nan
+    _c10d_functional.all_gather_into_tensor _c10d_functional.all_gather_into_tensor_coalesced
+    _c10d_functional.all_gather_into_tensor_out _c10d_functional.all_to_all_single _c10d_functional.batch_p2p_ops
+    _c10d_functional.broadcast _c10d_functional.irecv _c10d_functional.isend _c10d_functional.wait_tensor
+    _c10d_functional._wrap_tensor_autograd _c10d_functional_autograd.all_gather_into_tensor
+    _c10d_functional_autograd.all_to_all_single _dtensor.shard_dim_alltoall
+    fsdp.all_gather_copy_in fsdp.chunk_cat fsdp.copy_ fsdp.split_with_sizes_copy
 """)
 """Names without the underscore that marks in-place variants; those with one are listed where the plain name computes."""
 
 FILLS = {
-    "fill": (1, "value"),
-    "masked_fill": (2, "value"),
-    "index_fill": (3, "value"),
-    "scatter": (3, "value"),
-    "constant_pad_nd": (2, "value"),
-    "full": (1, "fill_value"),
-    "full_like": (1, "fill_value"),
-    "new_full": (2, "fill_value"),
-    "scalar_tensor": (0, "s"),
-    "where": (1, "self", 2, "other"),
-    "clamp": (1, "min", 2, "max"),
-    "clamp_min": (1, "min"),
-    "clamp_max": (1, "max"),
-    "hardtanh": (1, "min_val", 2, "max_val"),
-    "hardtanh_backward": (2, "min_val", 3, "max_val"),
-    "threshold": (1, "threshold", 2, "value"),
-    "threshold_backward": (2, "threshold"),
-    "hardshrink": (1, "lambd"),
-    "hardshrink_backward": (2, "lambd"),
-    "copysign": (1, "other"),
-    "nan_to_num": (1, "nan", 2, "posinf", 3, "neginf"),
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), (1, "other")),
+    "fill": ("value",),
+    "masked_fill": ("value",),
+    "index_fill": ("value",),
+    "scatter": ("value",),
+    "constant_pad_nd": ("value",),
+    "full": ("fill_value",),
+    "full_like": ("fill_value",),
+    "new_full": ("fill_value",),
+    "scalar_tensor": ("s",),
+    "_unsafe_masked_index": ("fill",),
+    **dict.fromkeys(("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"), ("src",)),
+    "where": ("self", "other"),
+    "clamp": ("self", "min", "max"),
+    "clamp_min": ("self", "min"),
+    "clamp_max": ("self", "max"),
+    "hardtanh": ("min_val", "max_val"),
+    "hardtanh_backward": ("min_val", "max_val"),
+    "threshold": ("threshold", "value"),
+    "threshold_backward": ("threshold",),
+    "hardshrink": ("lambd",),
+    "hardshrink_backward": ("lambd",),
+    "copysign": ("self", "other"),
+    "nextafter": ("self", "other"),
+    "nan_to_num": ("nan", "posinf", "neginf"),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("self", "other")),
 }
-"""Moves that take numbers, which are rounded into the tensors' format first: where they stand, and their names."""
+"""Moves that take numbers, or tensors of another dtype, which are rounded into the format of the first tensor first: the arguments' names.
 
-JOINS = frozenset({"cat", "stack"})
+Where `self` is among them, the dtype is that to which all of them are promoted.
+"""
+
+JOINS = frozenset({"block_diag", "cat", "stack"})
 """Moves of several tensors, which may differ in dtype."""
 
 PUTS = frozenset({"index_put", "_index_put_impl", "put", "_unsafe_index_put"})
@@ -138,13 +165,65 @@ NORMS: dict[str, tuple[int | None, ...]] = {
 }
 """Norms, in float32 like the others: for each result the argument whose dtype it gets. Statistics stay float32 (None)."""
 
+POLES = names("""
+    div rsqrt logit logit_backward lgamma digamma erfinv xlogy special_xlog1py special_entr special_ndtri special_log_ndtr
+    logsumexp _ctc_loss
+""")
+"""Of those computed wide: operators that no finite numbers overflow in the wide dtype, so that infinities come of poles."""
+
+QUOTIENTS = frozenset({"var", "std", "var_mean", "std_mean"})
+"""Those that may overflow, and divide by zero where there are no more numbers than `correction` says."""
+
+UNCHOSEN = "name no recipe for the module, by quantize={'path': None, '*': recipe}"
+
 SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
 UNBAGGED = "use nn.Embedding and a sum"
 REDUCED = (
-    "keep parameters in float32 (softfloat.torch.float32_parameters), whose gradients are, or train in one process with "
-    "softfloat.torch.Replicas"
+    "keep parameters in float32 (softfloat.torch.float32_parameters), whose gradients are, reduce in float32 "
+    "(fully_shard's MixedPrecisionPolicy(reduce_dtype=torch.float32)), or train in one process with softfloat.torch.Replicas"
 )
 UNFUSED = "make the optimiser with fused=False"
+
+OPAQUE = names("""
+    _trilinear _embedding_bag _embedding_bag_forward_only _embedding_bag_backward _embedding_bag_dense_backward
+    _embedding_bag_per_sample_weights_backward _cdist_forward _cdist_backward _euclidean_dist affine_grid_generator cudnn_affine_grid_generator
+    cudnn_affine_grid_generator_backward linalg_matrix_exp _compute_linear_combination
+    _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_backward
+    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
+    _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
+    _scaled_dot_product_cudnn_attention _scaled_dot_product_cudnn_attention_backward
+    _scaled_dot_product_fused_attention_overrideable _scaled_dot_product_fused_attention_overrideable_backward
+    _scaled_dot_product_attention_math_for_mps _flash_attention_forward _flash_attention_backward
+    _flash_attention_forward_no_dropout_inplace _efficient_attention_forward _efficient_attention_backward
+    _cudnn_attention_forward _cudnn_attention_backward
+    _transformer_encoder_layer_fwd _native_multi_head_attention _triton_multi_head_attention _triton_scaled_dot_attention
+    mkldnn_rnn_layer mkldnn_rnn_layer_backward _cudnn_rnn _cudnn_rnn_backward miopen_rnn miopen_rnn_backward _lstm_mps
+    lstm_mps_backward quantized_gru quantized_gru_cell quantized_lstm quantized_lstm_cell quantized_rnn_relu_cell
+    quantized_rnn_tanh_cell
+    _addmm_activation linear_backward matmul_backward mkldnn_linear mkldnn_linear_backward mkldnn_linear_backward_input
+    mkldnn_linear_backward_weights _mixed_dtypes_linear _weight_int8pack_mm _weight_int4pack_mm _weight_int4pack_mm_for_cpu
+    _weight_int4pack_mm_with_scales_and_zeros _dyn_quant_matmul_4bit _wrapped_quantized_linear_prepacked
+    fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight
+    fbgemm_linear_int8_weight_fp32_activation
+    conv_tbc conv_tbc_backward _conv_depthwise2d conv_depthwise3d _slow_conv2d_forward _slow_conv2d_backward slow_conv3d_forward
+    slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d _nnpack_spatial_convolution
+    mkldnn_convolution cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose
+    miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
+    miopen_depthwise_convolution _mps_convolution _mps_convolution_transpose mps_convolution_backward
+    mps_convolution_transpose_backward
+    _sparse_addmm sspaddmm hspmm sparse_sampled_addmm _sparse_sparse_matmul _sparse_mm_reduce_impl
+    _sparse_mm_reduce_impl_backward _cslt_sparse_mm _cslt_sparse_mm_search _sparse_semi_structured_addmm _sparse_semi_structured_linear
+    _sparse_semi_structured_mm
+    _scaled_grouped_mm _scaled_grouped_mm_v2
+""")
+"""Products within other operators. They are refused in a module whose products a recipe quantises, whatever their tensors' dtype."""
+
+NAMESPACES = names(
+    "aten prim prims c10d _c10d_functional _c10d_functional_autograd _dtensor fsdp profiler debugprims rngprims"
+)
+"""PyTorch's own, in which products are known. What others compute is refused in such modules."""
+
+SPARSE = "make its operands dense"
 
 ADVICE = {
     "_scaled_dot_product_flash_attention_for_cpu": SDPA,
@@ -158,6 +237,13 @@ ADVICE = {
     "_fused_adamw": UNFUSED,
     "_fused_sgd": UNFUSED,
     "_fused_adagrad": UNFUSED,
+    "_scaled_dot_product_flash_attention": SDPA,
+    "_scaled_dot_product_efficient_attention": SDPA,
+    "_scaled_dot_product_cudnn_attention": SDPA,
+    **dict.fromkeys(("_cdist_forward", "_euclidean_dist"), "write distances as (x*x).sum(-1) and a product of x and y"),
+    **dict.fromkeys(("_sparse_addmm", "sspaddmm", "hspmm", "sparse_sampled_addmm", "_sparse_sparse_matmul"), SPARSE),
+    "_addmm_activation": "use addmm and the activation",
+    "conv_tbc": "use conv1d of transposed tensors",
     "_trilinear": "write nn.Bilinear as torch.einsum",
     "_amp_foreach_non_finite_check_and_unscale": "keep parameters in float32, or divide by the scale with an optimiser's learning rate",
     **dict.fromkeys(
@@ -167,6 +253,13 @@ ADVICE = {
             "c10d.reduce_",
             "c10d.reduce_scatter_",
             "c10d._reduce_scatter_base_",
+            "c10d.reduce_scatter_tensor_coalesced_",
+            "_c10d_functional.all_reduce",
+            "_c10d_functional.all_reduce_coalesced",
+            "_c10d_functional.reduce_scatter_tensor",
+            "_c10d_functional.reduce_scatter_tensor_coalesced",
+            "_c10d_functional.reduce_scatter_tensor_out",
+            "_c10d_functional_autograd.reduce_scatter_tensor",
         ),
         REDUCED,
     ),

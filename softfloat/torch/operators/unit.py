@@ -206,8 +206,11 @@ class Unit:
         """(operator, module, backward) now."""
         return str(self.operator), self.tracker.innermost(), private.in_backward()
 
-    def run(self, function: Callable[..., Any], *operands: Any, **options: Any) -> Codes:
-        """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status."""
+    def run(self, function: Callable[..., Any], *operands: Any, raised: Codes | None = None, **options: Any) -> Codes:
+        """One function of `softfloat.bits` under the environment, as the operation of the next number; its flags go to the status.
+
+        `raised`: flags, for each element, of what was computed elsewhere before; they are this operation's too.
+        """
         environment = self._environment or current_environment()
         traps = int(environment.traps)  # type: ignore[arg-type]
         streams = environment.streams
@@ -225,13 +228,16 @@ class Unit:
             if taken:
                 streams.give_back(stream)
             raise
+        if raised is not None:
+            each = traps or self.tallies is not None
+            flags = flags | (raised if each else np.bitwise_or.reduce(raised, axis=None))
         if not traps and self.recorder is None and self.tallies is None:
             if flags:
                 environment.status.add(int(flags))
             return result
-        raised = int(np.bitwise_or.reduce(flags, axis=None))
-        environment.status.add(raised)
-        if raised & traps:
+        found = int(np.bitwise_or.reduce(flags, axis=None))
+        environment.status.add(found)
+        if found & traps:
             sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
             trap = first_trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
             raise OperatorTrap(trap, *self.where())
@@ -385,21 +391,21 @@ class Unit:
 
     # -- casts -------------------------------------------------------------------------------------------------------
 
-    def converted(self, tensor: torch.Tensor, fmt: Format) -> Codes:
-        """A tensor's elements as codes of a format; rounded, unless they are in it already."""
+    def converted(self, tensor: torch.Tensor, fmt: Format, raised: Codes | None = None) -> Codes:
+        """A tensor's elements as codes of a format; rounded, unless they are in it already. `raised` as of `run`."""
         numbers, source = numbers_of(tensor)
         if source is None:
-            return self.run(bits.encode, numbers, fmt)
+            return self.run(bits.encode, numbers, fmt, raised=raised)
         return numbers if source == fmt else self.run(bits.convert, numbers, source, fmt)
 
-    def cast(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    def cast(self, tensor: torch.Tensor, dtype: torch.dtype, raised: Codes | None = None) -> torch.Tensor:
         """A tensor in a narrow dtype, rounded once."""
-        return tensor_of(self.converted(tensor, FORMATS[dtype].format), dtype, tensor)
+        return tensor_of(self.converted(tensor, FORMATS[dtype].format, raised), dtype, tensor)
 
-    def store(self, target: torch.Tensor, tensor: torch.Tensor) -> None:
+    def store(self, target: torch.Tensor, tensor: torch.Tensor, raised: Codes | None = None) -> None:
         """A tensor's elements into another's memory; rounded once where that is narrow."""
         if target.dtype in FORMATS and target.dtype != torch.float32 and target.dtype != tensor.dtype:
-            write(target, self.converted(tensor, FORMATS[target.dtype].format))
+            write(target, self.converted(tensor, FORMATS[target.dtype].format, raised))
         else:
             target.copy_(tensor)
 

@@ -1,0 +1,317 @@
+"""Operators where ranges end: no infinity, NaN or zero that the operator has not, and none without its flag."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import softfloat  # noqa: E402 -- after the skip
+from softfloat import Environment, Flags, bits  # noqa: E402
+from softfloat.torch import emulate  # noqa: E402
+from softfloat.torch.operators import tables  # noqa: E402
+from softfloat.torch.operators.plans import inside, planned  # noqa: E402
+from softfloat.torch.operators.pointwise import STEPS  # noqa: E402
+
+F = torch.nn.functional
+HALF, BRAIN = torch.float16, torch.bfloat16
+FORMATS = {HALF: softfloat.float16, BRAIN: softfloat.bfloat16}
+BOTH = pytest.mark.parametrize("dtype", [HALF, BRAIN], ids=str)
+INF, NAN = math.inf, math.nan
+
+
+def edges(dtype: Any, special: bool = True) -> Any:
+    """Zeros, ones, small integers, the largest and the smallest numbers, and infinities and a NaN."""
+    info = torch.finfo(dtype)
+    sizes = [0.0, 1.0, 2.0, 3.0, 0.5, 20.0, 25.0, 1e-3, info.max, info.tiny, info.tiny * info.eps]
+    found = [sign * x for x in sizes for sign in (1, -1)] + ([INF, -INF, NAN] if special else [])
+    return torch.tensor(found, dtype=torch.float64).to(dtype)
+
+
+def rounded(x: Any, dtype: Any) -> Any:
+    """float64 numbers, rounded once to nearest even."""
+    codes, _ = bits.encode(x.numpy(), FORMATS[dtype])
+    return torch.from_numpy(np.atleast_1d(codes)).view(dtype)
+
+
+def differing(found: Any, expected: Any) -> Any:
+    """Where bits differ, but for those of NaNs."""
+    return (found.view(torch.int16) != expected.view(torch.int16)) & ~(found.isnan() & expected.isnan())
+
+
+# -- elementwise operators at the edges of the range ---------------------------------------------------------------------
+
+UNSIGNED = {"minimum", "maximum", "fmin", "fmax", "logaddexp2"}
+"""Operators whose zeros PyTorch gives one sign or the other, by the instructions it takes."""
+
+
+@BOTH
+@pytest.mark.parametrize("name", [name for name, (count, _) in STEPS.items() if count < 3])
+def test_edges_of_steps(name: str, dtype: Any) -> None:
+    """Against PyTorch's float64, rounded once."""
+    x = edges(dtype)
+    pair = [x] if STEPS[name][0] == 1 else [x.repeat_interleave(len(x)), x.repeat(len(x))]
+    operator = getattr(torch, name)
+    with emulate():
+        found = operator(*pair)
+    expected = rounded(operator(*(x.double() for x in pair)), dtype)
+    wrong = differing(found, expected)
+    if name in UNSIGNED:
+        wrong &= (found != 0) | (expected.abs() > 1e-15)
+    assert not wrong.any(), [(*(x[i].item() for x in pair), found[i].item()) for i in wrong.nonzero()[:4]]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("add alpha", lambda r, x, y, z: torch.add(x, r(y * 3))),
+        ("sub alpha", lambda r, x, y, z: torch.sub(x, r(y * 3))),
+        ("addcmul", lambda r, x, y, z: x + r(r(y * 3) * z)),
+        ("addcdiv", lambda r, x, y, z: x + r(r(y * 3) / z)),
+        ("lerp", lambda r, x, y, z: x + r(z * r(y - x))),
+    ],
+)
+def test_edges_of_several_steps(name: str, dtype: Any, steps: Callable[..., Any]) -> None:
+    """Every step is rounded, as documented, and may overflow."""
+    function = name.partition(" ")[0]
+    more = {"lerp": {}, "add": {"alpha": 3}, "sub": {"alpha": 3}}.get(function, {"value": 3})
+    x = edges(dtype)[2::3]
+    all_of_them = [torch.stack(v) for v in zip(*itertools.product(x, x, x), strict=True)]
+    used = all_of_them[: 2 if "alpha" in name else 3]
+    with emulate():
+        found = getattr(torch, function)(*used, **more)
+    expected = rounded(steps(lambda x: rounded(x, dtype).double(), *(x.double() for x in all_of_them)), dtype)
+    assert not differing(found, expected).any()
+
+
+@BOTH
+@pytest.mark.parametrize("power", [HALF, torch.int32, torch.int64], ids=str)
+def test_powers_of_two_are_one_scaling(dtype: Any, power: Any) -> None:
+    """2^20 and 2^-25 are no half numbers, and 2^257 needs more digits than bfloat16 has."""
+    x = edges(dtype)
+    power = dtype if power.is_floating_point else power
+    y = torch.tensor([20.0, -25.0, 0.0, 1.0, -140.0, 140.0, 257.0, -257.0, 2000.0, -2000.0]).to(power)
+    a, b = x.repeat_interleave(len(y)), y.repeat(len(x))
+    powers = np.clip(b.double().numpy(), -500, 500).astype(np.int32)  # beyond both formats, within float64
+    expected = np.ldexp(a.double().numpy(), powers)
+    for rounding in ("nearest_even", "toward_positive", "toward_zero"):
+        environment = Environment(rounding=rounding)
+        codes, flags = bits.encode(expected, FORMATS[dtype], rounding=rounding)
+        with emulate(environment):
+            found = [torch.ldexp(a, b), a.clone().ldexp_(b), torch.ldexp(a, b, out=torch.empty_like(a))]
+        for each in found:
+            assert not differing(each, torch.from_numpy(codes).view(dtype)).any()
+        assert environment.status.flags == Flags(int(np.bitwise_or.reduce(flags)))
+
+
+def test_ldexp_of_half() -> None:
+    x, y = (torch.tensor(v, dtype=HALF) for v in ([2.0**-10, 2.0, 0.0, 1.5, 0.0], [20.0, -25.0, 20.0, 0.5, INF]))
+    environment = Environment()
+    with emulate(environment):
+        assert torch.ldexp(x, y)[:4].tolist() == [1024.0, 2.0**-24, 0.0, 2.12109375]
+    assert environment.status.flags == Flags.INEXACT | Flags.INVALID  # 0 * 2^inf
+
+
+@BOTH
+@pytest.mark.parametrize("operator", [torch.remainder, torch.fmod, torch.floor_divide], ids=lambda x: x.__name__)
+def test_signs_of_remainders_are_pytorchs(operator: Any, dtype: Any) -> None:
+    """Zeros too: remainder(0, -3) is +0, remainder(-3, 3) is -0."""
+    x = edges(dtype)
+    a, b = x.repeat_interleave(len(x)), x.repeat(len(x))
+    with emulate():
+        found, numbers = operator(a, b), [operator(x, 3.0), operator(x, -3.0)]
+        second = torch.remainder(-3.0, x) if operator is torch.remainder else None
+    native = rounded(operator(a.double(), b.double()), dtype)
+    assert not differing(found, native).any()
+    for each, number in zip(numbers, (3.0, -3.0), strict=True):
+        assert not differing(each, rounded(operator(x.double(), number), dtype)).any()
+    if second is not None:
+        assert not differing(second, rounded(torch.remainder(-3.0, x.double()), dtype)).any()
+
+
+# -- moves ---------------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("name", "abs neg positive relu relu6 sign sgn floor ceil trunc round frac nan_to_num".split())  # noqa: SIM905
+def test_elementwise_moves_are_exact(name: str, dtype: Any) -> None:
+    """Of every code: what PyTorch gives is what float64 gives, and needs no rounding."""
+    x = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16).view(dtype)
+    function = getattr(torch, name, None) or getattr(F, name)
+    with emulate():
+        found = function(x)
+    wide = function(x.double())
+    if name == "nan_to_num":
+        wide = wide.clamp(-torch.finfo(dtype).max, torch.finfo(dtype).max)
+    assert torch.equal(found.double().nan_to_num(7), wide.nan_to_num(7))
+
+
+@BOTH
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_negative"])
+@pytest.mark.parametrize("decimals", [-39, -5, -3, -1, 0, 1, 2, 5, 30, 400])
+def test_rounding_to_decimals(decimals: int, rounding: str, dtype: Any) -> None:
+    """The nearest multiple of 10^-decimals, rounded as the environment says."""
+    x = torch.cat([edges(dtype), torch.tensor([2.5, 12.5, 0.125, 65504.0, -250.0, 1234.0], dtype=dtype)])
+    environment = Environment(rounding=rounding)
+    with emulate(environment):
+        found = [torch.round(x, decimals=decimals), x.clone().round_(decimals=decimals)]
+        found.append(torch.round(x, decimals=decimals, out=torch.empty_like(x)))
+
+    def exactly(v: float) -> float:
+        if not math.isfinite(v):
+            return v
+        unit = Fraction(10) ** -decimals
+        return math.copysign(float(round(Fraction(v) / unit) * unit), v)
+
+    codes, flags = bits.encode(np.array([exactly(v) for v in x.tolist()]), FORMATS[dtype], rounding=rounding)
+    for each in found:
+        assert not differing(each, torch.from_numpy(codes).view(dtype)).any()
+    assert environment.status.flags == Flags(int(np.bitwise_or.reduce(flags)))
+
+
+def test_rounding_to_decimals_overflows() -> None:
+    x = torch.tensor([65504.0], dtype=HALF)
+    environment = Environment(overflow="saturate")
+    with emulate(environment):
+        assert torch.round(x, decimals=-3).item() == 65504
+    assert environment.status.flags == Flags.OVERFLOW | Flags.INEXACT
+
+
+ROUNDED_ON_THE_WAY: dict[str, Callable[[Any, Any], Any]] = {
+    "slice_scatter": torch.slice_scatter,
+    "select_scatter": lambda h, s: torch.select_scatter(h, s[0], 0, 0),
+    "diagonal_scatter": lambda h, s: torch.diagonal_scatter(h, s.diagonal()),
+    "as_strided_scatter": lambda h, s: torch.as_strided_scatter(h, s, (2, 2), (2, 1)),
+    "_unsafe_masked_index": lambda h, s: torch.ops.aten._unsafe_masked_index(h, h != 0, [s.long() * 0] * 2, 1.0001),
+    "block_diag": lambda h, s: torch.block_diag(h, s.long() * 2049).to(h.dtype) / 2048,
+    "copysign": lambda h, s: torch.copysign(s.long() * 2049, h) / 2048,
+    "nextafter": lambda h, s: torch.nextafter(s.long() * 2049, h) / 2048,
+    "maximum": lambda h, s: torch.max(h, s.long() * 2049) / 2048,
+    "clamp": lambda h, s: h.clamp(min=1.0001),
+    "split_with_sizes_copy": lambda h, s: (torch.split_with_sizes_copy(s, [1, 1], out=[*h.split(1)]), h)[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED_ON_THE_WAY)
+def test_what_moves_into_a_low_dtype_is_rounded(name: str) -> None:
+    """1.0001 becomes the next number above 1."""
+    h, s = torch.zeros(2, 2, dtype=HALF), torch.full((2, 2), 1.0001)
+    environment = Environment(rounding="toward_positive")
+    with emulate(environment):
+        found = ROUNDED_ON_THE_WAY[name](h, s)
+    assert found.dtype == HALF
+    assert found.max() >= (1.0 if name == "nextafter" else 1 + 2**-10)
+    assert "INEXACT" in environment.status
+
+
+# -- flags of what PyTorch computes --------------------------------------------------------------------------------------
+
+
+def half(*x: Any) -> Any:
+    return torch.tensor(x, dtype=HALF)
+
+
+def brain(*x: float) -> Any:
+    return torch.tensor(x, dtype=BRAIN)
+
+
+NONE, INVALID, DIVBYZERO, OVERFLOW = Flags(0), Flags.INVALID, Flags.DIVBYZERO, Flags.OVERFLOW
+TOLD: dict[str, tuple[Callable[[], Any], Flags]] = {
+    "softmax": (lambda: half(-INF, -INF).softmax(0), INVALID),
+    "softmax, one row": (lambda: half([-INF, -INF], [0, 0]).softmax(1), INVALID),
+    "softmax, NaN": (lambda: half([NAN, 0], [0, 0]).softmax(1), NONE),
+    "softmax, NaN and other": (lambda: half([NAN, 0], [-INF, -INF]).softmax(1), INVALID),
+    "softmax, mask": (lambda: half(0, -INF).softmax(0), NONE),
+    "log_softmax, mask": (lambda: half(0, -INF).log_softmax(0), NONE),
+    "rsqrt": (lambda: half(0).rsqrt(), DIVBYZERO),
+    "rsqrt below": (lambda: half(-1).rsqrt(), INVALID),
+    "rsqrt in place": (lambda: half(0).rsqrt_(), DIVBYZERO),
+    "rsqrt out": (lambda: torch.rsqrt(half(0), out=half(NAN)), DIVBYZERO),
+    "silu": (lambda: F.silu(half(-INF)), INVALID),
+    "logit": (lambda: half(0, 1).logit(), DIVBYZERO),
+    "logit above": (lambda: half(2).logit(), INVALID),
+    "erfinv": (lambda: half(1).erfinv(), DIVBYZERO),
+    "lgamma": (lambda: half(0).lgamma(), DIVBYZERO),
+    "lgamma, large": (lambda: half(60000).lgamma(), OVERFLOW),
+    "digamma": (lambda: half(0).digamma(), DIVBYZERO),
+    "polygamma": (lambda: torch.polygamma(1, half(0)), DIVBYZERO),
+    "polygamma, high": (lambda: torch.polygamma(9, brain(1e-38)), OVERFLOW),
+    "xlogy": (lambda: torch.xlogy(half(1), half(0)), DIVBYZERO),
+    "ndtri": (lambda: torch.special.ndtri(half(0)), DIVBYZERO),
+    "i0": (lambda: torch.i0(half(1000)), OVERFLOW),
+    "erfcx": (lambda: torch.special.erfcx(half(-100)), OVERFLOW),
+    "trunc": (lambda: torch.div(half(1), half(0), rounding_mode="trunc"), DIVBYZERO),
+    "trunc, invalid": (lambda: torch.div(half(0), half(0), rounding_mode="trunc"), INVALID),
+    "mean": (lambda: half(INF, -INF).mean(), INVALID),
+    "mean of an infinity": (lambda: half(INF, 0).mean(), NONE),
+    "mean of nothing": (lambda: half().mean(), INVALID),
+    "mean, large": (lambda: brain(3e38, 3e38).mean(), OVERFLOW),
+    "var": (lambda: half(1).var(), INVALID),
+    "var, correction": (lambda: half(1, 2).var(correction=2), DIVBYZERO),
+    "var, large": (lambda: brain(1e38, -1e38).var(), OVERFLOW),
+    "logsumexp": (lambda: half(-INF, -INF).logsumexp(0), NONE),
+    "cumsum": (lambda: half(INF, -INF).cumsum(0), INVALID),
+    "prod": (lambda: brain(1e38, 10).prod(), OVERFLOW),
+    "norm": (lambda: brain(1e38, 1e38).norm(), OVERFLOW),
+    "layer norm": (lambda: F.layer_norm(half(INF, 1), (2,)), INVALID),
+    "batch norm": (lambda: F.batch_norm(half([INF], [1]), half(0), half(1), training=True), INVALID),
+    "mse": (lambda: F.mse_loss(half(INF), half(INF)), INVALID),
+    "index_add": (lambda: half(INF).index_add(0, torch.tensor([0]), half(-INF)), INVALID),
+    "index_put": (lambda: half(INF).index_put((torch.tensor([0]),), half(-INF), accumulate=True), INVALID),
+    "scatter_add": (lambda: half(INF).scatter_add(0, torch.tensor([0]), half(-INF)), INVALID),
+    "foreach": (lambda: torch._foreach_rsqrt([half(0)]), DIVBYZERO),
+    "logspace": (lambda: torch.logspace(0, 1000, 2, dtype=HALF), OVERFLOW),
+    "dropout": (lambda: F.dropout(half(*[INF] * 64)), INVALID),
+    "dropout, NaN": (lambda: F.dropout(half(*[NAN] * 64)), NONE),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("name", TOLD)
+def test_exceptions_of_what_pytorch_computes(name: str) -> None:
+    function, flags = TOLD[name]
+    environment = Environment()
+    with emulate(environment):
+        function()
+    assert environment.status.flags & (INVALID | DIVBYZERO | OVERFLOW) == flags
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_exceptions_of_norms(stable: bool) -> None:
+    for x, flags in (
+        (half([INF, 1, 2]), INVALID),
+        (half([NAN, 1, 2]), NONE),
+        (half([NAN, 1, 2], [INF, 1, 2]), INVALID),
+    ):
+        environment = Environment()
+        with emulate(environment, use_stable_statistics=stable):
+            F.layer_norm(x, (3,))
+        assert environment.status.flags & INVALID == flags
+
+
+def test_an_overflow_on_the_way_is_one_of_the_result() -> None:
+    environment = Environment(overflow="saturate", traps="INVALID")
+    with emulate(environment):
+        assert torch.i0(half(1000)).item() == 65504
+        with pytest.raises(
+            softfloat.torch.OperatorTrap, match=r"INVALID raised by encode\(nan\) at index \(1, 0\), in aten._softmax"
+        ):
+            half([0, NAN], [-INF, -INF]).softmax(1)
+
+
+def test_all_that_pytorch_computes_goes_through_one_rule() -> None:
+    """Of every overload of every operator of the tables."""
+    for name in {*tables.INSIDE_DOUBLE, *tables.INSIDE_SINGLE, *tables.NORMS}:
+        for packet in (getattr(torch.ops.aten, x) for x in (name, f"{name}_") if hasattr(torch.ops.aten, x)):
+            for overload in packet.overloads():
+                plan = planned(getattr(packet, overload))
+                stable = getattr(plan, "keywords", {}).get("stable", plan)
+                assert getattr(stable, "func", None) is inside, (name, overload)
