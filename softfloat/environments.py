@@ -201,7 +201,7 @@ def _integer(low: int, high: int, optional: bool = False) -> Check:
 class Settings:
     """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
 
-    Compiled programs and constants are kept under it. `overrides` are those for results in formats of these names. Each
+    Compiled programs and constants are kept under it. `overrides` are those for formats of these names. Each
     field's default is `Environment`'s too; its check turns what `Environment` accepts into the field.
     """
 
@@ -211,6 +211,7 @@ class Settings:
     infinite_input: InfiniteInput = field(default=InfiniteInput.DEFAULT, metadata={"check": _member(InfiniteInput)})
     daz: bool = field(default=False, metadata={"check": _switch})
     ftz: bool = field(default=False, metadata={"check": _switch})
+    converts_subnormals: bool = field(default=False, metadata={"check": _switch})
     nan: str = field(default="canonical", metadata={"check": _one_of(tuple(NAN_POLICIES))})
     sr_bits: int | None = field(default=None, metadata={"check": _integer(1, MAXIMUM_RANDOM_BITS, optional=True)})
     sr_method: str = field(default="truncate", metadata={"check": _one_of(SR_METHODS, SR_METHOD_ALIASES)})
@@ -225,8 +226,15 @@ class Settings:
         return hash((frozenset(self.overrides.items()), *OWN_VALUES(self)))
 
     def for_format(self, name: str) -> Settings:
-        """Those that govern results in the format of this name."""
+        """Those that govern results in the format of this name, and how operands in it are read."""
         return self.overrides.get(name, self)
+
+    def between(self, source: str, result: str) -> Settings:
+        """Those of a conversion: results by the settings of their format, operands read by those of theirs."""
+        own, read = self.for_format(result), self.for_format(source)
+        if own is read and not own.converts_subnormals:
+            return own
+        return _converting(own, read.daz and not read.converts_subnormals)
 
     def replace(self, **settings: Any) -> Settings:
         """The same with some changed, in every format."""
@@ -237,6 +245,12 @@ class Settings:
 def one_of(settings: Settings) -> Settings:
     """The same object for equal settings, so that what is kept under them is found without comparing them."""
     return settings
+
+
+@lru_cache(maxsize=512)
+def _converting(own: Settings, daz: bool) -> Settings:
+    """Settings of a format's results as those of conversions into it, whose operands are read as `daz` says."""
+    return one_of(replace(own, daz=daz, ftz=own.ftz and not own.converts_subnormals, converts_subnormals=False))
 
 
 def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -267,6 +281,8 @@ class Environment:
         `overflow="saturate"`, as OCP OFP8 1.0 says, and keeps it otherwise. No other flag is raised.
     daz, ftz : bool
         Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
+    converts_subnormals : bool
+        Conversions keep subnormal operands and results in the format, whatever `daz` and `ftz` say: Arm's FPCR.FZ16.
     nan : str
         NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "arm_dn", "arm_ah", "arm_ah_dn", "ipu" or "nvidia".
     sr_bits : int, optional
@@ -299,8 +315,9 @@ class Environment:
     position : Position or int, optional
         Where every result lies in the whole that it is a block of, for random numbers; `softfloat.Position` says more.
     overrides : mapping of str to Environment
-        Settings for results in formats of these names (`Format.name`, no aliases), status, traps, accumulator and
-        position aside.
+        Settings for formats of these names (`Format.name`, no aliases; "float64" for float64 and Python's numbers, which
+        `encode` reads), status, traps, accumulator and position aside. Those of a result's format rule everything but `daz`,
+        by which each operand is read as its own format's settings say.
 
     Raises
     ------
@@ -314,6 +331,7 @@ class Environment:
     infinite_input: InfiniteInput | str = Settings.infinite_input
     daz: bool = Settings.daz
     ftz: bool = Settings.ftz
+    converts_subnormals: bool = Settings.converts_subnormals
     nan: str = Settings.nan
     sr_bits: int | None = Settings.sr_bits
     sr_method: str = Settings.sr_method
@@ -357,7 +375,7 @@ class Environment:
                 settle(self, **{name: value})
 
     def for_format(self, name: str) -> Environment:
-        """The settings that govern results in the format of this name."""
+        """The settings that govern results in the format of this name, and how operands in it are read."""
         return self.overrides.get(name, self)
 
     def next_stream(self) -> int:
@@ -465,7 +483,8 @@ class Environment:
         Notes
         -----
         Pseudo-code of the Arm Architecture Reference Manual, not measured. Where it differs here: a flushed result raises INEXACT
-        beside UNDERFLOW; a conversion into half reads its operand by `fz16`. `minimum` and `maximum` are FMIN and FMAX,
+        beside UNDERFLOW. Conversions between formats know no `fz16`, neither of operands nor of results (FPUnpackCV, FPRoundCV).
+        `minimum` and `maximum` are FMIN and FMAX,
         `minimum_number` and `maximum_number` FMINNM and FMAXNM, for which a signalling NaN goes before a number. Reductions by NumPy's
         names (`np.max`) are NaN if an element is, under `ah` too.
 
@@ -623,7 +642,8 @@ class Environment:
 
 
 NUMERIC_SETTINGS = {
-    "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits", "sr_method", "projection",
+    "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "converts_subnormals", "nan",
+    "sr_bits", "sr_method", "projection",
 }  # fmt: skip
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
 OWN_ROWS: dict[str, tuple[Any, Check]] = {

@@ -123,7 +123,8 @@ def function(
         raise ValueError(
             f"values is for operations on numbers of one kind, not {operation!r}, between numbers and codes"
         )
-    call = Call(cast(Options, options), target)
+    reads = {"convert": source.name, "encode": "float64"}.get(operation)
+    call = Call(cast(Options, options), target, reads)
     if call.position is not None:
         raise ValueError("environment must be one without position; it comes with each call")
     if call.settings.rounding.name == "STOCHASTIC" and call.settings.generator != "philox4x32":

@@ -201,8 +201,8 @@ def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
 
 def constants(settings: Settings, fmt: Format) -> Settings:
     """The settings under which numbers become codes: stochastic rounding leaves them to the nearest."""
-    found = settings.for_format(fmt.name)
-    return found.replace(rounding=Rounding.NEAREST_EVEN) if found.rounding is Rounding.STOCHASTIC else found
+    drawn = settings.for_format(fmt.name).rounding is Rounding.STOCHASTIC
+    return settings.replace(rounding=Rounding.NEAREST_EVEN) if drawn else settings
 
 
 def constant(x: Any, fmt: Format, settings: Settings) -> tuple[Codes, int]:
@@ -287,7 +287,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         return None
     if out is not None and type(other) is SoftArray and other is not x and np.may_share_memory(codes, other._codes):
         return None
-    ready = elementwise.prepared(operation, fmt, env.settings, elementwise.FAST)
+    ready = elementwise.prepared(operation, fmt, env.settings.for_format(fmt.name), elementwise.FAST)
     if ready is None:
         return None
     in_place = out is not None
@@ -305,7 +305,8 @@ def straight_unary(operation: str, x: SoftArray) -> SoftArray | None:
     """`straight`, for functions of one operand."""
     env = current_environment()
     a = None if env.traps or env.position is not None else _flat_of(x)
-    ready = None if a is None else elementwise.prepared(operation, x._format, env.settings, elementwise.FAST)
+    settings = env.settings.for_format(x._format.name)
+    ready = None if a is None else elementwise.prepared(operation, x._format, settings, elementwise.FAST)
     if a is None or ready is None:
         return None
     found = np.empty(x._codes.shape, x._format.dtype)

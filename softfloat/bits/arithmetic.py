@@ -61,10 +61,11 @@ def _mixed(
         )
     call = Call(options, output)
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
-    source = fmt.spec
+    source, flushes = fmt.spec, [call.whole.for_format(own.name).daz for own in formats]
     if any(x != fmt for x in formats):
-        codes = [widened(x, own, call.settings.daz) for x, own in zip(codes, formats, strict=True)]
-        source = FLOAT64
+        codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
+        source, flushes = FLOAT64, [False]
+    call.settings = call.settings.replace(daz=flushes[0])
     return call.run(operation, codes, list(operands), source, output)
 
 
@@ -78,7 +79,8 @@ def add(
 
     Codes in, (codes, flags) out, of the shape the operands broadcast to. `fmt` is the format of a, `b_format` that of b and
     `out_format` that of the result, if others: the exact value is rounded once (formatOf operations, IEEE 754-2019 5.4.1; P3109
-    draft 4.0, 4.10). `sub`, `mul`, `div`, `sqrt` and `fma` likewise. Settings are those for results in the output's format.
+    draft 4.0, 4.10). `sub`, `mul`, `div`, `sqrt` and `fma` likewise. Settings are those for results in the output's format, but
+    `daz`: each operand is read by its own format's.
 
     >>> add([0x3C00, 0x7BFF], 0x7BFF, "float16", flags="any")
     (array([31743, 31744], dtype=uint16), 5)

@@ -87,7 +87,7 @@ def scalar(
     for name in ("out", "flags", "random_bits"):
         if name in options:
             raise TypeError(f"scalar takes no {name}; it gives a result and flags for each call")
-    call = Call(options, target)
+    call = Call(options, target, None if to is None else source.name)
     more: dict[str, Any] = {}
     if exact is not None:
         if operation != "round_to_integral":
@@ -119,9 +119,9 @@ def scalar(
     read = source.spec if operation == "convert" else None
     ready = handed = None
     if not drawn or settings.seed is not None:
-        ready = elementwise.prepared(operation, target, call.whole, elementwise.FAST, True, extra, read)
+        ready = elementwise.prepared(operation, target, settings, elementwise.FAST, True, extra, read)
     if drawn and settings.sr_bits is not None:
-        handed = elementwise.prepared_handed(operation, target, call.whole, extra, read)
+        handed = elementwise.prepared_handed(operation, target, settings, extra, read)
     if ready is None and handed is None:
         return whole
     quick = _Quick(whole, count, source, target.dtype, ready, call.stream, handed, settings.sr_bits or 0)

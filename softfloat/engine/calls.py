@@ -130,7 +130,7 @@ def arithmetic(
     if asked is None or taken is None:
         return None
     whole, each, stream = asked
-    ready = elementwise.prepared(operation, fmt, whole, elementwise.FAST, each, extra)
+    ready = elementwise.prepared(operation, fmt, whole.for_format(fmt.name), elementwise.FAST, each, extra)
     if ready is None:
         return None
     (a, *rest), shape = taken
@@ -140,11 +140,11 @@ def arithmetic(
 
 
 FLOATS = {
-    np.dtype(np.float16): (np.uint16, FLOAT16),
-    np.dtype(np.float32): (np.uint32, FLOAT32),
-    np.dtype(np.float64): (np.uint64, FLOAT64),
+    np.dtype(np.float16): (np.uint16, "float16", FLOAT16),
+    np.dtype(np.float32): (np.uint32, "float32", FLOAT32),
+    np.dtype(np.float64): (np.uint64, "float64", FLOAT64),
 }
-"""NumPy's floats: integers of their width, and their format."""
+"""NumPy's floats: integers of their width, the name under which settings are looked up, and their format."""
 
 EXACT = 1 << 53  # integers up to which are float64
 
@@ -163,23 +163,24 @@ def conversion(x: Any, fmt: Format, options: Options) -> tuple[Any, Any] | None:
     else:
         return None
     a.setflags(write=False)
-    return _converted(a, known[1], fmt, options, shape)
+    return _converted(a, known[1], known[2], fmt, options, shape)
 
 
 def between(codes: Any, source: Format, fmt: Format, options: Options) -> tuple[Any, Any] | None:
     """Codes of one format in another."""
     taken = operands((codes,), source)
-    return None if taken is None else _converted(taken[0][0], source.spec, fmt, options, taken[1])
+    return None if taken is None else _converted(taken[0][0], source.name, source.spec, fmt, options, taken[1])
 
 
 def _converted(
-    a: Codes, source: FormatSpec, fmt: Format, options: Options, shape: tuple[int, ...]
+    a: Codes, name: str, source: FormatSpec, fmt: Format, options: Options, shape: tuple[int, ...]
 ) -> tuple[Any, Any] | None:
     asked = brief(options)
     if asked is None:
         return None
     whole, each, stream = asked
-    ready = elementwise.prepared("convert", fmt, whole, elementwise.FAST, each, 0.0, source)
+    settings = whole.between(name, fmt.name)
+    ready = elementwise.prepared("convert", fmt, settings, elementwise.FAST, each, 0.0, source)
     if ready is None:
         return None
     codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8) if each else NO_CODES

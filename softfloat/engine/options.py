@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
     infinite_input: InfiniteInput | str
     daz: bool
     ftz: bool
+    converts_subnormals: bool
     nan: str
     sr_bits: int | None
     sr_method: str
@@ -77,12 +78,13 @@ class Call:
     whole : Settings
         As they were given, with overrides.
     settings : Settings
-        Those for results in the call's format.
+        Those for results in the call's format; of a conversion, operands are read by those of their own.
     out, flags, random_bits, stream, position
         What concerns this call alone.
     """
 
-    def __init__(self, options: Options, fmt: Format) -> None:
+    def __init__(self, options: Options, fmt: Format, source: str | None = None) -> None:
+        """`source` is the name of what a conversion reads."""
         unknown = set(options) - set(Options.__annotations__)
         if unknown:
             raise TypeError(
@@ -105,7 +107,7 @@ class Call:
             raise TypeError(
                 f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
             )
-        self.settings = self.whole.for_format(fmt.name)
+        self.settings = self.whole.for_format(fmt.name) if source is None else self.whole.between(source, fmt.name)
         self.out = options.get("out")
         self.flags = options.get("flags", "each")
         self.random_bits = options.get("random_bits")

@@ -94,9 +94,8 @@ def _plan(
         return None
     shape = grid.products, down * tiles().ROWS, across * tiles().LANES[np.float32]
     saturates = way.site.rule.overflow is Overflow.SATURATE
-    reading = Rule(daz=planned.daz)
     inputs = first, second, planned.partials
-    rules = reading, reading, planned.entry
+    rules = *planned.reading, planned.entry
     return Plan(
         grid=grid,
         shape=shape,
@@ -130,9 +129,7 @@ def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Fo
     if planned.partials.spec != FLOAT32 or planned.sites[dots().RESULT].width:
         return None, False
     nan = None if planned.accumulator.nan is None else planned.policy.name
-    settings = products._result_settings(whole.for_format(output.name), nan, 0, planned.entry.daz)
-    if settings.for_format(output.name) is not settings:  # overrides within overrides
-        return None, False
+    settings = products.result_settings(whole, output, nan, 0, planned.entry.daz)
     ready = elementwise.prepared("convert", output, settings, elementwise.FAST, True, 0.0, FLOAT32)
     return ready, ready is not None
 
