@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from softfloat import processors
-from softfloat.checks import check_choice, check_switch, is_integer
+from softfloat.checks import check_choice, check_switch, is_integer, nearest
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import (
     NAN_POLICIES,
@@ -109,8 +109,10 @@ def as_member(kind: type[E], value: E | str, argument: str, aliases: Mapping[str
             return kind[key]
         if key in aliases:
             return aliases[key]
-    accepted = ", ".join([repr(name.lower()) for name in kind.__members__] + [repr(name) for name in aliases])
-    raise ValueError(f"{argument} must be one of {accepted}, or a member of {kind.__name__}, got {value!r}")
+    names = [*(name.lower() for name in kind.__members__), *aliases]
+    advice = nearest(value.replace("-", "_"), names) if isinstance(value, str) else ""
+    accepted = ", ".join(map(repr, names))
+    raise ValueError(f"{argument} must be one of {accepted}, or a member of {kind.__name__}, got {value!r}{advice}")
 
 
 def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
@@ -261,7 +263,7 @@ def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -
     return {"overrides": {name: override.replace(**numeric) for name, override in overrides.items()}, **settings}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Environment:
     """Settings, sticky status, and the count of operations that addresses random numbers.
 
@@ -389,8 +391,24 @@ class Environment:
         """
         unknown = set(settings) - SETTINGS
         if unknown:
-            raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}")
+            advice = nearest(min(unknown), SETTINGS)
+            raise TypeError(
+                f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}{advice}"
+            )
         return replace(self, status=Status(), **reaching_overrides(self.overrides, settings))
+
+    def __repr__(self) -> str:
+        """What makes it again: the settings that are not the default ones, in words."""
+        found: dict[str, Any] = {}
+        for name, value in ((one.name, getattr(self, one.name)) for one in fields(self) if one.name in SETTINGS):
+            if name == "overrides":
+                found |= {name: dict(value)} if value else {}
+            elif value != getattr(Environment, name):
+                words = (
+                    str(value) if isinstance(value, Flags) else value.name.lower() if isinstance(value, Enum) else value
+                )
+                found[name] = words
+        return f"Environment({', '.join(f'{name}={value!r}' for name, value in found.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = {name: getattr(self, name) for name in SETTINGS}

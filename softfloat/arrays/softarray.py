@@ -956,7 +956,7 @@ def shortest(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
 # -- making arrays ---------------------------------------------------------------------------------------------------
 
 
-def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> SoftArray:
+def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True, dtype: Any = None) -> SoftArray:
     """Numbers as an array of a format, each rounded once under the environment in force.
 
     Parameters
@@ -969,6 +969,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
         Default: the format that x has; needed for everything that has none.
     copy : bool
         Copy even where nothing changes.
+    dtype : Format, str or dtype, optional
+        NumPy's name of `fmt`.
 
     Raises
     ------
@@ -981,6 +983,12 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     if not isinstance(x, (SoftArray, np.ndarray, np.generic)):
         x, known = of_others(x)
         x = x if known is None else wrapped(x, known)
+    if dtype is not None:
+        if fmt is not None:
+            raise TypeError(
+                f"dtype={dtype!r} comes with fmt={fmt!r}, which it is another name of; accepted: one of them"
+            )
+        fmt = check_format(dtype, "dtype")
     if fmt is None:
         found = format_of(x)
         if found is None:

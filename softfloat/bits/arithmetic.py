@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, Unpack
 
-from softfloat.engine import Call, Options, calls, check_boolean, check_codes, widened
+from softfloat.engine import Call, Options, calls, check_boolean, check_codes, uses_of, widened
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import FLOAT64
 
@@ -35,7 +35,7 @@ def _arithmetic(
     found = calls.arithmetic(operation, tuple(operands.values()), fmt, options, extra)
     if found is not None:
         return found
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=uses_of(operation))
     codes = [check_codes(x, fmt, name) for name, x in operands.items()]
     return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
 
@@ -59,7 +59,7 @@ def _mixed(
             f"out_format={output.name!r} is too far above {', '.join(repr(x.name) for x in formats)}: their products go down to "
             f"2^{lowest} of its smallest steps; accepted: down to 2^{LEAST_QUANTA}"
         )
-    call = Call(options, output)
+    call = Call(options, output, uses=uses_of(operation))
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
     source, flushes = fmt.spec, [call.whole.for_format(own.name).daz for own in formats]
     if any(x != fmt for x in formats):

@@ -53,7 +53,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     if found is not None:
         return found
     array, name, source, more = source_codes(x)
-    call = Call(options, fmt, name)
+    call = Call(options, fmt, name, engine.CONVERSIONS)
     work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else engine.drawn_more(more)
     return call.run("convert", [array], ["x"], source, fmt, work=work)
 
@@ -93,7 +93,7 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     found = calls.between(codes, src, dst, options)
     if found is not None:
         return found
-    call = Call(options, dst, src.name)
+    call = Call(options, dst, src.name, engine.CONVERSIONS)
     return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 
 
@@ -197,7 +197,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     (array([  2, 127], dtype=int8), array([ 1, 16], dtype=uint8))
     """
     fmt = check_format(fmt)
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=engine.uses_of("to_integer"))
     array = check_codes(codes, fmt, "codes")
     try:
         np.iinfo(dtype)

@@ -11,7 +11,8 @@ import numpy as np
 
 from softfloat.bits import arithmetic, codes, comparisons, evaluations, functions, numbers
 from softfloat.bits.operations import ELEMENTWISE
-from softfloat.engine import Call, Options, calls, check_boolean, elementwise
+from softfloat.checks import nearest
+from softfloat.engine import Call, Options, calls, check_boolean, elementwise, uses_of
 from softfloat.engine.arguments import flattened
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Rounding
@@ -78,7 +79,9 @@ def scalar(
     """
     source = check_format(fmt)
     if operation not in _ACCEPTED:
-        raise ValueError(f"operation must be one of {', '.join(map(repr, _ACCEPTED))}, got {operation!r}")
+        raise ValueError(
+            f"operation must be one of {', '.join(map(repr, _ACCEPTED))}, got {operation!r}{nearest(operation, _ACCEPTED)}"
+        )
     if (to is not None) != (operation == "convert"):
         raise ValueError(
             "to must be a format for 'convert'" if to is None else f"to is for 'convert', not {operation!r}"
@@ -87,7 +90,7 @@ def scalar(
     for name in ("out", "flags", "random_bits"):
         if name in options:
             raise TypeError(f"scalar takes no {name}; it gives a result and flags for each call")
-    call = Call(options, target, None if to is None else source.name)
+    call = Call(options, target, None if to is None else source.name, uses_of(operation))
     more: dict[str, Any] = {}
     if exact is not None:
         if operation != "round_to_integral":

@@ -15,9 +15,9 @@ import numpy as np
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES
-from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, settings_of
+from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, DRAWING, Options, Uses, settings_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, loops, numbers
-from softfloat.environments import Environment, Settings
+from softfloat.environments import Environment, Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
@@ -29,8 +29,8 @@ Brief = tuple[Settings, bool, int]
 BY_DEFAULT: Brief = Settings(), True, 0
 
 
-def brief(options: Options) -> Brief | None:
-    """Options that concern settings, flags and stream alone, checked."""
+def brief(options: Options, uses: Uses = CONVERSIONS) -> Brief | None:
+    """Options that concern settings, flags and stream alone, checked; None if one of them may do nothing."""
     if not options:
         return BY_DEFAULT
     if "out" in options or "random_bits" in options:
@@ -53,15 +53,17 @@ def brief(options: Options) -> Brief | None:
             if type(value) is not int or not 0 <= value < 1 << 64:
                 return None
             stream = value
-        elif name in ENVIRONMENT_OPTIONS:
+        elif name in uses.settings:
             given.append((name, value, type(value)))
         else:
             return None
     if settings is None:
         settings = settings_of(tuple(given))
+        if settings is None or (settings.rounding is not Rounding.STOCHASTIC and not DRAWING.isdisjoint(options)):
+            return None
     elif given:
         return None
-    return None if settings is None else (settings, each, stream)
+    return settings, each, stream
 
 
 def flat(x: Codes) -> Codes:
@@ -125,7 +127,7 @@ def arithmetic(
     operation: str, given: tuple[Any, ...], fmt: Format, options: Options, extra: float = 0.0
 ) -> tuple[Any, Any] | None:
     """An operation that has a loop of its own."""
-    asked = brief(options)
+    asked = brief(options, ARITHMETIC)
     taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None
@@ -211,7 +213,7 @@ def comparison(
     name: str, given: tuple[Any, ...], fmt: Format, options: Options, signalling: bool
 ) -> tuple[Any, Any] | None:
     """A comparison."""
-    asked = brief(options)
+    asked = brief(options, COMPARISONS)
     taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None

@@ -228,7 +228,7 @@ def _times(x: Value, scale: Value) -> Value:
 
 
 def _scaled_terms(
-    output: Output, a: Codes, b: Codes, fmts: Pair, scales: ScaleCodes, scale_fmts: Pair, site: Site
+    output: Output, a: Codes, b: Codes, fmts: Pair, scales: ScaleCodes, scale_fmts: Pair, site: Site | bool
 ) -> list[Term]:
     """Products of elements times their scales. A zero, element or scale, has the exponent -126 of its own."""
 

@@ -179,7 +179,13 @@ class Output:
         return bool(site.fixed.get("daz", self.overrides.get(fmt.name, self.options).get("daz", False)))
 
     def terms(
-        self, a: Codes, b: Codes, fmts: Pair, site: Site | bool, unpacked: Format | None = None, zeros: int | None = None
+        self,
+        a: Codes,
+        b: Codes,
+        fmts: Pair,
+        site: Site | bool,
+        unpacked: Format | None = None,
+        zeros: int | None = None,
     ) -> list[Term]:
         """The factors of each product; exponents are those they have once `unpacked` to another format, of zeros as given."""
         first, second = fmts
