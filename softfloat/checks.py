@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = [
     "check_switch",
     "check_whole",
     "is_integer",
+    "nearest",
 ]
 
 SEEDS = "an integer from 0 to 2^64 - 1"
@@ -68,7 +69,21 @@ def check_choice(name: str, value: Any, accepted: Collection[Any]) -> None:
     except TypeError:  # it has no hash
         known = False
     if not known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
+        advice = nearest(value, accepted) if isinstance(value, str) else ""
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}{advice}")
+
+
+def nearest(name: object, names: Iterable[object]) -> str:
+    """The end of a message: the name that was meant, if one is near.
+
+    >>> nearest("flaot16", ["float16", "float32"]), nearest("x", ["float16"])
+    ("; did you mean 'float16'?", '')
+    """
+    from difflib import get_close_matches  # for messages alone
+
+    known = {str(x).lower(): str(x) for x in names}
+    found = get_close_matches(str(name).lower(), known, 1)
+    return f"; did you mean {known[found[0]]!r}?" if found else ""
 
 
 def check_kind(name: str, value: Any, kind: type | tuple[type, ...], optional: bool = False) -> None:

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from softfloat import processors
-from softfloat.checks import check_choice, check_switch, is_integer
+from softfloat.checks import check_choice, check_switch, is_integer, nearest
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels.spec import (
     NAN_POLICIES,
@@ -109,8 +109,10 @@ def as_member(kind: type[E], value: E | str, argument: str, aliases: Mapping[str
             return kind[key]
         if key in aliases:
             return aliases[key]
-    accepted = ", ".join([repr(name.lower()) for name in kind.__members__] + [repr(name) for name in aliases])
-    raise ValueError(f"{argument} must be one of {accepted}, or a member of {kind.__name__}, got {value!r}")
+    names = [*(name.lower() for name in kind.__members__), *aliases]
+    advice = nearest(value.replace("-", "_"), names) if isinstance(value, str) else ""
+    accepted = ", ".join(map(repr, names))
+    raise ValueError(f"{argument} must be one of {accepted}, or a member of {kind.__name__}, got {value!r}{advice}")
 
 
 def as_rounding(value: Rounding | str, argument: str = "rounding") -> Rounding:
@@ -201,7 +203,7 @@ def _integer(low: int, high: int, optional: bool = False) -> Check:
 class Settings:
     """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
 
-    Compiled programs and constants are kept under it. `overrides` are those for results in formats of these names. Each
+    Compiled programs and constants are kept under it. `overrides` are those for formats of these names. Each
     field's default is `Environment`'s too; its check turns what `Environment` accepts into the field.
     """
 
@@ -211,6 +213,7 @@ class Settings:
     infinite_input: InfiniteInput = field(default=InfiniteInput.DEFAULT, metadata={"check": _member(InfiniteInput)})
     daz: bool = field(default=False, metadata={"check": _switch})
     ftz: bool = field(default=False, metadata={"check": _switch})
+    converts_subnormals: bool = field(default=False, metadata={"check": _switch})
     nan: str = field(default="canonical", metadata={"check": _one_of(tuple(NAN_POLICIES))})
     sr_bits: int | None = field(default=None, metadata={"check": _integer(1, MAXIMUM_RANDOM_BITS, optional=True)})
     sr_method: str = field(default="truncate", metadata={"check": _one_of(SR_METHODS, SR_METHOD_ALIASES)})
@@ -225,8 +228,15 @@ class Settings:
         return hash((frozenset(self.overrides.items()), *OWN_VALUES(self)))
 
     def for_format(self, name: str) -> Settings:
-        """Those that govern results in the format of this name."""
+        """Those that govern results in the format of this name, and how operands in it are read."""
         return self.overrides.get(name, self)
+
+    def between(self, source: str, result: str) -> Settings:
+        """Those of a conversion: results by the settings of their format, operands read by those of theirs."""
+        own, read = self.for_format(result), self.for_format(source)
+        if own is read and not own.converts_subnormals:
+            return own
+        return _converting(own, read.daz and not read.converts_subnormals)
 
     def replace(self, **settings: Any) -> Settings:
         """The same with some changed, in every format."""
@@ -239,6 +249,12 @@ def one_of(settings: Settings) -> Settings:
     return settings
 
 
+@lru_cache(maxsize=512)
+def _converting(own: Settings, daz: bool) -> Settings:
+    """Settings of a format's results as those of conversions into it, whose operands are read as `daz` says."""
+    return one_of(replace(own, daz=daz, ftz=own.ftz and not own.converts_subnormals, converts_subnormals=False))
+
+
 def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Changes of settings, and of the overrides that numeric ones among them hold for too."""
     numeric = {name: value for name, value in settings.items() if name in NUMERIC_SETTINGS}
@@ -247,7 +263,7 @@ def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -
     return {"overrides": {name: override.replace(**numeric) for name, override in overrides.items()}, **settings}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Environment:
     """Settings, sticky status, and the count of operations that addresses random numbers.
 
@@ -267,6 +283,8 @@ class Environment:
         `overflow="saturate"`, as OCP OFP8 1.0 says, and keeps it otherwise. No other flag is raised.
     daz, ftz : bool
         Subnormal operands count as zero; tiny results become zero (raising UNDERFLOW and INEXACT). The sign stays.
+    converts_subnormals : bool
+        Conversions keep subnormal operands and results in the format, whatever `daz` and `ftz` say: Arm's FPCR.FZ16.
     nan : str
         NaN policy: "canonical", "riscv", "x86", "x86_fma3", "arm", "arm_dn", "arm_ah", "arm_ah_dn", "ipu" or "nvidia".
     sr_bits : int, optional
@@ -299,8 +317,9 @@ class Environment:
     position : Position or int, optional
         Where every result lies in the whole that it is a block of, for random numbers; `softfloat.Position` says more.
     overrides : mapping of str to Environment
-        Settings for results in formats of these names (`Format.name`, no aliases), status, traps, accumulator and
-        position aside.
+        Settings for formats of these names (`Format.name`, no aliases; "float64" for float64 and Python's numbers, which
+        `encode` reads), status, traps, accumulator and position aside. Those of a result's format rule everything but `daz`,
+        by which each operand is read as its own format's settings say.
 
     Raises
     ------
@@ -314,6 +333,7 @@ class Environment:
     infinite_input: InfiniteInput | str = Settings.infinite_input
     daz: bool = Settings.daz
     ftz: bool = Settings.ftz
+    converts_subnormals: bool = Settings.converts_subnormals
     nan: str = Settings.nan
     sr_bits: int | None = Settings.sr_bits
     sr_method: str = Settings.sr_method
@@ -357,7 +377,7 @@ class Environment:
                 settle(self, **{name: value})
 
     def for_format(self, name: str) -> Environment:
-        """The settings that govern results in the format of this name."""
+        """The settings that govern results in the format of this name, and how operands in it are read."""
         return self.overrides.get(name, self)
 
     def next_stream(self) -> int:
@@ -371,8 +391,24 @@ class Environment:
         """
         unknown = set(settings) - SETTINGS
         if unknown:
-            raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}")
+            advice = nearest(min(unknown), SETTINGS)
+            raise TypeError(
+                f"unknown setting {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(SETTINGS))}{advice}"
+            )
         return replace(self, status=Status(), **reaching_overrides(self.overrides, settings))
+
+    def __repr__(self) -> str:
+        """What makes it again: the settings that are not the default ones, in words."""
+        found: dict[str, Any] = {}
+        for name, value in ((one.name, getattr(self, one.name)) for one in fields(self) if one.name in SETTINGS):
+            if name == "overrides":
+                found |= {name: dict(value)} if value else {}
+            elif value != getattr(Environment, name):
+                words = (
+                    str(value) if isinstance(value, Flags) else value.name.lower() if isinstance(value, Enum) else value
+                )
+                found[name] = words
+        return f"Environment({', '.join(f'{name}={value!r}' for name, value in found.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = {name: getattr(self, name) for name in SETTINGS}
@@ -465,7 +501,8 @@ class Environment:
         Notes
         -----
         Pseudo-code of the Arm Architecture Reference Manual, not measured. Where it differs here: a flushed result raises INEXACT
-        beside UNDERFLOW; a conversion into half reads its operand by `fz16`. `minimum` and `maximum` are FMIN and FMAX,
+        beside UNDERFLOW. Conversions between formats know no `fz16`, neither of operands nor of results (FPUnpackCV, FPRoundCV).
+        `minimum` and `maximum` are FMIN and FMAX,
         `minimum_number` and `maximum_number` FMINNM and FMAXNM, for which a signalling NaN goes before a number. Reductions by NumPy's
         names (`np.max`) are NaN if an element is, under `ah` too.
 
@@ -623,7 +660,8 @@ class Environment:
 
 
 NUMERIC_SETTINGS = {
-    "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits", "sr_method", "projection",
+    "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "converts_subnormals", "nan",
+    "sr_bits", "sr_method", "projection",
 }  # fmt: skip
 SETTINGS = {f.name for f in fields(Environment) if f.init} - {"status"}
 OWN_ROWS: dict[str, tuple[Any, Check]] = {

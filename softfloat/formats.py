@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softfloat.checks import check_switch, is_integer
+from softfloat.checks import check_switch, is_integer, nearest
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
@@ -176,6 +176,23 @@ MAXIMUM_PRECISION = 24
 MAXIMUM_EXPONENT_BITS = 8
 LEAST_P3109 = 3  # bits
 P3109_NAME = re.compile(r"binary([1-9]\d*)p([1-9]\d*)([su])([ef])")
+WIDE = {
+    *(
+        "float64",
+        "double",
+        "fp64",
+        "f64",
+        "binary64",
+        "float128",
+        "fp128",
+        "quad",
+        "binary128",
+        "float80",
+        "longdouble",
+    ),
+    *("float", "complex64", "complex128"),
+}
+"""Names of formats with more bits than those here."""
 DERIVED: Any = None  # from the other parameters
 EXPONENT_RANGE = 400  # keeps products, quotients and their errors clear of the limits of float64
 
@@ -212,7 +229,7 @@ class Format:
     Raises
     ------
     TypeError, ValueError
-        Naming the parameter and the accepted values.
+        Naming the parameter and the accepted values. Parameters beyond the first three go by name.
 
     Notes
     -----
@@ -221,8 +238,8 @@ class Format:
     """
 
     name: str
-    exponent_bits: int = field(kw_only=True)
-    mantissa_bits: int = field(kw_only=True)
+    exponent_bits: int
+    mantissa_bits: int
     bias: int = field(default=DERIVED, kw_only=True)
     infinities: bool = field(default=DERIVED, kw_only=True)
     nan: str = field(default="ieee", kw_only=True)
@@ -559,6 +576,7 @@ class Format:
     def from_name(cls, name: str | Format) -> Format:
         """The roster's format of this name, or of one of the ecosystem's other names for it ("half", "fp16", "bf16", "e4m3" ...).
 
+        Dtypes are names, too: NumPy's, ml_dtypes', PyTorch's and JAX's, such as `numpy.float16` or `torch.bfloat16`.
         Of more than 8 bits, "eXmY" is the format of IEEE 754's kind with X exponent and Y fraction bits. Narrower ones
         differ in their special values, so that only those of the roster have names. "binaryKpP", then "s" or "u", then "e" or "f", is
         a format of IEEE P3109, draft 4.0 (`Format.p3109`).
@@ -568,14 +586,19 @@ class Format:
 
         Raises
         ------
-        ValueError
-            Naming the accepted names.
+        ValueError, TypeError
+            Naming the accepted names, and the nearest.
         """
         if isinstance(name, Format):
             return name
         if not isinstance(name, str):
-            advice = getattr(name, "in_place_of_a_format", "")
-            raise TypeError(f"format must be a softfloat.Format or a name, got {type(name).__name__}{advice}")
+            named = _name_of_dtype(name)
+            if named is None:
+                advice = getattr(name, "in_place_of_a_format", "")
+                raise TypeError(
+                    f"format must be a softfloat.Format, a name or a dtype, got {type(name).__name__}{advice}"
+                )
+            name = named
         key = name.lower().replace("-", "_")
         found = ALIASES.get(key)
         if found:
@@ -585,10 +608,13 @@ class Format:
         fields = re.fullmatch(r"e([1-9]\d?)m(0|[1-9]\d?)", key)
         if fields and 1 + int(fields[1]) + int(fields[2]) > 8:
             return _interchange(int(fields[1]), int(fields[2]))
+        limits = f"at most {MAXIMUM_EXPONENT_BITS} exponent bits and {MAXIMUM_PRECISION} bits of precision"
+        advice = f"softfloat.Format({name!r}, exponent_bits=..., mantissa_bits=...) makes any other of {limits}{nearest(key, ALIASES)}"
+        if key in WIDE:
+            advice = f"formats have {limits}; float64 numbers are operands of bits.encode, and what bits.decode gives"
         raise ValueError(
             f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}, "
-            "eXmY of more than 8 bits, binaryKpP with se, sf, ue or uf (P3109, draft 4.0); "
-            f"softfloat.Format({name!r}, exponent_bits=..., mantissa_bits=...) makes any other"
+            f"eXmY of more than 8 bits, binaryKpP with se, sf, ue or uf (P3109, draft 4.0), and dtypes of these names; {advice}"
         )
 
     @classmethod
@@ -705,11 +731,27 @@ def _set_default(fmt: Format, name: str, value: object) -> None:
         settle(fmt, **{name: value})
 
 
-def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
-    """A format, or the roster's of that name; `argument` is named where it is neither."""
+def _name_of_dtype(kind: Any) -> str | None:
+    """The name of a float's dtype: NumPy's, ml_dtypes' or JAX's, or PyTorch's, which is not imported for it; None of anything else."""
+    if type(kind).__module__ == "torch":
+        name = str(kind).partition(".")[2]
+    elif isinstance(kind, (type, np.dtype)):
+        try:
+            name = np.dtype(kind).name
+        except TypeError:
+            return None
+    else:
+        return None
+    return name if name in ROSTER or name in WIDE else None
+
+
+def check_format(fmt: Any, argument: str = "fmt") -> Format:
+    """A format, or the roster's of a name or dtype; `argument` is named where it is none of these."""
     fmt = getattr(fmt, "__softfloat_format__", fmt)
     if isinstance(fmt, Format):
         return fmt
+    if not isinstance(fmt, str):
+        fmt = _name_of_dtype(fmt) or fmt
     if isinstance(fmt, str):
         found = ROSTER.get(fmt)
         if found is None:
@@ -719,7 +761,7 @@ def check_format(fmt: Format | str, argument: str = "fmt") -> Format:
                 raise ValueError(f"{argument}: {reason}") from None
         return found
     advice = getattr(fmt, "in_place_of_a_format", "")
-    raise TypeError(f"{argument} must be a softfloat.Format or the name of one, got {fmt!r}{advice}")
+    raise TypeError(f"{argument} must be a softfloat.Format, the name of one, or a dtype, got {fmt!r}{advice}")
 
 
 ROSTER: dict[str, Format] = {

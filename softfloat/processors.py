@@ -106,7 +106,7 @@ def arm(rounding: Any, fz: bool, fiz: bool, fz16: bool, ah: bool, dn: bool) -> t
         "ftz": fz,
         "nan": "arm" + "_ah" * ah + "_dn" * dn,
     }
-    return settings, {"daz": fz16, "ftz": fz16}
+    return settings, {"daz": fz16, "ftz": fz16, "converts_subnormals": fz16}
 
 
 def x86(mxcsr: int) -> tuple[dict[str, Any], tuple[str, ...]]:

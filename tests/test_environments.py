@@ -562,3 +562,57 @@ def test_settings_and_environments_have_the_same_names_and_defaults() -> None:
     assert own == {*OWN_SETTINGS, "overrides"}
     assert all(getattr(env, name) == getattr(settings, name) for name in own)
     assert env.settings == settings
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        Environment(),
+        Environment.ipu(),
+        Environment.ipu(True, True, True, True, True, seed=2**40, replica=3),
+        Environment.arm("RZ", fz16=True, ah=True),
+        Environment.x86(0x9FC0),
+        Environment.p3109("StochasticC", bits=3, seed=1),
+        Environment(traps="INVALID", position=softfloat.Position(3), sr_method="half"),
+    ],
+    ids=range(7),
+)
+def test_what_is_printed_makes_it_again(env: Environment) -> None:
+    """Settings that are not the default ones, in words: `Environment.ipu()` took 790 characters."""
+    names = {"Environment": Environment, "Position": softfloat.Position}
+    assert eval(repr(env), names) == env
+    assert len(repr(env)) < 300
+    assert "Environment(" in repr(env)
+
+
+def test_default_settings_are_not_printed() -> None:
+    assert repr(Environment()) == "Environment()"
+    assert repr(Environment(daz=True, rounding="RTZ")) == "Environment(rounding='toward_zero', daz=True)"
+
+
+@pytest.mark.parametrize(
+    ("settings", "meant"),
+    [
+        ({"rounding": "nearest-evn"}, "nearest_even"),
+        ({"rounding": "towards_zero"}, "toward_zero"),
+        ({"overflow": "saturated"}, "saturate"),
+        ({"nan": "canonicl"}, "canonical"),
+        ({"sr_method": "truncated"}, "truncate"),
+        ({"generator": "philox"}, "philox4x32"),
+    ],
+)
+def test_what_was_meant(settings: dict[str, str], meant: str) -> None:
+    for call in (Environment, lambda **options: bits.add(1, 1, "float16", **options)):
+        with pytest.raises(ValueError, match=rf"did you mean '{meant}'\?$"):
+            call(**settings)  # type: ignore[arg-type]
+
+
+def test_options_and_accumulators_that_were_meant() -> None:
+    with pytest.raises(TypeError, match=r"unknown option 'roundng'.*did you mean 'rounding'\?$"):
+        bits.add(1, 1, "float16", roundng="RNE")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"unknown setting roundng.*did you mean 'rounding'\?$"):
+        Environment().replace(roundng="RNE")
+    with pytest.raises(TypeError, match=r"accumulator must be .*got 'tensorcore'; did you mean 'tensor_core'\?$"):
+        bits.vecdot([1], [1], "float16", "tensorcore")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"arch must be .*got 'H10O'; did you mean 'H100'\?$"):
+        softfloat.accumulators.tensor_core("H10O")

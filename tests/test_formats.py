@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import ROSTER, Format, bits
-from softfloat.formats import format_facts
+from softfloat.accumulators import Stage
+from softfloat.formats import check_format, format_facts
 
 WITH_DTYPE = [fmt for fmt in ROSTER.values() if fmt.name != "tfloat32"]
 FINFO_NAMES = [
@@ -211,11 +212,11 @@ def test_aliases(name: str, aliases: str) -> None:
 
 
 def test_unknown_names() -> None:
-    for name in ("float64", "double", "fp8", "", "e4m2", "e05m10", "e5m7x"):
+    for name in ("fp8", "", "e4m2", "e05m10", "e5m7x"):
         with pytest.raises(ValueError, match=f"unknown format '{name}'; accepted: float16, .*bf16"):
             Format.from_name(name)
-    for other in (None, 16, np.float16, b"float16"):
-        with pytest.raises(TypeError, match=r"format must be a softfloat.Format or a name"):
+    for other in (None, 16, np.float16(1), np.int8, b"float16", object, np.zeros(3, np.float16)):
+        with pytest.raises(TypeError, match=r"format must be a softfloat.Format, a name or a dtype"):
             Format.from_name(other)  # type: ignore[arg-type]
     with pytest.raises(
         ValueError, match=r"softfloat\.Format\('e3m3', exponent_bits=\.\.\., mantissa_bits=\.\.\.\) makes any"
@@ -323,9 +324,53 @@ def test_refusals(error: type[Exception], message: str, change: dict[str, Any]) 
         Format(**{"name": "mine", "exponent_bits": 5, "mantissa_bits": 10, **change})
 
 
-def test_layout_is_keyword_only() -> None:
+@pytest.mark.parametrize("name", ["float64", "double", "FP64", np.float64, np.dtype(np.float64), float])
+def test_float64_is_no_format(name: Any) -> None:
+    """It is said why, and where float64 numbers go, not how a Format of 11 exponent bits could be made: it cannot."""
+    for call in (Format.from_name, lambda x: bits.encode(0.1, x), lambda x: softfloat.array([1], dtype=x)):
+        with pytest.raises(
+            ValueError, match=r"at most 8 exponent bits and 24 bits of precision.*operands of bits.encode"
+        ) as found:
+            call(name)
+        assert "exponent_bits=..." not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("flaot16", "float16"), ("bfloat61", "bfloat16"), ("E4M3FNN", "e4m3fn"), ("fp23", "fp32")]
+)
+def test_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=rf"unknown format '{name}'.*24 bits of precision; did you mean '{meant}'\?$"):
+        bits.add(1, 1, name)
+
+
+@pytest.mark.parametrize("fmt", WITH_DTYPE, ids=str)
+def test_dtypes_are_formats(fmt: Format) -> None:
+    """NumPy's and ml_dtypes' scalar types and dtypes, wherever a format is asked for."""
+    dtype = fmt.to_dtype()
+    for kind in (dtype, dtype.type, dtype.newbyteorder(">")):
+        assert Format.from_name(kind) is fmt
+        assert check_format(kind) is fmt
+        assert bits.convert(1, kind, kind)[0].dtype == fmt.dtype
+        assert softfloat.array([1.0], kind).format is softfloat.array([1.0], dtype=kind).format is fmt
+    if fmt.zero:
+        assert Stage(dtype.type).format is fmt
+
+
+def test_dtypes_of_pytorch_are_formats() -> None:
+    torch = pytest.importorskip("torch")
+    assert Format.from_name(torch.bfloat16) is check_format(torch.bfloat16) is ROSTER["bfloat16"]
+    assert bits.encode(0.1, torch.half) == bits.encode(0.1, "float16")
+    with pytest.raises(ValueError, match=r"unknown format 'float64'"):
+        check_format(torch.float64)
+    with pytest.raises(TypeError, match=r"fmt must be a softfloat.Format, the name of one, or a dtype, got torch.int8"):
+        check_format(torch.int8)
+
+
+def test_widths_may_go_without_their_names() -> None:
+    assert Format("e5m2", 5, 2) == Format("e5m2", exponent_bits=5, mantissa_bits=2)
+    assert Format("e5m2", 5, 2).spec == ROSTER["float8_e5m2"].spec
     with pytest.raises(TypeError, match="positional"):
-        Format("mine", 5, 10)  # type: ignore[misc]
+        Format("mine", 5, 10, 15)  # type: ignore[misc]
     with pytest.raises(TypeError, match="mantissa_bits"):
         Format("mine", exponent_bits=5)  # type: ignore[call-arg]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from operands import edges
 
 import softfloat
-from softfloat import Environment, bits, float16, float32, reference
+from softfloat import Environment, Format, bits, float16, float32, reference
 from softfloat.accumulators import STANDINGS, fma
 from softfloat.processors import ENVIRONMENT_ROWS
 from softfloat.testing.hardware.features import features
@@ -71,6 +72,21 @@ def test_arm_flushes(register: dict[str, bool], operand: bool, result: bool) -> 
     assert int(flags) & UNDERFLOW
     assert int(bits.add(1, 1, float16, environment=env)[0]) == 2
     assert int(bits.add(1, 1, float16, environment=Environment.arm(fz16=True))[0]) == 0
+
+
+@pytest.mark.parametrize("register", list(itertools.product((False, True), repeat=4)))
+def test_arm_conversions(register: tuple[bool, ...]) -> None:
+    """FPUnpackCV and FPRoundCV of the Arm Architecture Reference Manual: FZ16 is taken for 0; FZ, FIZ and AH say what singles are."""
+    fz, fiz, fz16, ah = register
+    env = Environment.arm(fz=fz, fiz=fiz, fz16=fz16, ah=ah)
+    for code in (1, 0x8001, 0x03FF):
+        exact = np.array([code], np.uint16).view(np.float16).astype(np.float32).view(np.uint32)[0]
+        assert bits.convert(code, float16, float32, environment=env) == (exact, 0)
+        assert bits.convert(exact, float32, float16, environment=env) == (code, 0)
+    zero = fiz or (fz and not ah)
+    assert bits.convert(TINY, float32, float16, environment=env) == (0, 0 if zero else UNDERFLOW | INEXACT)
+    narrowed = bits.convert(0x7FC00, float32, "bfloat16", environment=env)  # a subnormal that bfloat16 does not hold
+    assert narrowed == ((0, 0) if zero else (0, UNDERFLOW | INEXACT) if fz else (8, UNDERFLOW | INEXACT))
 
 
 def test_arm_tininess() -> None:
@@ -267,29 +283,40 @@ def test_avx10_bf16() -> None:
     assert int(bits.add(0x3F80, 0x3B80, "bfloat16", environment=env)[0]) == 0x3F80  # a tie to even
 
 
-CHECKED = [row for row in instructions() if row.is_checked and row.flags and row.by_register and not row.packed]
+CHECKED = [row for row in instructions() if row.is_checked and row.flags and not row.packed]
+SPECIAL = np.array([0, 1, 0x7FFFFF, 0x800000, *NEAR, 0x7F7FFFFF, 0x7F800000, 0x7FC00001, 0xFF800002], np.uint32)
+
+
+def marks(fmt: Format, result: Format) -> np.ndarray:
+    """Codes at every boundary, of singles those next to a narrower result's, too."""
+    if fmt.bits != 32:
+        return edges(fmt)
+    beside = np.asarray(bits.convert(edges(result), result, fmt)[0]) if result.bits < 32 else SPECIAL
+    return np.concatenate([SPECIAL, beside - np.uint32(1), beside, beside + np.uint32(1)])
 
 
 @pytest.mark.skipif(bool(features().lacks(("AVX",))), reason="no x86 with AVX")
 @pytest.mark.parametrize("row", CHECKED, ids=lambda row: row.name)
-@pytest.mark.parametrize("mxcsr", [0x1F80, 0x9FC0, 0x7F80, 0x3FC0])
+@pytest.mark.parametrize("mxcsr", [0x1F80, 0x1FC0, 0x9F80, 0x9FC0, 0x7F80, 0x3FC0])
 def test_x86_against_the_cpu(row: Any, mxcsr: int) -> None:
-    """The instruction under the register, and the model under the environment made from it."""
-    if features().lacks(row.extensions) or any(fmt.bits != 32 for fmt in (*row.formats, row.result)):
-        pytest.skip("not of this machine, or not of singles alone")
+    """The instruction under the register, and the model under the environment made from it: arithmetic and conversions."""
+    if features().lacks(row.extensions):
+        pytest.skip("not of this machine")
     from softfloat.testing.hardware.instructions import assemble
 
     env, random = Environment.x86(mxcsr), np.random.default_rng(mxcsr)
-    special = np.array([0, 1, 0x7FFFFF, 0x800000, *NEAR, 0x7F7FFFFF, 0x7F800000, 0x7FC00001, 0xFF800002], np.uint32)
     operands = tuple(
-        np.concatenate([random.permutation(np.tile(special, 20)), random.integers(0, 2**32, 800).astype(np.uint32)])
-        for _ in row.formats
+        np.concatenate(
+            [random.choice(marks(fmt, row.result), 400), random.integers(0, 2**fmt.bits, 800).astype(fmt.dtype)]
+        )
+        for fmt in row.formats
     )
     assert row.code is not None
-    assert row.run_model is not None
-    codes, flags = assemble(row.code("nearest_even")).each(operands, mxcsr)
-    options = {x: getattr(env, x) for x in ("rounding", "daz", "ftz")}
-    expected = row.run_model(operands, options)
+    mode = env.rounding.name.lower()  # of an immediate, which counts instead of the register's in conversions
+    codes, flags = assemble(row.code(mode)).each(operands, mxcsr)
+    name = row.model.partition("(")[0]
+    formats = (row.formats[0], row.result) if name == "convert" else row.formats[:1]
+    expected = getattr(bits, name)(*operands, *formats, environment=env)
     np.testing.assert_array_equal(codes, expected[0])
     np.testing.assert_array_equal(flags, expected[1])
 

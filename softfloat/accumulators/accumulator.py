@@ -376,7 +376,7 @@ class Accumulator:
         Convolutions walk k in groups of that many input channels: group, then window, then channels of the group.
     daz : bool, optional
         Whether subnormal operands count as zero; None leaves it to the `product` stage, or without one to `running`, and
-        what these leave open to the call.
+        what these leave open to the call, which reads operands by the settings of their format.
     unpacked : Format, optional
         Operands are widened to it before exponents are compared; only with `fraction_bits`, and exact products.
     result : "partials", "inputs", or Format

@@ -209,8 +209,8 @@ def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
 
 def constants(settings: Settings, fmt: Format) -> Settings:
     """The settings under which numbers become codes: stochastic rounding leaves them to the nearest."""
-    found = settings.for_format(fmt.name)
-    return found.replace(rounding=Rounding.NEAREST_EVEN) if found.rounding is Rounding.STOCHASTIC else found
+    drawn = settings.for_format(fmt.name).rounding is Rounding.STOCHASTIC
+    return settings.replace(rounding=Rounding.NEAREST_EVEN) if drawn else settings
 
 
 def constant(x: Any, fmt: Format, settings: Settings) -> tuple[Codes, int]:
@@ -295,7 +295,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
         return None
     if out is not None and type(other) is SoftArray and other is not x and np.may_share_memory(codes, other._codes):
         return None
-    ready = elementwise.prepared(operation, fmt, env.settings, elementwise.FAST)
+    ready = elementwise.prepared(operation, fmt, env.settings.for_format(fmt.name), elementwise.FAST)
     if ready is None:
         return None
     in_place = out is not None
@@ -313,7 +313,8 @@ def straight_unary(operation: str, x: SoftArray) -> SoftArray | None:
     """`straight`, for functions of one operand."""
     env = current_environment()
     a = None if env.traps or env.position is not None else _flat_of(x)
-    ready = None if a is None else elementwise.prepared(operation, x._format, env.settings, elementwise.FAST)
+    settings = env.settings.for_format(x._format.name)
+    ready = None if a is None else elementwise.prepared(operation, x._format, settings, elementwise.FAST)
     if a is None or ready is None:
         return None
     found = np.empty(x._codes.shape, x._format.dtype)
@@ -956,7 +957,7 @@ def shortest(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
 # -- making arrays ---------------------------------------------------------------------------------------------------
 
 
-def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> SoftArray:
+def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True, dtype: Any = None) -> SoftArray:
     """Numbers as an array of a format, each rounded once under the environment in force.
 
     Parameters
@@ -969,6 +970,8 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
         Default: the format that x has; needed for everything that has none.
     copy : bool
         Copy even where nothing changes.
+    dtype : Format, str or dtype, optional
+        NumPy's name of `fmt`.
 
     Raises
     ------
@@ -981,6 +984,12 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True) -> Soft
     if not isinstance(x, (SoftArray, np.ndarray, np.generic)):
         x, known = of_others(x)
         x = x if known is None else wrapped(x, known)
+    if dtype is not None:
+        if fmt is not None:
+            raise TypeError(
+                f"dtype={dtype!r} comes with fmt={fmt!r}, which it is another name of; accepted: one of them"
+            )
+        fmt = check_format(dtype, "dtype")
     if fmt is None:
         found = format_of(x)
         if found is None:

@@ -12,7 +12,7 @@ out : array, or pair of arrays
 flags : {"each", "any"}
     "each": the second result is a uint8 array, a byte per element. "any": it is one integer, all flags OR-ed together.
     Bit values: 1 inexact, 2 underflow, 4 overflow, 8 divide-by-zero, 16 invalid (`softfloat.Flags`).
-rounding, overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, sr_method, projection, generator, seed
+rounding, overflow, tininess, infinite_input, daz, ftz, converts_subnormals, nan, sr_bits, sr_method, projection, generator, seed
     As in `softfloat.Environment`.
 environment : Environment
     All of those at once, and its `position`; nothing else of it is used, and nothing in it changes.

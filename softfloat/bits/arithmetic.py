@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, Unpack
 
-from softfloat.engine import Call, Options, calls, check_boolean, check_codes, widened
+from softfloat.engine import Call, Options, calls, check_boolean, check_codes, uses_of, widened
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import FLOAT64
 
@@ -35,7 +35,7 @@ def _arithmetic(
     found = calls.arithmetic(operation, tuple(operands.values()), fmt, options, extra)
     if found is not None:
         return found
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=uses_of(operation))
     codes = [check_codes(x, fmt, name) for name, x in operands.items()]
     return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
 
@@ -59,12 +59,13 @@ def _mixed(
             f"out_format={output.name!r} is too far above {', '.join(repr(x.name) for x in formats)}: their products go down to "
             f"2^{lowest} of its smallest steps; accepted: down to 2^{LEAST_QUANTA}"
         )
-    call = Call(options, output)
+    call = Call(options, output, uses=uses_of(operation))
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
-    source = fmt.spec
+    source, flushes = fmt.spec, [call.whole.for_format(own.name).daz for own in formats]
     if any(x != fmt for x in formats):
-        codes = [widened(x, own, call.settings.daz) for x, own in zip(codes, formats, strict=True)]
-        source = FLOAT64
+        codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
+        source, flushes = FLOAT64, [False]
+    call.settings = call.settings.replace(daz=flushes[0])
     return call.run(operation, codes, list(operands), source, output)
 
 
@@ -78,7 +79,8 @@ def add(
 
     Codes in, (codes, flags) out, of the shape the operands broadcast to. `fmt` is the format of a, `b_format` that of b and
     `out_format` that of the result, if others: the exact value is rounded once (formatOf operations, IEEE 754-2019 5.4.1; P3109
-    draft 4.0, 4.10). `sub`, `mul`, `div`, `sqrt` and `fma` likewise. Settings are those for results in the output's format.
+    draft 4.0, 4.10). `sub`, `mul`, `div`, `sqrt` and `fma` likewise. Settings are those for results in the output's format, but
+    `daz`: each operand is read by its own format's.
 
     >>> add([0x3C00, 0x7BFF], 0x7BFF, "float16", flags="any")
     (array([31743, 31744], dtype=uint16), 5)

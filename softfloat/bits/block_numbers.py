@@ -24,7 +24,7 @@ Signals = Callable[[], Masks]
 
 def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Signals]:
     """(numbers as float32, where they are signalling NaNs)."""
-    codes, source, more = source_codes(x)
+    codes, _, source, more = source_codes(x)
     if source is FLOAT64:
         values = codes.view(np.float64)
 

@@ -166,7 +166,7 @@ def next_down(codes: Any, fmt: Format | str, **options: Unpack[Options]) -> Resu
 
 def _next(codes: Any, fmt: Format | str, step: int, options: Options) -> Result:
     fmt, array, _ = _split(codes, fmt)
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=engine.uses_of("next_up"))
     call.draws_nothing()
     first = fmt.smallest_subnormal_code
     top = fmt.spec.infinity if fmt.infinities else fmt.max_code

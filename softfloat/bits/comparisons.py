@@ -24,7 +24,7 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     found = calls.comparison(relation, (a, b), fmt, options, signalling)
     if found is not None:
         return found
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=engine.uses_of(relation))
     call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = engine.broadcast(operands, ["a", "b"])
@@ -66,7 +66,7 @@ def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options:
 
 def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options, flushes: bool = True) -> Result:
     fmt = check_format(fmt)
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=engine.uses_of(name))
     call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]
     (x, y), shape = engine.broadcast(operands, ["a", "b"])

@@ -849,7 +849,7 @@ def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) 
         return calls.arithmetic(name, given, fmt, options)
     if name == "pow" and _is_two(given[1], fmt):
         return calls.arithmetic("mul", (given[0], given[0]), fmt, options)
-    asked = calls.brief(options) if len(given) == 1 else None
+    asked = calls.brief(options, engine.uses_of(name)) if len(given) == 1 else None
     taken = None if asked is None else calls.operands(given, fmt)
     if asked is None or taken is None:
         return None
@@ -868,7 +868,7 @@ def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Option
     found = _straight(name, tuple(operands.values()), fmt, options)
     if found is not None:
         return found
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=engine.uses_of(name))
     codes = [check_codes(x, fmt, argument) for argument, x in operands.items()]
     return engine.run(
         name,

@@ -52,8 +52,8 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     found = calls.conversion(x, fmt, options)
     if found is not None:
         return found
-    call = Call(options, fmt)
-    array, source, more = source_codes(x)
+    array, name, source, more = source_codes(x)
+    call = Call(options, fmt, name, engine.CONVERSIONS)
     work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else engine.drawn_more(more)
     return call.run("convert", [array], ["x"], source, fmt, work=work)
 
@@ -93,18 +93,18 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     found = calls.between(codes, src, dst, options)
     if found is not None:
         return found
-    call = Call(options, dst)
+    call = Call(options, dst, src.name, engine.CONVERSIONS)
     return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 
 
 SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtypes' own
 
 
-def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec, np.ndarray[Any, Any] | None]:
-    """Numbers as codes of the format they come in, and what those of more than 53 bits have beside these; None if nothing."""
+def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], str, spec.FormatSpec, np.ndarray[Any, Any] | None]:
+    """Numbers as codes, the name and numbers of the format they come in, and what those of more than 53 bits lack; None if nothing."""
     engine.refuse_mask(x, "x")
     if isinstance(getattr(x, "format", None), Format):
-        return x.codes, x.format.spec, None
+        return x.codes, x.format.name, x.format.spec, None
     more = None
     if not hasattr(x, "__array__"):
         x, more = _from_python(x)
@@ -119,10 +119,10 @@ def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], spec.FormatSpec, np.ndar
     elif kind in "iu":
         array, more = _integers_to_odd(array)
     if array.dtype == np.float64:
-        return array.view(np.uint64), FLOAT64, more
+        return array.view(np.uint64), "float64", FLOAT64, more
     if name in ROSTER:
         fmt = Format.from_dtype(array.dtype)
-        return array.view(fmt.dtype), fmt.spec, None
+        return array.view(fmt.dtype), fmt.name, fmt.spec, None
     raise TypeError(
         f"x must be numbers of at most 64 bits, got dtype {array.dtype}; accepted: float16, float32, float64, ml_dtypes floats, integers, bool"
     )
@@ -197,7 +197,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     (array([  2, 127], dtype=int8), array([ 1, 16], dtype=uint8))
     """
     fmt = check_format(fmt)
-    call = Call(options, fmt)
+    call = Call(options, fmt, uses=engine.uses_of("to_integer"))
     array = check_codes(codes, fmt, "codes")
     try:
         np.iinfo(dtype)

@@ -274,7 +274,8 @@ class Plan:
             options = {**options, "overflow": Overflow.SATURATE}
         self.fmt, self.rule, self.options = fmt, rule, options
         self.rounds_in = fmt.element if isinstance(fmt.element, Format) else FLOAT32
-        self.call = Call(options, self.rounds_in)
+        uses = engine.FIXED if isinstance(fmt.element, Fixed) else engine.CONVERSIONS
+        self.call = Call(options, self.rounds_in, FLOAT32.name, uses)
         if isinstance(fmt.element, Fixed) and self.call.settings.overflow is Overflow.NAN:
             raise ValueError(
                 f"overflow='nan' needs elements with a NaN, and {fmt.element} has none; accepted: 'saturate'"

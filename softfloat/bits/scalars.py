@@ -11,7 +11,8 @@ import numpy as np
 
 from softfloat.bits import arithmetic, codes, comparisons, evaluations, functions, numbers
 from softfloat.bits.operations import ELEMENTWISE
-from softfloat.engine import Call, Options, calls, check_boolean, elementwise
+from softfloat.checks import nearest
+from softfloat.engine import Call, Options, calls, check_boolean, elementwise, uses_of
 from softfloat.engine.arguments import flattened
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Rounding
@@ -78,7 +79,9 @@ def scalar(
     """
     source = check_format(fmt)
     if operation not in _ACCEPTED:
-        raise ValueError(f"operation must be one of {', '.join(map(repr, _ACCEPTED))}, got {operation!r}")
+        raise ValueError(
+            f"operation must be one of {', '.join(map(repr, _ACCEPTED))}, got {operation!r}{nearest(operation, _ACCEPTED)}"
+        )
     if (to is not None) != (operation == "convert"):
         raise ValueError(
             "to must be a format for 'convert'" if to is None else f"to is for 'convert', not {operation!r}"
@@ -87,7 +90,7 @@ def scalar(
     for name in ("out", "flags", "random_bits"):
         if name in options:
             raise TypeError(f"scalar takes no {name}; it gives a result and flags for each call")
-    call = Call(options, target)
+    call = Call(options, target, None if to is None else source.name, uses_of(operation))
     more: dict[str, Any] = {}
     if exact is not None:
         if operation != "round_to_integral":
@@ -119,9 +122,9 @@ def scalar(
     read = source.spec if operation == "convert" else None
     ready = handed = None
     if not drawn or settings.seed is not None:
-        ready = elementwise.prepared(operation, target, call.whole, elementwise.FAST, True, extra, read)
+        ready = elementwise.prepared(operation, target, settings, elementwise.FAST, True, extra, read)
     if drawn and settings.sr_bits is not None:
-        handed = elementwise.prepared_handed(operation, target, call.whole, extra, read)
+        handed = elementwise.prepared_handed(operation, target, settings, extra, read)
     if ready is None and handed is None:
         return whole
     quick = _Quick(whole, count, source, target.dtype, ready, call.stream, handed, settings.sr_bits or 0)

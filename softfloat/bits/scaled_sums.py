@@ -320,15 +320,16 @@ def _summed(
             "rounding must be deterministic for operands with tensor scales: their product has no random address"
         )
     total, raised = sums(None)
-    settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}
+    settings: dict[str, Any] = {"environment": call.call.whole}
+    placed = settings | {name: value for name, value in options.items() if name == "out"}
     scales = [np.float32(scale).view(np.uint32) for scale in call.tensor]
     seen = 0
     if len(scales) == 2:
-        scales[0], seen = mul(scales[0], scales[1], float32, flags="any", **settings)  # type: ignore[arg-type]
-    total, flags = mul(scales[0], total, float32, **settings)  # type: ignore[arg-type]
+        scales[0], seen = mul(scales[0], scales[1], float32, flags="any", **settings)
+    total, flags = mul(scales[0], total, float32, **placed)
     raised = raised | flags | np.uint8(seen)
     if addend is not None:
-        total, flags = add(total, addend, float32, **settings)  # type: ignore[arg-type]
+        total, flags = add(total, addend, float32, **placed)
         raised = raised | flags
     each = call.call.flags == "each"
     return total, raised if each else int(np.bitwise_or.reduce(np.asarray(raised), axis=None, initial=0))

@@ -11,15 +11,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from softfloat import engine
-from softfloat.accumulators import Accumulator
-from softfloat.checks import check_whole, is_integer
+from softfloat.accumulators import PRESETS, Accumulator
+from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
 from softfloat.engine.draws import rounding_bits
+from softfloat.engine.options import DRAWING, refuse_idle, refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
-from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
+from softfloat.engine.programs import Program, check_inputs, idle, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
 from softfloat.positions import Place, Position
 
@@ -73,8 +74,10 @@ def check_formats(fmt: Any) -> tuple[Format, Format]:
 def check_accumulator(accumulator: Any) -> Accumulator:
     """Refuse anything but an accumulator."""
     if not isinstance(accumulator, Accumulator):
+        advice = nearest(accumulator, PRESETS) if isinstance(accumulator, str) else ""
         raise TypeError(
-            f"accumulator must be a softfloat.Accumulator (softfloat.accumulators makes them), got {accumulator!r}"
+            f"accumulator must be a softfloat.Accumulator, which functions of softfloat.accumulators such as fma('float32') make, "
+            f"got {accumulator!r}{advice}"
         )
     return accumulator
 
@@ -120,6 +123,15 @@ class Contraction:
         self.output = self.accumulator.partials
         self.call.settings = self.call.whole.for_format(self.output.name)
 
+    def refuse_idle(self, planned: Program) -> None:
+        """Refuse options that do nothing in this sum."""
+        if not self.call.given:
+            return
+        found = idle(self.accumulator, self.output, frozenset(self.call.given))
+        refuse_idle(found, f"sums by {self.accumulator!r}, which has its own", engine.CONVERSIONS.settings - found)
+        if not planned.draws:
+            refuse_undrawn(self.call.given & DRAWING)
+
     def check_addend(self, c: Any, shape: tuple[int, ...]) -> Codes | None:
         """Codes of c in the shape of the output."""
         if c is None:
@@ -164,6 +176,7 @@ class Contraction:
         are `cumulative` have the numbers of outputs in the shape `numbered`.
         """
         planned = self.program(length)
+        self.refuse_idle(planned)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)

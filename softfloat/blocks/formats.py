@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from softfloat.blocks.fixed import Fixed
-from softfloat.checks import check_whole, is_integer
+from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.formats import Format, check_format, special_values
 from softfloat.frozen import hash_kept, settle
 from softfloat.markup import plain_table, table_html, titled
@@ -255,6 +255,7 @@ def check_block_format(fmt: BlockFormat | str, argument: str = "block_format") -
         raise ValueError(
             f"{argument}: unknown block format {fmt!r}; accepted: {', '.join(BLOCK_ROSTER)}, and {', '.join(BLOCK_ALIASES)}; "
             f"softfloat.BlockFormat({fmt!r}, element=..., scale=..., block=...) makes any other"
+            f"{nearest(key, (*BLOCK_ROSTER, *BLOCK_ALIASES))}"
         )
     return found
 

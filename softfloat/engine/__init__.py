@@ -21,7 +21,7 @@ from softfloat.engine.decoding import decoded, widened
 from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
 from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, pairs_work, run, way
 from softfloat.engine.inlined import Inlined, drawing_of, inlined, integer_limits
-from softfloat.engine.options import Call, Options, check_boolean, check_stream
+from softfloat.engine.options import CONVERSIONS, FIXED, Call, Options, check_boolean, check_stream, uses_of
 from softfloat.engine.parameters import (
     Numbers,
     available,
@@ -53,6 +53,8 @@ from softfloat.engine.transforms import serves_transform, transformed_runs
 from softfloat.engine.ways import choose
 
 __all__ = [
+    "CONVERSIONS",
+    "FIXED",
     "Call",
     "Codes",
     "Draw",
@@ -117,6 +119,7 @@ __all__ = [
     "set_num_threads",
     "share",
     "transformed_runs",
+    "uses_of",
     "way",
     "way_of",
     "widened",

@@ -57,7 +57,7 @@ def _follows(planned: Program, products: int) -> bool:
 
 
 def _laid_out(
-    planned: Program, blocks: Blocks, fmt: Format, group: int, size: int, bits: int
+    planned: Program, blocks: Blocks, fmt: Format, daz: bool, group: int, size: int, bits: int
 ) -> tuple[Codes, tiling.Extent]:
     """(panels, span) of an operand, whose scales have so many bits of precision."""
     how, aligned = planned.accumulator, planned.accumulator.aligned
@@ -69,7 +69,7 @@ def _laid_out(
     places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length], np.int64)
     target = tiling.on_lines((2, panels, length, size), np.float64, np.empty)
     spans = np.empty((2, panels, size), np.int64)
-    of_elements = _of_elements(fmt, how.unpacked or fmt, planned.daz, of_zeros, grouped)
+    of_elements = _of_elements(fmt, how.unpacked or fmt, daz, of_zeros, grouped)
     of_scales = _of_scales(blocks.scale, of_zeros)
     of_nothing = of_zeros if grouped else of_zeros * of_zeros
     loop = units.loops().scaled_laid_out()
@@ -101,8 +101,8 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         return None
     sizes = tiles().ROWS, tiles().LANES[way.carrier]
     made = [
-        _laid_out(planned, blocks, fmt, way.unit.group, size, own)
-        for blocks, fmt, size, own in zip((a, b), planned.formats, sizes, bits, strict=True)
+        _laid_out(planned, blocks, fmt, rule.daz, way.unit.group, size, own)
+        for blocks, fmt, rule, size, own in zip((a, b), planned.formats, planned.reading, sizes, bits, strict=True)
     ]
     values_of_c = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)
     start = None if values_of_c is None else tiling.extent(values_of_c, planned.partials)

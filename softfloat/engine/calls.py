@@ -15,9 +15,9 @@ import numpy as np
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES
-from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, settings_of
+from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, DRAWING, Options, Uses, settings_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, loops, numbers
-from softfloat.environments import Environment, Settings
+from softfloat.environments import Environment, Rounding, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
@@ -29,8 +29,8 @@ Brief = tuple[Settings, bool, int]
 BY_DEFAULT: Brief = Settings(), True, 0
 
 
-def brief(options: Options) -> Brief | None:
-    """Options that concern settings, flags and stream alone, checked."""
+def brief(options: Options, uses: Uses = CONVERSIONS) -> Brief | None:
+    """Options that concern settings, flags and stream alone, checked; None if one of them may do nothing."""
     if not options:
         return BY_DEFAULT
     if "out" in options or "random_bits" in options:
@@ -53,15 +53,17 @@ def brief(options: Options) -> Brief | None:
             if type(value) is not int or not 0 <= value < 1 << 64:
                 return None
             stream = value
-        elif name in ENVIRONMENT_OPTIONS:
+        elif name in uses.settings:
             given.append((name, value, type(value)))
         else:
             return None
     if settings is None:
         settings = settings_of(tuple(given))
+        if settings is None or (settings.rounding is not Rounding.STOCHASTIC and not DRAWING.isdisjoint(options)):
+            return None
     elif given:
         return None
-    return None if settings is None else (settings, each, stream)
+    return settings, each, stream
 
 
 def flat(x: Codes) -> Codes:
@@ -125,12 +127,12 @@ def arithmetic(
     operation: str, given: tuple[Any, ...], fmt: Format, options: Options, extra: float = 0.0
 ) -> tuple[Any, Any] | None:
     """An operation that has a loop of its own."""
-    asked = brief(options)
+    asked = brief(options, ARITHMETIC)
     taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None
     whole, each, stream = asked
-    ready = elementwise.prepared(operation, fmt, whole, elementwise.FAST, each, extra)
+    ready = elementwise.prepared(operation, fmt, whole.for_format(fmt.name), elementwise.FAST, each, extra)
     if ready is None:
         return None
     (a, *rest), shape = taken
@@ -140,11 +142,11 @@ def arithmetic(
 
 
 FLOATS = {
-    np.dtype(np.float16): (np.uint16, FLOAT16),
-    np.dtype(np.float32): (np.uint32, FLOAT32),
-    np.dtype(np.float64): (np.uint64, FLOAT64),
+    np.dtype(np.float16): (np.uint16, "float16", FLOAT16),
+    np.dtype(np.float32): (np.uint32, "float32", FLOAT32),
+    np.dtype(np.float64): (np.uint64, "float64", FLOAT64),
 }
-"""NumPy's floats: integers of their width, and their format."""
+"""NumPy's floats: integers of their width, the name under which settings are looked up, and their format."""
 
 EXACT = 1 << 53  # integers up to which are float64
 
@@ -163,23 +165,24 @@ def conversion(x: Any, fmt: Format, options: Options) -> tuple[Any, Any] | None:
     else:
         return None
     a.setflags(write=False)
-    return _converted(a, known[1], fmt, options, shape)
+    return _converted(a, known[1], known[2], fmt, options, shape)
 
 
 def between(codes: Any, source: Format, fmt: Format, options: Options) -> tuple[Any, Any] | None:
     """Codes of one format in another."""
     taken = operands((codes,), source)
-    return None if taken is None else _converted(taken[0][0], source.spec, fmt, options, taken[1])
+    return None if taken is None else _converted(taken[0][0], source.name, source.spec, fmt, options, taken[1])
 
 
 def _converted(
-    a: Codes, source: FormatSpec, fmt: Format, options: Options, shape: tuple[int, ...]
+    a: Codes, name: str, source: FormatSpec, fmt: Format, options: Options, shape: tuple[int, ...]
 ) -> tuple[Any, Any] | None:
     asked = brief(options)
     if asked is None:
         return None
     whole, each, stream = asked
-    ready = elementwise.prepared("convert", fmt, whole, elementwise.FAST, each, 0.0, source)
+    settings = whole.between(name, fmt.name)
+    ready = elementwise.prepared("convert", fmt, settings, elementwise.FAST, each, 0.0, source)
     if ready is None:
         return None
     codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8) if each else NO_CODES
@@ -210,7 +213,7 @@ def comparison(
     name: str, given: tuple[Any, ...], fmt: Format, options: Options, signalling: bool
 ) -> tuple[Any, Any] | None:
     """A comparison."""
-    asked = brief(options)
+    asked = brief(options, COMPARISONS)
     taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None

@@ -23,7 +23,7 @@ from softfloat.engine.ways import (
     products_are_exact,
     products_are_wide,
 )
-from softfloat.kernels.spec import Overflow, Rule
+from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 20  # products of outputs with operands of their own that are laid out at a time
 
@@ -86,15 +86,15 @@ def run_line(
     """The same of codes a and b, (k, outputs), whose outputs lie in a row; c is of the outputs."""
     way, floor = _way(planned), tiles()
     first, second = planned.formats
-    read, count, found = Rule(daz=planned.daz), a.shape[1], []
+    (read_a, read_b), count, found = planned.reading, a.shape[1], []
     plain = trees.are_leaves(planned, b)
     lanes = floor.LANES[np.float32]
     cells = floor.ROWS * lanes
     step = max(1, PIECE // (planned.length * cells)) * cells
     for begin in range(0, count, step):
         part = slice(begin, begin + step)
-        x = decoded(np.ascontiguousarray(a[:, part]), first, read)
-        y = decoded(b[:1, :1] if plain else np.ascontiguousarray(b[:, part]), second, read)
+        x = decoded(np.ascontiguousarray(a[:, part]), first, read_a)
+        y = decoded(b[:1, :1] if plain else np.ascontiguousarray(b[:, part]), second, read_b)
         start = None if c is None else decoded(np.ascontiguousarray(c[part]), planned.partials, planned.entry)
         operands = tiling.Operands(x, y, start)
         if not _fits(way, planned, operands):

@@ -514,7 +514,7 @@ Operands that the operation does not take repeat the last. `in_place`: codes are
 def prepared(
     operation: str,
     fmt: Format,
-    whole: Settings,
+    settings: Settings,
     fast: bool,
     each: bool = False,
     extra: float = 0.0,
@@ -522,10 +522,9 @@ def prepared(
 ) -> Ready | None:
     """What `run` would do for operands of one shape, everything but them settled; None where there is more to settle.
 
-    `whole` are the settings with overrides; `fast`: whether faster loops may serve; `each`: whether each element has flags of its own;
+    `settings` are those of the call, overrides looked up; `fast`: whether faster loops may serve; `each`: whether each element has flags of its own;
     `source`: what operands are codes of, if not `fmt`.
     """
-    settings = whole.for_format(fmt.name)
     drawn = settings.rounding is Rounding.STOCHASTIC
     if drawn and (settings.generator != "philox4x32" or settings.seed is None):
         return None
@@ -565,13 +564,12 @@ def prepared(
 
 @lru_cache(maxsize=64)
 def prepared_handed(
-    operation: str, fmt: Format, whole: Settings, extra: float = 0.0, source: FormatSpec | None = None
+    operation: str, fmt: Format, settings: Settings, extra: float = 0.0, source: FormatSpec | None = None
 ) -> Callable[[Codes, Codes, Codes, Codes, Codes, Codes], int]:
     """What `run` would do under stochastic rounding with `sr_bits` bits for each element handed in, as uint64: all but arrays settled.
 
     handed(a, b, c, codes, flags, bits): flat arrays of one length, each element with flags of its own; otherwise as `prepared`.
     """
-    settings = whole.for_format(fmt.name)
     width, read = settings.sr_bits or 52, source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", width, True)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, True, extra, None)

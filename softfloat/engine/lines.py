@@ -170,7 +170,7 @@ def _flat(codes: Codes, reach: int) -> Codes:
 def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
     """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
     fmt = planned.formats[which]
-    read = readable(codes, fmt, planned.daz)
+    read = readable(codes, fmt, planned.reading[which].daz)
     if read is None:
         return None
     reading, codes, table = read

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from softfloat.checks import check_seed
+from softfloat.checks import check_seed, nearest
 from softfloat.engine import elementwise
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
 from softfloat.formats import Format
@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
     infinite_input: InfiniteInput | str
     daz: bool
     ftz: bool
+    converts_subnormals: bool
     nan: str
     sr_bits: int | None
     sr_method: str
@@ -41,6 +42,55 @@ class Options(TypedDict, total=False):
 
 CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "position"}
 ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
+DRAWING = {"sr_bits", "sr_method", "generator", "seed"}
+"""Options of stochastic rounding alone."""
+
+
+class Uses(NamedTuple):
+    """A kind of functions, and the settings that decide its results; others are refused as options, and may stand in an environment."""
+
+    kind: str
+    settings: frozenset[str]
+
+
+CONVERSIONS = Uses("conversions", frozenset(ENVIRONMENT_OPTIONS))
+ARITHMETIC = Uses("operations in one format", frozenset(ENVIRONMENT_OPTIONS - {"converts_subnormals"}))
+COUNTING = Uses("conversions to integers", frozenset({"rounding", "daz", "nan"} | DRAWING))
+FIXED = Uses("elements of fixed point", frozenset({"rounding", "overflow", "daz"} | DRAWING))
+COMPARISONS = Uses("comparisons", frozenset({"daz", "nan"}))
+CHOICES = Uses("operations that choose an operand", frozenset({"daz", "ftz", "nan"}))
+STEPS = Uses("steps to the next number", frozenset({"nan"}))
+OF_OPERATIONS = {
+    **dict.fromkeys(("convert", "encode"), CONVERSIONS),
+    **dict.fromkeys(("eq", "lt", "le"), COMPARISONS),
+    **dict.fromkeys(("minimum", "maximum", "minimum_number", "maximum_number"), CHOICES),
+    **dict.fromkeys(("next_up", "next_down"), STEPS),
+    "to_integer": COUNTING,
+}
+"""By name; the others' are `ARITHMETIC`."""
+
+
+def uses_of(operation: str) -> Uses:
+    """Which settings decide the results of an elementwise operation."""
+    return OF_OPERATIONS.get(operation, ARITHMETIC)
+
+
+def refuse_idle(names: Collection[str], kind: str, accepted: Collection[str]) -> None:
+    """Refuse options that do nothing in a kind of call."""
+    if names:
+        raise ValueError(
+            f"{', '.join(sorted(names))} has no effect in {kind}; accepted: {', '.join(map(repr, sorted(accepted)))}, or any "
+            "setting as part of environment=softfloat.Environment(...)"
+        )
+
+
+def refuse_undrawn(names: Collection[str]) -> None:
+    """Refuse options of stochastic rounding where nothing is drawn."""
+    if names:
+        raise ValueError(
+            f"{', '.join(sorted(names))} has no effect without rounding='stochastic'; accepted: with it, or as part of "
+            "environment=softfloat.Environment(...)"
+        )
 
 
 @lru_cache(maxsize=512)
@@ -77,16 +127,20 @@ class Call:
     whole : Settings
         As they were given, with overrides.
     settings : Settings
-        Those for results in the call's format.
+        Those for results in the call's format; of a conversion, operands are read by those of their own.
     out, flags, random_bits, stream, position
         What concerns this call alone.
+    given : set of str
+        Settings that came as options of their own.
     """
 
-    def __init__(self, options: Options, fmt: Format) -> None:
+    def __init__(self, options: Options, fmt: Format, source: str | None = None, uses: Uses | None = None) -> None:
+        """`source` is the name of what a conversion reads; `uses` what refuses options that do nothing, None: the caller does."""
         unknown = set(options) - set(Options.__annotations__)
         if unknown:
             raise TypeError(
                 f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}"
+                f"{nearest(min(unknown), Options.__annotations__)}"
             )
         given = {name: value for name, value in options.items() if name in ENVIRONMENT_OPTIONS}
         environment = options.get("environment")
@@ -105,7 +159,7 @@ class Call:
             raise TypeError(
                 f"environment comes with {', '.join(map(repr, sorted(given)))}; accepted: one or the other (Environment.replace combines them)"
             )
-        self.settings = self.whole.for_format(fmt.name)
+        self.settings = self.whole.for_format(fmt.name) if source is None else self.whole.between(source, fmt.name)
         self.out = options.get("out")
         self.flags = options.get("flags", "each")
         self.random_bits = options.get("random_bits")
@@ -113,6 +167,13 @@ class Call:
         self.position = as_position(options.get("position"))
         if self.position is None and isinstance(environment, Environment):
             self.position = as_position(environment.position)
+        self.given = {name for name, value in given.items() if value is not None}
+        if uses is not None:
+            refuse_idle(self.given - uses.settings, uses.kind, uses.settings)
+            if self.settings.rounding is not Rounding.STOCHASTIC:
+                refuse_undrawn(self.given & DRAWING)
+            elif self.random_bits is not None:
+                refuse_idle(self.given & {"seed", "generator"}, "calls with random_bits", {"random_bits", "sr_bits"})
 
     def draws_nothing(self) -> None:
         """Refuse random bits."""

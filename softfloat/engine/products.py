@@ -41,7 +41,6 @@ from softfloat.engine.programs import Program, arranged
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import Rule
 
 SPREAD = 1 << 20
 """Products of small grids whose outputs go in a line together."""
@@ -256,12 +255,12 @@ def _row_by_row(x: Codes, y: Codes) -> Codes:
 
 def _entire(planned: Program, line: lines.Line, random: ways.Random) -> Done | None:
     """One block of everything, some outputs at a time."""
-    read, start, found = Rule(daz=planned.daz), None, []
+    start, found = None, []
     step = max(1, lines.PIECE // planned.length)
     for first in range(0, line.a.shape[1], step):
         part = slice(first, first + step)
         views = [line.a[:, part].T, line.b[:, part].T if any(line.b.strides) else line.b[:1, :1]]
-        x, y = (decoded(v, fmt, read) for v, fmt in zip(views, planned.formats, strict=True))
+        x, y = (decoded(*operand) for operand in zip(views, planned.formats, planned.reading, strict=True))
         if line.c is not None:
             start = decoded(np.ascontiguousarray(line.c[part]), planned.partials, planned.entry)
         place = ways.Place(line.first + first * line.stride, 0, line.stride)
@@ -293,11 +292,11 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     if problem.scales is not None and not counting and _in_blocks(problem, problem.scales, planned, call, results):
         return
     first, second = planned.formats
-    read, key = Rule(daz=planned.daz), key_of(call)
+    (read_a, read_b), key = planned.reading, key_of(call)
     served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
     if served:
         return
-    a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
+    a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     signals = _signals(problem.b, b, second, 0, cumulative)
     if problem.paired:
         signals = signals | _signals(problem.a, a, first, 0, cumulative)
@@ -320,7 +319,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-        a, b = decoded(problem.a, first, read), decoded(problem.b, second, read)
+        a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     if not (cumulative or counting or problem.scales) and _void(
         problem, planned, call, results, (a, b, values), signals
     ):
@@ -662,7 +661,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
     if planned.converts:
         width, random_bits = planned.sites[dots().RESULT].width, None
         nan = None if planned.accumulator.nan is None else planned.policy.name
-        settings = _result_settings(call.settings, nan, width, planned.entry.daz)
+        settings = result_settings(call.whole, planned.output, nan, width, planned.entry.daz)
         if width:
             random_bits = grid_bits(codes.shape, _place_of(problem), dots().RESULT, 0, width, key, call.stream)
         codes, raised = elementwise.run(
@@ -678,8 +677,9 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
 
 
 @lru_cache(maxsize=512)
-def _result_settings(settings: Settings, nan: str | None, width: int, daz: bool) -> Settings:
+def result_settings(whole: Settings, output: Format, nan: str | None, width: int, daz: bool) -> Settings:
     """Those of the conversion to the output's format, which takes so many random bits, 0: none; `daz` is that of partials."""
+    settings = whole.between(output.name, output.name)
     if nan is None and not width and daz == settings.daz:
         return settings
     return settings.replace(nan=nan or settings.nan, sr_bits=width or settings.sr_bits, daz=daz)

@@ -50,6 +50,8 @@ class Program:
         The stages by the numbers of `kernels.accumulate`.
     index : array of int, or None
         Which product comes where; -1 is +0. None: as they are.
+    reading : pair of Rule
+        How operands are read.
     length, products : int
         Products, with those filled in; those given.
     stores, closes : array of uint8
@@ -65,7 +67,7 @@ class Program:
     partials: Format
     output: Format
     sites: dict[int, Site]
-    daz: bool
+    reading: tuple[Rule, Rule]
     entry: Rule
     index: np.ndarray[Any, Any] | None
     length: int
@@ -78,6 +80,11 @@ class Program:
     policy: spec.NanPolicy
     begun: Mapping[int, int] = field(default_factory=dict)
     apart: int = 1
+
+    @property
+    def daz(self) -> bool:
+        """Whether a subnormal operand may count as zero."""
+        return any(rule.daz for rule in self.reading)
 
     @property
     def kind(self) -> int:
@@ -129,7 +136,8 @@ class Program:
 
 def _site(stage: Stage, accumulator: Accumulator, whole: Settings, conversion: bool) -> Site:
     """What a stage does under a call's options."""
-    settings = whole.for_format(stage.format.name)
+    name = stage.format.name
+    settings = whole.between(name, name) if conversion else whole.for_format(name)
     fixed: dict[str, Any] = {"nan": accumulator.nan, "rounding": stage.rounding, "overflow": stage.overflow}
     fixed |= {"daz": stage.daz, "ftz": stage.ftz, "tininess": stage.tininess}
     settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
@@ -139,6 +147,28 @@ def _site(stage: Stage, accumulator: Accumulator, whole: Settings, conversion: b
     width = settings.sr_bits or 52
     rule = parameters.rule_for(settings, stage.format, conversion, width if draws else 52)
     return Site(stage.format, rule._replace(always_infinite=stage.always_infinite), width if draws else 0)
+
+
+def _reading(accumulator: Accumulator, fmt: Format, whole: Settings) -> Rule:
+    """How operands are read: as the accumulator fixes it, else as settings of their format say."""
+    fixed = (accumulator.daz, (accumulator.product or accumulator.running).daz, whole.for_format(fmt.name).daz)
+    return Rule(daz=next(daz for daz in fixed if daz is not None))
+
+
+@lru_cache(maxsize=512)
+def idle(accumulator: Accumulator, output: Format, names: frozenset[str]) -> frozenset[str]:
+    """Those of some settings that change nothing, as an accumulator has its own in every stage; what is drawn aside."""
+    how, converts = accumulator, output != accumulator.partials
+    levels = [stage for level in how.reduction for stage in (level.running, level.store)]
+    stages = [stage for stage in (how.running, how.product, how.block_sum, how.store, *levels) if stage is not None]
+    found = {"nan"} if how.nan is not None else set()
+    if not converts and how.store is None and all(level.store is None for level in how.reduction):
+        found.add("converts_subnormals")
+    for name in ("rounding", "overflow", "tininess", "daz", "ftz"):
+        open_ = any(getattr(stage, name) is None for stage in stages)
+        if not open_ and (name == "daz" or not converts):
+            found.add(name)
+    return names & found
 
 
 LONGEST_KEPT = 1 << 16  # programs for longer k are made anew
@@ -222,7 +252,7 @@ def _program(
         partials=partials,
         output=output,
         sites=sites,
-        daz=arithmetic.rule.daz if accumulator.daz is None else accumulator.daz,
+        reading=(_reading(accumulator, first, settings), _reading(accumulator, second, settings)),
         entry=sites[entered].rule,
         index=index,
         length=length if index is None else index.size,

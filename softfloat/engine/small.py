@@ -19,7 +19,7 @@ from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Call, Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import Program, arranged, check_inputs, program
+from softfloat.engine.programs import Program, arranged, check_inputs, idle, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -94,9 +94,8 @@ def _plan(
         return None
     shape = grid.products, down * tiles().ROWS, across * tiles().LANES[np.float32]
     saturates = way.site.rule.overflow is Overflow.SATURATE
-    reading = Rule(daz=planned.daz)
     inputs = first, second, planned.partials
-    rules = reading, reading, planned.entry
+    rules = *planned.reading, planned.entry
     return Plan(
         grid=grid,
         shape=shape,
@@ -130,9 +129,7 @@ def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Fo
     if planned.partials.spec != FLOAT32 or planned.sites[dots().RESULT].width:
         return None, False
     nan = None if planned.accumulator.nan is None else planned.policy.name
-    settings = products._result_settings(whole.for_format(output.name), nan, 0, planned.entry.daz)
-    if settings.for_format(output.name) is not settings:  # overrides within overrides
-        return None, False
+    settings = products.result_settings(whole, output, nan, 0, planned.entry.daz)
     ready = elementwise.prepared("convert", output, settings, elementwise.FAST, True, 0.0, FLOAT32)
     return ready, ready is not None
 
@@ -300,6 +297,11 @@ def _drawn(
     return small_draws.run(plan, None if a is None else calls.flat(a), calls.flat(b), stream, each)
 
 
+def _asked(accumulator: Accumulator, output: Format, options: Options) -> calls.Brief | None:
+    """`calls.brief` of a sum; None, too, where an option does nothing in it."""
+    return None if options and idle(accumulator, output, frozenset(options)) else calls.brief(options)
+
+
 def product(
     a: Any,
     b: Any,
@@ -317,7 +319,8 @@ def product(
         return None
     if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         return None
-    asked = calls.brief(options)
+    output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
+    asked = _asked(accumulator, output, options)
     if asked is None:
         return None
     whole, each, stream = asked
@@ -329,7 +332,6 @@ def product(
     if c is not None and not (_is_whole(c, accumulator.partials) and c.shape == shape):
         return None
     grid = Grid(count, rows, length, columns, c is not None)
-    output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
         asked_for, sizes = (accumulator, first, second, output, whole), small_draws.Sizes(rows, length, columns)
@@ -404,7 +406,8 @@ def cumulative(
     """Cumulative sums of few numbers, with flags for all of them together."""
     if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator) or not 0 < codes.size <= FOLDED:
         return None
-    asked = calls.brief(options)
+    output = output if output is None else check_format(output, "out_format")
+    asked = _asked(accumulator, output or accumulator.output(fmt, fmt), options)
     if asked is None or asked[1] or not codes.ndim:
         return None
     if axis is None:
@@ -413,7 +416,6 @@ def cumulative(
         rows = np.moveaxis(codes, axis, 0)
     else:
         return None
-    output = output if output is None else check_format(output, "out_format")
     rule = _rule_of_sums(accumulator, fmt, output, asked[0], len(rows), elementwise.FAST)
     if rule is None:
         return None
@@ -430,7 +432,8 @@ def total(
     """Sums along an axis, or of everything: a row of ones times a matrix."""
     if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator):
         return None
-    asked = calls.brief(options)
+    output = output if output is None else check_format(output, "out_format")
+    asked = _asked(accumulator, output or accumulator.output(fmt, fmt), options)
     if asked is None or codes.ndim == 0:
         return None
     whole, each, _ = asked
@@ -446,7 +449,6 @@ def total(
     columns = math.prod(shape)
     if not columns or not length:
         return None
-    output = output if output is None else check_format(output, "out_format")
     plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
     if plan is None:
         drawn = _drawn_sums(laid_out, fmt, accumulator, output, columns, asked)

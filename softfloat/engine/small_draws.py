@@ -20,7 +20,7 @@ from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, alone, dots, 
 from softfloat.engine.programs import program
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.spec import CARRIER64
 
 MOST = 1 << 10
 """Roundings of a call up to which tiles, of which most is not wanted, take longer."""
@@ -80,7 +80,8 @@ def plan(
         to_output = elementwise.prepared("convert", output, NEAREST, True, False, 0.0, FLOAT32)
         if to_output is None:
             return None
-    reading = numbers(first.spec, first.spec, Rule(daz=planned.daz), CARRIER64)
+    inputs = first, second
+    reading = [numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, planned.reading, strict=True)]
     running = dots().RUNNING
     return Plan(
         sizes=sizes,
@@ -90,8 +91,8 @@ def plan(
         decode=loops().decoding(),
         numbers=tiling.numbers_of(way, planned),
         nan_flags=tiling.nan_flags_of(way),
-        inputs=(first, second),
-        read=(reading, numbers(second.spec, second.spec, Rule(daz=planned.daz), CARRIER64)),
+        inputs=inputs,
+        read=(reading[0], reading[1]),
         in_range=tiling.always_fits(way, sizes.length, first, second),
         known=way.unflushed,
         address=(planned.begun.get(running, 0), planned.apart),

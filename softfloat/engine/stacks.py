@@ -21,7 +21,7 @@ from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import Overflow, Rule
+from softfloat.kernels.spec import Overflow
 
 ROOM = 5 << 18
 """Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
@@ -65,11 +65,11 @@ def operands_of(
 ) -> tuple[Operand, Operand] | None:
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
-    for codes, fmt, stands in zip((a, b), planned.formats, (True, False), strict=True):
+    for codes, fmt, rule, stands in zip((a, b), planned.formats, planned.reading, (True, False), strict=True):
         whole = np.ascontiguousarray(codes)
-        read = readable(whole, fmt, planned.daz)
+        read = readable(whole, fmt, rule.daz)
         if read is None and carrier is np.float64:
-            read = "number", decoded(whole, fmt, Rule(daz=planned.daz)), NO_TABLE
+            read = "number", decoded(whole, fmt, rule), NO_TABLE
         if read is None:
             return None
         tiny = (planned.accumulator.unpacked or fmt).tiny

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 
-from softfloat.checks import check_choice
+from softfloat.checks import check_choice, nearest
 
 __all__ = ["SOURCES", "VOCABULARIES", "Alias", "aliases", "clauses", "known_type", "suggestion", "vocabulary_of"]
 
@@ -326,9 +325,9 @@ def vocabulary_of(name: str, vocabulary: str) -> str | None:
 def suggestion(name: str, vocabulary: str) -> str:
     """What may have been meant, as the end of a sentence; empty where nothing is alike."""
     for v in (vocabulary, *VOCABULARIES):
-        close = get_close_matches(name, sorted(_known()[v]), n=1)
+        close = nearest(name, sorted(_known()[v]))
         if close:
-            return f"; did you mean {close[0]!r}?"
+            return close
     return ""
 
 

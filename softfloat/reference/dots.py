@@ -105,7 +105,7 @@ def fma(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **opt
     """One fused multiply-add after another, from c."""
     output, running = Output(options), Site(RUNNING, fmt)
     total = output.start(c, running)
-    for term in output.terms(a, b, fmts, output.daz(running)):
+    for term in output.terms(a, b, fmts, running):
         total = output.fuse(running, term, total)
     return output.deliver(total)
 
@@ -114,7 +114,7 @@ def mul_add(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, *
     """Each product rounded, then added to the sum so far, from c."""
     output, product, running = Output(options), Site(PRODUCT, fmt), Site(RUNNING, fmt)
     total = output.start(c, running)
-    for term in output.terms(a, b, fmts, output.daz(running)):
+    for term in output.terms(a, b, fmts, running):
         total = output.add(running, total, output.multiply(product, term))
     return output.deliver(total)
 
@@ -125,7 +125,7 @@ def exact(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, **o
         return fma(a, b, fmts, fmt, c, **options)
     output, running = Output(options, payloads=False), Site(RUNNING, fmt)
     total = output.start(c, running)
-    return output.deliver(output.block(running, output.terms(a, b, fmts, output.daz(running)), total))
+    return output.deliver(output.block(running, output.terms(a, b, fmts, running), total))
 
 
 def blocks(
@@ -141,7 +141,7 @@ def blocks(
     """Blocks of `length` > 1 products and the running sum, each rounded once; with `fraction_bits`, aligned and cut."""
     output, running = Output(options, payloads=False), Site(RUNNING, fmt)
     total = output.start(c, running)
-    for block in groups(output.terms(a, b, fmts, output.daz(running)), length):
+    for block in groups(output.terms(a, b, fmts, running), length):
         total = output.block(running, block, total, fraction_bits)
     return output.deliver(total)
 
@@ -162,7 +162,7 @@ def pairwise(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, 
         (n, left), (m, right) = sums[-2:]
         sums[-2:] = [(n + m, output.add(running, left, right))]
 
-    for term in output.terms(a, b, fmts, output.daz(running)):
+    for term in output.terms(a, b, fmts, running):
         sums.append((1, output.multiply(product, term)))
         while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
             merge()
@@ -178,7 +178,7 @@ def pairwise(a: Codes, b: Codes, fmts: Pair, fmt: Format, c: int | None = None, 
 def chains(a: Codes, b: Codes, fmts: Pair, fmt: Format, n: int, c: int | None = None, **options: Any) -> Result:
     """Product k to fused multiply-add chain k mod n, each from +0; the chains added in order, then c."""
     output, running = Output(options, payloads=False), Site(RUNNING, fmt)
-    addend, terms = output.start(c, running), output.terms(a, b, fmts, output.daz(running))
+    addend, terms = output.start(c, running), output.terms(a, b, fmts, running)
     if not terms:
         return output.deliver(addend)
     sums = [output.start(None, running) for _ in range(n)]
@@ -202,7 +202,7 @@ def chunked(
 ) -> Result:
     """Chunks summed by fused multiply-adds from +0 in one format; their sums added up in another, from c."""
     output, inner, outer = Output(options), Site(RUNNING, inner_fmt), Site(LEVEL, outer_fmt)
-    total, terms = output.start(c, outer), output.terms(a, b, fmts, output.daz(inner))
+    total, terms = output.start(c, outer), output.terms(a, b, fmts, inner)
     for first in range(0, len(terms), length):
         chunk = output.start(None, inner)
         for term in terms[first : first + length]:
@@ -228,7 +228,7 @@ def _times(x: Value, scale: Value) -> Value:
 
 
 def _scaled_terms(
-    output: Output, a: Codes, b: Codes, fmts: Pair, scales: ScaleCodes, scale_fmts: Pair, daz: bool
+    output: Output, a: Codes, b: Codes, fmts: Pair, scales: ScaleCodes, scale_fmts: Pair, site: Site | bool
 ) -> list[Term]:
     """Products of elements times their scales. A zero, element or scale, has the exponent -126 of its own."""
 
@@ -237,7 +237,7 @@ def _scaled_terms(
         return sum(exponent_in(fmt, v) if v.magnitude else -126 for v, fmt in parts)
 
     terms = []
-    for term, first, second in zip(output.terms(a, b, fmts, daz), *scales, strict=True):
+    for term, first, second in zip(output.terms(a, b, fmts, site), *scales, strict=True):
         x, y = _scale(first, scale_fmts[0]), _scale(second, scale_fmts[1])
         both = exponent(term.x, x, (fmts[0], scale_fmts[0])) + exponent(term.y, y, (fmts[1], scale_fmts[1]))
         terms.append(Term(_times(term.x, x), _times(term.y, y), both))
@@ -257,7 +257,7 @@ def scaled_exact(
     """The exact sum of all products, scales included, and c, rounded once: DotGeneral of OCP MX."""
     output, running = Output(options, payloads=len(a) < 2), Site(RUNNING, fmt)
     total = output.start(c, running)
-    terms = _scaled_terms(output, a, b, fmts, scales, scale_fmts, output.daz(running))
+    terms = _scaled_terms(output, a, b, fmts, scales, scale_fmts, running)
     if len(terms) == 1:
         total = output.fuse(running, terms[0], total)
     elif terms:
@@ -321,7 +321,7 @@ def scaled_chunks(
 ) -> Result:
     """Chunks of fused multiply-adds from +0, each sum times its two scales, in that order, and added to the sum so far."""
     output, inner, outer = Output(options, payloads=False), Site(RUNNING, inner_fmt), Site(LEVEL, outer_fmt)
-    total, terms = output.start(c, outer), output.terms(a, b, fmts, output.daz(inner))
+    total, terms = output.start(c, outer), output.terms(a, b, fmts, inner)
     for first in range(0, len(terms), length):
         chunk = output.start(None, inner)
         for term in terms[first : first + length]:
@@ -403,7 +403,7 @@ def tensor_core(
     in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
     dot = Output(options, nan="nvidia", payloads=False)
     total = dot.start(c, running, out)
-    terms = dot.terms(a, b, fmts, dot.daz(running), HALF if unpacked else None, zero_exponent)
+    terms = dot.terms(a, b, fmts, running, HALF if unpacked else None, zero_exponent)
 
     def fused(block: Sequence[Term], z: Number) -> Number:
         found = dot.block(running, block, z, core.fraction_bits, zero_exponent, exponent_floor)

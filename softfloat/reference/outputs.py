@@ -172,12 +172,25 @@ class Output:
         """Whether subnormals read at a site count as zero."""
         return bool(self.settings(site).get("daz", False))
 
+    def reads(self, site: Site | bool, fmt: Format) -> bool:
+        """Whether subnormal operands count as zero: as is told, or as a site fixes it, else as options of their format say."""
+        if isinstance(site, bool):
+            return site
+        return bool(site.fixed.get("daz", self.overrides.get(fmt.name, self.options).get("daz", False)))
+
     def terms(
-        self, a: Codes, b: Codes, fmts: Pair, daz: bool, unpacked: Format | None = None, zeros: int | None = None
+        self,
+        a: Codes,
+        b: Codes,
+        fmts: Pair,
+        site: Site | bool,
+        unpacked: Format | None = None,
+        zeros: int | None = None,
     ) -> list[Term]:
         """The factors of each product; exponents are those they have once `unpacked` to another format, of zeros as given."""
         first, second = fmts
-        factors = [(Number(i, first, daz).value, Number(j, second, daz).value) for i, j in zip(a, b, strict=True)]
+        one, other = self.reads(site, first), self.reads(site, second)
+        factors = [(Number(i, first, one).value, Number(j, second, other).value) for i, j in zip(a, b, strict=True)]
 
         def own(x: Value, fmt: Format) -> int:
             return zeros if zeros is not None and x.is_zero else exponent_in(unpacked or fmt, x)

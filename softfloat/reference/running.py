@@ -28,7 +28,7 @@ def compensated(
     def minus(x: Number, y: Number) -> Number:
         return output.subtract(running, x, y)
 
-    terms = output.terms(a, b, fmts, output.daz(product))
+    terms = output.terms(a, b, fmts, product)
     for x in (output.multiply(product, term) for term in terms):
         if method == "kahan":
             y = minus(x, e)
@@ -71,7 +71,7 @@ def fixed_point(
     """An integer that counts multiples of 2^last, in two's complement; c and products are cut, the sum rounded in the end."""
     output, running = Output(options, payloads=False), Site(RUNNING, fmt)
     addend, half = output.start(c, running), 1 << (bits - 1)
-    terms = output.terms(a, b, fmts, output.daz(running))
+    terms = output.terms(a, b, fmts, running)
     if not terms:
         return output.deliver(addend)
     count: int | None = 0

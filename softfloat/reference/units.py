@@ -39,7 +39,7 @@ def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: A
     fixed |= {"tininess": Tininess.AFTER}
     output, lane = Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, fixed)
     total = output.start(c, lane)
-    for low, high in groups(output.terms(a, b, fmts, output.daz(lane)), 2):
+    for low, high in groups(output.terms(a, b, fmts, lane), 2):
         total = output.fuse(lane, high, total)
         total = output.fuse(lane, low, total)
     return output.deliver(total)
@@ -154,7 +154,7 @@ def arm_fmmla(a: Codes, b: Codes, fmts: Pair, fz16: bool = False, c: int | None 
     product, running = (Site(number, SINGLE, {"tininess": Tininess.BEFORE}) for number in (PRODUCT, RUNNING))
     output.signed_zeros = True
     total = output.start(c, running)
-    terms = output.terms(a, b, fmts, fz16 if half else output.daz(product))
+    terms = output.terms(a, b, fmts, fz16 if half else product)
     for group in groups(terms, 4 if half else 2):
         if half:
             low, high = (output.total(product, pair, [], _pair_sum) for pair in (group[:2], group[2:]))

@@ -171,6 +171,7 @@ def environments(draw: st.DrawFn, overrides: bool = True) -> Environment:
         infinite_input=draw(sampled(("default", "keep", "saturate", "nan"))),
         daz=draw(st.booleans()),
         ftz=draw(st.booleans()),
+        converts_subnormals=draw(st.booleans()),
         nan=draw(sampled(NANS)),
         sr_bits=draw(sampled((1, 3, 16) if method != "truncate" else (1, 3, 16, 17, 20))),
         sr_method=method,

@@ -379,7 +379,7 @@ def test_bad_format(name: str) -> None:
     operands = plain(name, HALF)
     tail = FUNCTIONS[name].tail
     argument = "src" if name == "convert" else "fmt"
-    for bad in (None, 16, np.float16, np.dtype(np.float16), HALF.spec):
+    for bad in (None, 16, np.int8, np.dtype(np.uint16), np.float16(1), HALF.spec):
         with pytest.raises(TypeError, match=rf"^{argument} must be a softfloat.Format"):
             getattr(bits, name)(*operands, bad, *tail)
     for unknown in ("float64", "binary128", ""):
@@ -389,7 +389,7 @@ def test_bad_format(name: str) -> None:
 
 
 def test_bad_targets() -> None:
-    for bad in (None, 1.0, np.float16):
+    for bad in (None, 1.0, np.int16):
         with pytest.raises(TypeError, match=r"^dst must be"):
             bits.convert(0, HALF, bad)
         with pytest.raises(TypeError, match=r"^fmt must be"):
@@ -439,9 +439,9 @@ def test_bad_options(name: str) -> None:
     [
         ({"daz": True}, {"daz": 1}, TypeError),
         ({"ftz": False}, {"ftz": 0}, TypeError),
-        ({"seed": 1}, {"seed": 1.0}, TypeError),
-        ({"seed": 1}, {"seed": True}, TypeError),
-        ({"sr_bits": 8}, {"sr_bits": 8.0}, TypeError),
+        ({"seed": 1, "rounding": "stochastic"}, {"seed": 1.0, "rounding": "stochastic"}, TypeError),
+        ({"seed": 1, "rounding": "stochastic"}, {"seed": True, "rounding": "stochastic"}, TypeError),
+        ({"sr_bits": 8, "rounding": "SR", "seed": 1}, {"sr_bits": 8.0, "rounding": "SR", "seed": 1}, TypeError),
         ({"rounding": softfloat.Rounding.TOWARD_ZERO}, {"rounding": 2}, ValueError),
         ({"rounding": softfloat.Rounding.NEAREST_AWAY}, {"rounding": softfloat.Overflow.SATURATE}, ValueError),
     ],

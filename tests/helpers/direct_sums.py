@@ -90,12 +90,14 @@ class Output:
 
     # -- stages
 
-    def settings(self, stage: Stage) -> dict[str, Any]:
+    def settings(self, stage: Stage, conversion: bool = False) -> dict[str, Any]:
         """Options of a stage: what it fixes, else what the environment says of its format."""
         found = self.environment.for_format(stage.format.name)
         names = ("rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "sr_bits")
         names += "sr_method", "projection"
         options = {name: getattr(found, name) for name in names}
+        if conversion and found.converts_subnormals:
+            options |= {"daz": False, "ftz": False}
         for name in ("rounding", "overflow", "tininess", "daz", "ftz"):
             if getattr(stage, name) is not None:
                 options[name] = getattr(stage, name)
@@ -111,7 +113,7 @@ class Output:
 
     def round(self, site: int, stage: Stage, x: Value, conversion: bool = False) -> tuple[int, Value, int]:
         """(code, value as it is read again, flags of this rounding)."""
-        options = self.settings(stage)
+        options = self.settings(stage, conversion)
         if options["rounding"] is Rounding.STOCHASTIC:
             width = options["sr_bits"] or 52
             seed = self.environment.seed or 0
@@ -256,11 +258,10 @@ class Output:
         for codes, fmt in ((a, self.pair[0]), (b, self.pair[1]), ([] if c is None else [c], partials)):
             signalling = any(reference.decode(code, fmt).signalling for code in codes)
             self.flags |= INVALID if signalling else 0
-        memory = how.store or how.running
-        if how.reduction:
-            memory = how.reduction[-1].store or how.reduction[-1].running
+        last = how.reduction[-1] if how.reduction else how
+        memory = last.store or last.running
         code = c or 0
-        value = self.read(code, partials, self.settings(memory)["daz"])
+        value = self.read(code, partials, self.settings(memory, conversion=last.store is not None)["daz"])
         if a:
             if self.how.unsigned_zeros and value.is_zero and not reference.decode(code, partials).is_zero:
                 value = ZERO
@@ -273,9 +274,10 @@ class Output:
 
     def segments(self, a: Sequence[int], b: Sequence[int], c: Value | None) -> tuple[int, Value]:
         how, count = self.how, len(a)
-        daz = how.daz if how.daz is not None else self.settings(how.product or how.running)["daz"]
+        fixed = (how.product or how.running).daz if how.daz is None else how.daz
+        first, second = (self.environment.for_format(fmt.name).daz if fixed is None else fixed for fmt in self.pair)
         factors = [
-            (self.read(x, self.pair[0], daz), self.read(y, self.pair[1], daz)) for x, y in zip(a, b, strict=True)
+            (self.read(x, self.pair[0], first), self.read(y, self.pair[1], second)) for x, y in zip(a, b, strict=True)
         ]
         if how.segment is not None:
             spans = [range(start, min(start + how.segment, count)) for start in range(0, count, how.segment)]

@@ -107,7 +107,7 @@ def _convert(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
 
 def _widened(codes: Codes, fmt: Format, environment: Environment) -> Pair:
     """Codes as float64: exact, but for NaNs, which follow the policy."""
-    settings = environment.for_format("float64")
+    settings = environment.settings.between(fmt.name, "float64")
     policy = NAN_POLICIES[settings.nan]
     result = np.asarray(bits.decode(codes, fmt)).view(np.uint64).copy()
     nan, signalling = np.asarray(bits.isnan(codes, fmt)), np.asarray(bits.issnan(codes, fmt))
