@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -13,10 +14,12 @@ __all__ = [
     "check_count",
     "check_integer",
     "check_kind",
+    "check_real",
     "check_seed",
     "check_switch",
     "check_whole",
     "is_integer",
+    "nearest",
 ]
 
 SEEDS = "an integer from 0 to 2^64 - 1"
@@ -48,6 +51,15 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
     return int(value)
 
 
+def check_real(name: str, value: Any, least: float, *, above: bool = False) -> float:
+    """A finite number that is at least, or greater than, another."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (value > least if above else value >= least) or value == float("inf"):
+        raise ValueError(f"{name} must be {'greater than' if above else 'at least'} {least} and finite, got {value}")
+    return float(value)
+
+
 def check_seed(name: str, value: Any) -> int:
     """An integer of 64 bits without a sign."""
     if not is_integer(value) or not 0 <= value < 2**64:
@@ -69,6 +81,13 @@ def check_choice(name: str, value: Any, accepted: Collection[Any]) -> None:
         known = False
     if not known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
+
+
+def nearest(name: object, names: Iterable[object]) -> str:
+    """The end of a message: the name that was meant, if one is near."""
+    known = {str(x).lower(): str(x) for x in names}
+    found = get_close_matches(str(name).lower(), known, 1)
+    return f"; did you mean {known[found[0]]!r}?" if found else ""
 
 
 def check_kind(name: str, value: Any, kind: type | tuple[type, ...], optional: bool = False) -> None:

@@ -72,6 +72,8 @@ def scaled(
     """An operator that recipes are for, in a module that has one."""
     quantising = unit.quantising
     assert quantising is not None
+    if private.in_backward():
+        quantising.settle(unit.tracker.names)
     module = unit.tracker.innermost()
     recipe = quantising.recipe(module)
     if recipe is None:
@@ -186,7 +188,7 @@ def _which(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> tuple[str, bool]:
         return found
     raise UnsupportedArguments(
         f"a product in the backward pass, of {node}, is none of the gradients of a product that the recipe quantised; gradients of gradients "
-        "and of products in torch.autograd.Functions are not: name no recipe for the module, by quantize={'path': None, '*': recipe}"
+        "and of products in torch.autograd.Functions are not: name no recipe for the module, by quantize={'name': None, '*': recipe}"
     )
 
 
