@@ -13,6 +13,7 @@ __all__ = [
     "check_count",
     "check_integer",
     "check_kind",
+    "check_real",
     "check_seed",
     "check_switch",
     "check_whole",
@@ -47,6 +48,15 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
     if not is_integer(value) or value < low:
         raise ValueError(f"{name} must be a {'positive' if low else 'non-negative'} integer, got {value!r}")
     return int(value)
+
+
+def check_real(name: str, value: Any, least: float, *, above: bool = False) -> float:
+    """A finite number that is at least, or greater than, another."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (value > least if above else value >= least) or value == float("inf"):
+        raise ValueError(f"{name} must be {'greater than' if above else 'at least'} {least} and finite, got {value}")
+    return float(value)
 
 
 def check_seed(name: str, value: Any) -> int:

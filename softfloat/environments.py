@@ -161,6 +161,20 @@ class StochasticRounding(Enum):
     ON = 1
     REPLICA_IDENTICAL_ONLY = 2
 
+    @classmethod
+    def of(cls, value: StochasticRounding | str | bool, argument: str = "esr") -> StochasticRounding:
+        """A member, its name in any case, or ON for True and OFF for False."""
+        if isinstance(value, bool):
+            return cls.ON if value else cls.OFF
+        if isinstance(value, str):
+            if value.upper() in cls.__members__:
+                return cls[value.upper()]
+            advice = nearest(value, cls.__members__)
+            raise ValueError(f"{argument} must be one of {', '.join(cls.__members__)}, got {value!r}{advice}")
+        if not isinstance(value, cls):
+            raise TypeError(f"{argument} must be a bool or one of {', '.join(map(str, cls))}, got {value!r}")
+        return value
+
 
 Check = Callable[[str, Any], Any]
 """check(name, value) is the value as settings hold it."""
@@ -420,7 +434,7 @@ class Environment:
         inv: bool = False,
         div0: bool = False,
         oflo: bool = False,
-        esr: bool | StochasticRounding = StochasticRounding.OFF,
+        esr: bool | str | StochasticRounding = StochasticRounding.OFF,
         nanoo: bool = False,
         *,
         seed: int | None = None,
@@ -432,7 +446,7 @@ class Environment:
         ----------
         inv, div0, oflo : bool
             Trap on the flag.
-        esr : StochasticRounding or bool
+        esr : StochasticRounding, its name, or bool
             Stochastic rounding of results narrower than float32.
         nanoo : bool
             Half-precision overflow gives NaN, and INV; otherwise it saturates.
@@ -445,10 +459,7 @@ class Environment:
         no public source settles: flushing of float32 subnormals is modelled on operands and results, sign kept; an
         infinite operand narrowed becomes NaN with `nanoo` and stays infinite without, and is never 65504.
         """
-        if isinstance(esr, bool):
-            esr = StochasticRounding.ON if esr else StochasticRounding.OFF
-        if not isinstance(esr, StochasticRounding):
-            raise TypeError(f"esr must be a bool or one of {', '.join(map(str, StochasticRounding))}, got {esr!r}")
+        esr = StochasticRounding.of(esr)
         traps = Flags.INV * bool(inv) | Flags.DIV0 * bool(div0) | Flags.OFLO * bool(oflo)
         single = cls(daz=True, ftz=True, nan="ipu")
         return cls(

@@ -434,9 +434,15 @@ def test_ipu_takes_graphcores_argument_order() -> None:
     for esr, identical in [(StochasticRounding.ON, False), (StochasticRounding.REPLICA_IDENTICAL_ONLY, True)]:
         env = Environment.ipu(esr=esr, seed=3, replica=2)
         assert (env.rounding, env.replica_identical, env.seed, env.replica) == (Rounding.STOCHASTIC, identical, 3, 2)
-    for bad in (1, "ON", None):
+        assert Environment.ipu(esr=esr.name, seed=3, replica=2) == env
+    assert Environment.ipu(esr="on", seed=1) == Environment.ipu(esr="ON", seed=1) == Environment.ipu(esr=True, seed=1)
+    for bad in (1, None):
         with pytest.raises(TypeError, match=r"^esr must be a bool or one of StochasticRounding.OFF"):
             Environment.ipu(esr=bad)  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"^esr must be one of OFF, ON, REPLICA_IDENTICAL_ONLY, got 'of'; did you mean 'OFF'"
+    ):
+        Environment.ipu(esr="of")
 
 
 IPU_CASES: list[tuple[bool, Any, Any, int, Flags]] = [

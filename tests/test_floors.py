@@ -75,7 +75,7 @@ INSIDE = {
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
-    "torch": "accumulation autocast metrics private operators.bridge operators.recipes operators.tables | inspection operators.pointwise "
+    "torch": "metrics private operators.bridge operators.recipes operators.tables | accumulation autocast inspection operators.pointwise "
     "operators.unit operators.wide | operators.norms operators.products scaling tracing | operators.scaled | operators.scaled_mm | amp conversion "
     "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "

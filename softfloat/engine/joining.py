@@ -16,7 +16,8 @@ from softfloat.engine import arguments, elementwise, folds, lines, segments, way
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
-from softfloat.engine.parameters import dots
+from softfloat.engine.parameters import FLOAT32, dots
+from softfloat.engine.problems import Scales
 from softfloat.engine.programs import Program, Site, bounds_of, program, segment_bounds, segment_ends
 from softfloat.formats import Format
 
@@ -119,11 +120,38 @@ class _Sum:
         return self.store or self.site
 
 
+class Scaling(NamedTuple):
+    """How segments' sums are multiplied by their scales: the order, and float32 codes of those of a, (rows, segments), and b, (segments, columns)."""
+
+    order: str
+    a: Codes
+    b: Codes
+
+    def added(self, total: Codes, row: Codes, segment: int, site: Site) -> Done:
+        """A segment's sums times their scales added to the sums so far: elementwise what `kernels.dot_steps.scaled_addition` does."""
+        x, y = (np.broadcast_to(v, row.shape) for v in (self.a[:, segment, np.newaxis], self.b[np.newaxis, segment]))
+        first, last = {"first_fused": ((row, x), y), "second_fused": ((row, y), x)}.get(self.order, ((x, y), row))
+
+        def done(operation: str, *operands: Codes) -> Done:
+            return elementwise.settled(operation, operands, site.format.spec, site.format, site.rule)
+
+        product, flags = done("mul", *first)
+        if self.order != "scales_added":
+            codes, raised = done("fma", product, last, total)
+            return codes, flags | raised
+        product, raised = done("mul", product, last)
+        codes, more = done("add", total, product)
+        return codes, flags | raised | more
+
+
 class _Levels:
     """The additions of segments' sums, level by level: elementwise what `kernels.dot_steps.close` does."""
 
-    def __init__(self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, sums: list[_Sum], ends: Sequence[int], shape: tuple[int, ...], scaling: Scaling | None = None
+    ) -> None:
         self._sums, self._ends, self._shape, self._done = sums, np.array(ends), shape, 0
+        self._scaling, self._entered = scaling, 0
         self.flags: Codes = np.zeros(shape, np.uint8)
 
     def _enter(self, level: int, rows: Codes, source: Site) -> None:
@@ -131,6 +159,12 @@ class _Levels:
         total = self._sums[level]
         site = total.site
         rows = segments.read(rows, source.format, site.format, source.rule)
+        if level == 0 and self._scaling is not None:
+            assert total.codes is not None
+            for row in rows:
+                total.codes, raised = self._scaling.added(total.codes, row, self._entered, site)
+                self.flags, self._entered = self.flags | raised, self._entered + 1
+            return
         if total.codes is not None:
             rows = np.concatenate([total.codes[np.newaxis], rows])
         total.codes, raised = folds.summed(rows, site.format, site.rule)
@@ -164,7 +198,9 @@ class _Levels:
         return self._leave(len(self._sums) - 1), self.flags
 
 
-def _levels(planned: Program, c: Codes | None, shape: tuple[int, ...], segments_of_sum: int) -> _Levels | None:
+def _levels(
+    planned: Program, c: Codes | None, shape: tuple[int, ...], segments_of_sum: int, scaling: Scaling | None
+) -> _Levels | None:
     """What adds segments' sums; None where a level's format does not hold what comes from below."""
     numbers, sums, below = dots(), [], segments.last_of_part(planned)
     for level, _ in enumerate(planned.accumulator.reduction):
@@ -179,7 +215,23 @@ def _levels(planned: Program, c: Codes | None, shape: tuple[int, ...], segments_
         if not takes(last.site, planned.partials, entered.rule.daz):
             return None
         last.codes = segments.read(c, planned.partials, last.site.format, entered.rule)
-    return _Levels(sums, segment_ends(planned.accumulator, segments_of_sum), shape)
+    return _Levels(sums, segment_ends(planned.accumulator, segments_of_sum), shape, scaling)
+
+
+def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
+    """The scales of a grid's segments; None where they are added by other steps, or are no numbers of the stage's that all is finite in."""
+    how, site = planned.accumulator, planned.sites[dots().LEVEL]
+    if site.format.spec != FLOAT32 or site.rule.daz:
+        return None
+    firsts = segment_bounds(how, planned.products)[:-1]
+    values = scales.each.a[:, firsts], scales.each.b[firsts]
+    with np.errstate(over="ignore", invalid="ignore"):
+        a, b = (np.ascontiguousarray(x, np.float32) for x in values)
+    if not (
+        np.isfinite(a).all() and np.isfinite(b).all() and np.array_equal(a, values[0]) and np.array_equal(b, values[1])
+    ):
+        return None
+    return Scaling(str(how.reduction[0].scaling), a.view(np.uint32), b.view(np.uint32))
 
 
 def _joinable(planned: Program) -> bool:
@@ -315,6 +367,7 @@ def run(
     products: int = 1,
     tally: ways.Tally | None = None,
     run_chains: Chains | None = None,
+    scaling: Scaling | None = None,
 ) -> Done | None:
     """Segments or chains, their sums added up elementwise. None where this does not serve.
 
@@ -337,11 +390,9 @@ def run(
     parts = sum(some.stretches for some in cuts)
     levels: _Levels | None = None
     if tally is None and not draws_inside(planned):
-        levels = _chains(planned, shape) if chains else _levels(planned, c, shape, parts)
+        levels = _chains(planned, shape) if chains else _levels(planned, c, shape, parts, scaling)
     if levels is None:
-        if any(level.scaling for level in accumulator.reduction):
-            return None
-        if not (_chains_joinable(planned) if chains else _joinable(planned)):
+        if scaling is not None or not (_chains_joinable(planned) if chains else _joinable(planned)):
             return None
         outputs = math.prod(shape)
         if outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * parts:
@@ -355,6 +406,8 @@ def run(
             if done is None:
                 return None
             codes, raised = done
+            if scaling is not None and arguments.has_nan(codes, below.format):  # whose payloads go another way
+                return None
         levels.flags = levels.flags | np.bitwise_or.reduce(raised, axis=0)
         levels.add(codes, below)
     total, flags = levels.total()

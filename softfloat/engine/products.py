@@ -315,7 +315,10 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and tally is None and not (problem.paired or cumulative):
         place, random = _place_of(problem), ways.Random(key, call.stream)
-        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
+        if planned.accumulator.reduction and planned.accumulator.reduction[0].scaling:
+            done = _quick(problem, planned, a, b, values, call, key)
+        else:
+            done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
@@ -552,7 +555,12 @@ def _quick(
 
         if math.prod(shape) < dots().LANES:
             return None
-        done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains)
+        scaling = None if problem.scales is None else joining.scaling_of(planned, problem.scales)
+        if problem.scales is not None and (scaling is None or not (np.isfinite(a).all() and np.isfinite(b).all())):
+            return None
+        done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains, scaling)
+        if scaling is not None:
+            return done
         return _by_unit(planned, a, b, start, place, random, None, tally) if done is None else done
     if _pairs_all(planned):
         return _by_tree(planned, problem, tiling.Operands(a, b, start), place, random, tally)

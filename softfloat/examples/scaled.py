@@ -57,7 +57,7 @@ class Way:
     Attributes
     ----------
     recipe : Recipe, str, or mapping of str to them or None
-        Of all layers, or by their paths: "Sequential.0", "Sequential.2" and "Sequential.4". A layer without one stays in bfloat16.
+        Of all layers, or by their names: "0", "2" and "4". A layer without one stays in bfloat16.
     last : the same, optional
         Of the last epoch, if it has others.
     """
@@ -73,13 +73,13 @@ def nvfp4_parts() -> dict[str, Way]:
     """
     full, none = RECIPES["nvfp4"], Operand()
     late = full.replace(forward=Product(first=none, second=none, accumulator=full.forward.accumulator))
-    inner, no_last = {"Sequential.2": full}, {"Sequential.4": None, "*": full}
+    inner, no_last = {"2": full}, {"4": None, "*": full}
     return {
         "all layers": Way(full),
         "last layer in bfloat16": Way(no_last),
         "first and last layer in bfloat16": Way(inner),
         "the last epoch's forward in bfloat16": Way(full, late),
-        "everything": Way(inner, {"Sequential.2": late}),
+        "everything": Way(inner, {"2": late}),
     }
 
 

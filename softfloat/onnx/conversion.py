@@ -59,7 +59,7 @@ def convert(
         Which nodes convert: those that the recipe's lists say, as `softfloat.recipes.colour` decides; "basic", "full", "bert"
         and "unet" are those of `softfloat.recipes`. "paddle", "onnxconverter" and "onnxruntime" follow PaddlePaddle's float16
         transpiler, onnxconverter-common and onnxruntime.transformers in everything. Default: the recipe that
-        `SOFTFLOAT_BF16_CONVERSION` names, of bfloat16; else every operator that ONNX has a kernel of the format for.
+        `SOFTFLOAT_BF16_CONVERSION` (or `TF_BF16_CONVERSION`) names, of bfloat16; else every operator that ONNX has a kernel of the format for.
     keep_io_types : bool or collection of str
         Whether inputs and outputs of the model stay float32; or the names of those that do. Sequences always do, except with
         the recipes of Microsoft's tools.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
+from softfloat.checks import nearest
 from softfloat.files import replacing
 from softfloat.recipes.colouring import Colouring
 from softfloat.recipes.lists import LISTS
@@ -16,6 +18,19 @@ __all__ = ["CONVERSION", "DUMP_PATH", "as_recipe", "dump_used", "recipe_from_env
 
 CONVERSION = "SOFTFLOAT_BF16_CONVERSION"
 DUMP_PATH = "SOFTFLOAT_BF16_DUMP_PATH"
+GAUDI = {CONVERSION: "TF_BF16_CONVERSION", DUMP_PATH: "TF_BF16_DUMP_PATH"}
+"""What Habana's documentation calls them. They are read where ours are not set."""
+
+
+def _read(name: str) -> tuple[str, str]:
+    """(the variable that counts, its value). Warns where the other one says something else."""
+    own, theirs = os.environ.get(name, ""), os.environ.get(GAUDI[name], "")
+    if own and theirs and own != theirs:
+        warnings.warn(
+            f"{name}={own} counts, and {GAUDI[name]}={theirs} does not: both are set, and the first comes before",
+            stacklevel=4,
+        )
+    return (name, own) if own or not theirs else (GAUDI[name], theirs)
 
 
 def as_recipe(recipe: Any) -> Recipe:
@@ -28,8 +43,8 @@ def as_recipe(recipe: Any) -> Recipe:
 
     Raises
     ------
-    TypeError, OSError, RecipeError
-        If it is none.
+    TypeError, ValueError, OSError, RecipeError
+        If it is none: a string that is no name and looks like no path is a ValueError.
     """
     if isinstance(recipe, Recipe):
         return recipe
@@ -40,33 +55,49 @@ def as_recipe(recipe: Any) -> Recipe:
         raise TypeError(
             f"recipe must be a Recipe, one of {', '.join(map(repr, LISTS))}, or the path of a file, got {recipe!r}"
         )
+    if (
+        isinstance(recipe, str)
+        and Path(recipe).name == recipe
+        and not Path(recipe).suffix
+        and not Path(recipe).exists()
+    ):
+        raise ValueError(
+            f"recipe must be one of {', '.join(map(repr, LISTS))}, or the path of a file, got {recipe!r}{nearest(recipe, LISTS)}"
+        )
     return Recipe.load(recipe)
 
 
 def recipe_from_environment() -> Recipe | None:
-    """The recipe that `SOFTFLOAT_BF16_CONVERSION` names; None where the variable is not set, empty or 0.
+    """The recipe that `SOFTFLOAT_BF16_CONVERSION` names, or else Gaudi's `TF_BF16_CONVERSION`; None where neither is set, or it is empty or 0.
 
-    It holds the name of a recipe ("basic", "full", "bert", "unet") or the path of a file, and is read at each call.
+    Where both are set and differ, the first counts, and a warning says so. It holds the name of a recipe ("basic", "full",
+    "bert", "unet") or the path of a file, and is read at each call.
 
     Raises
     ------
     ValueError
-        Naming the variable; if it is 1, which does not say what to convert.
+        Naming the variable; if it is 1, which does not say what to convert, or no name of a recipe.
     OSError, RecipeError
         If the file cannot be read.
     """
-    value = os.environ.get(CONVERSION, "")
+    name, value = _read(CONVERSION)
     if value in ("", "0"):
         return None
     if value == "1":
         raise ValueError(
-            f"{CONVERSION} must be one of {', '.join(LISTS)}, the path of a recipe, or 0, got 1, which names no lists"
+            f"{name} must be one of {', '.join(LISTS)}, the path of a recipe, or 0, got 1, which names no lists"
         )
-    return as_recipe(value)
+    try:
+        return as_recipe(value)
+    except (OSError, ValueError) as error:
+        error.add_note(f"named by the environment variable {name}")
+        raise
 
 
 def dump_used(colouring: Colouring) -> tuple[Path, Path] | None:
-    """Write down what was used, where `SOFTFLOAT_BF16_DUMP_PATH` is set: what conversions do when they are done.
+    """Write down what was used, where `SOFTFLOAT_BF16_DUMP_PATH` or Gaudi's `TF_BF16_DUMP_PATH` is set: what conversions do when they are done.
+
+    Where both are set and differ, the first counts, and a warning says so.
 
     Returns
     -------
@@ -80,7 +111,7 @@ def dump_used(colouring: Colouring) -> tuple[Path, Path] | None:
     OSError
         If a file cannot be written.
     """
-    value = os.environ.get(DUMP_PATH, "")
+    _, value = _read(DUMP_PATH)
     if not value:
         return None
     lists = Path(value)

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 
 import torch
 
+from softfloat.torch.operators.bridge import as_dtype
+
 __all__ = ["GradientAccumulation"]
 
 
@@ -28,8 +30,8 @@ class GradientAccumulation:
     ----------
     parameters : iterable of Tensor
         Whose gradients.
-    dtype : torch.dtype
-        Of the buffers: float16, bfloat16, float32 or float64. Within `emulate`, sums in a low one swamp and overflow as
+    dtype : torch.dtype or str
+        Of the buffers: float16, bfloat16, float32 or float64, or the name of one. Within `emulate`, sums in a low one swamp and overflow as
         the environment says.
     average : bool
         Deliver the mean over micro-batches, not the sum.
@@ -51,16 +53,13 @@ class GradientAccumulation:
     """
 
     def __init__(
-        self, parameters: Iterable[torch.Tensor], dtype: torch.dtype = torch.float32, *, average: bool = True
+        self, parameters: Iterable[torch.Tensor], dtype: torch.dtype | str = torch.float32, *, average: bool = True
     ) -> None:
-        if dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-            raise ValueError(
-                f"dtype must be torch.float16, torch.bfloat16, torch.float32 or torch.float64, got {dtype!r}"
-            )
+        kind = as_dtype("dtype", dtype, (torch.float16, torch.bfloat16, torch.float32, torch.float64))
         self._parameters = list(parameters)
         if not self._parameters or not all(isinstance(p, torch.Tensor) for p in self._parameters):
             raise TypeError("parameters must be tensors, at least one")
-        self.dtype, self.average, self.count = dtype, bool(average), 0
+        self.dtype, self.average, self.count = kind, bool(average), 0
         self._buffers: list[torch.Tensor | None] = [None] * len(self._parameters)
 
     @torch.no_grad()

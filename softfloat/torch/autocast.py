@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.overrides import TorchFunctionMode
 
-from softfloat.checks import check_choice
+from softfloat.torch.operators.bridge import as_dtype
 
 __all__ = ["FIRST_ALONE", "FP32", "LOWER", "PROMOTE", "autocast_lists", "lists_in_force"]
 
@@ -156,7 +156,7 @@ class autocast_lists(TorchFunctionMode):
         Operations whose operands are cast to float32 if one of them is. None: the fixed list, `PROMOTE`.
     config : path, optional
         A gaudi_config.json instead of `lower` and `fp32`: its `autocast_bf16_ops` and `autocast_fp32_ops`.
-    dtype : {"bfloat16", "float16"}
+    dtype : {"bfloat16", "float16"} or torch.dtype
         The low type.
 
     Attributes
@@ -203,17 +203,17 @@ class autocast_lists(TorchFunctionMode):
         promote: Names | None = None,
         *,
         config: str | os.PathLike[str] | None = None,
-        dtype: str = "bfloat16",
+        dtype: str | torch.dtype = "bfloat16",
     ) -> None:
         super().__init__()
-        check_choice("dtype", dtype, TYPES)
+        low = as_dtype("dtype", dtype, TYPES.values())
         if config is not None:
             if lower is not None or fp32 is not None:
                 raise ValueError("config must be left out where lower or fp32 is given")
             found = _configured(config)
             lower = [f"{name}" for name in found["lower"]]
             fp32 = [f"{name}" for name in found["fp32"]]
-        self.dtype = TYPES[dtype]
+        self.dtype = low
         self.lower = _listed("lower", lower, LOWER)
         self.fp32 = _listed("fp32", fp32, FP32)
         self.promote = _listed("promote", promote, PROMOTE)

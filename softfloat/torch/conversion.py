@@ -9,11 +9,11 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.fx.node import map_aggregate
 
-from softfloat.checks import check_choice
 from softfloat.recipes import Colouring, Recipe, as_recipe, colour, dump_used, recipe_from_environment
 from softfloat.recipes.graph import WIDE
 from softfloat.torch import private
 from softfloat.torch.autocast import DEVICES, TYPES, lists_in_force
+from softfloat.torch.operators.bridge import as_dtype
 from softfloat.torch.tracing import Operation, Program, Reference, trace
 
 __all__ = ["Converted", "convert"]
@@ -28,7 +28,7 @@ def convert(
     recipe: Recipe | str | None = None,
     *,
     model: torch.nn.Module | None = None,
-    to: str = "bfloat16",
+    to: str | torch.dtype = "bfloat16",
 ) -> Converted:
     """Compute in a low precision what a recipe says: in the forward and in the backward pass, as one graph.
 
@@ -38,10 +38,10 @@ def convert(
         A model, or a step of training that calls `model`, and returns the loss, or anything that tensors can be found in.
     recipe : Recipe, str or PathLike, optional
         One; the name of one that comes with the package, "basic", "full", "bert", "unet"; or a file. None: what the
-        environment variable `SOFTFLOAT_BF16_CONVERSION` names.
+        environment variable `SOFTFLOAT_BF16_CONVERSION` names, or Gaudi's own, `TF_BF16_CONVERSION`.
     model : Module, optional
         With a step, the module whose parameters get gradients. Parameters and buffers of no other are followed.
-    to : {"bfloat16", "float16"}
+    to : {"bfloat16", "float16"} or torch.dtype
         What float32 is converted to.
 
     Returns
@@ -69,7 +69,7 @@ def convert(
 
     `softfloat.torch.emulate` around calls and backward passes makes what is converted compute with `softfloat.bits`, casts
     included. Without it PyTorch computes, which has no kernel for some mixtures: of a norm's gradient in bfloat16 where the
-    norm is kept, say. With `SOFTFLOAT_BF16_DUMP_PATH`, lists and verdicts are written down as
+    norm is kept, say. With `SOFTFLOAT_BF16_DUMP_PATH` or `TF_BF16_DUMP_PATH`, lists and verdicts are written down as
     `softfloat.recipes.dump_used` does, whenever something was traced.
 
     >>> from torch import nn
@@ -97,12 +97,14 @@ def convert(
         if model is not None and model is not target:
             raise ValueError("model must be left out where target is a module")
         model = target
-    check_choice("to", to, TYPES)
+    low = as_dtype("to", to, TYPES.values())
     _refuse_autocast()
     chosen = recipe_from_environment() if recipe is None else as_recipe(recipe)
     if chosen is None:
-        raise ValueError("recipe must be given, or named by the environment variable SOFTFLOAT_BF16_CONVERSION")
-    return Converted(target, model, chosen, to)
+        raise ValueError(
+            "recipe must be given, or named by the environment variable SOFTFLOAT_BF16_CONVERSION or TF_BF16_CONVERSION"
+        )
+    return Converted(target, model, chosen, next(name for name, dtype in TYPES.items() if dtype == low))
 
 
 def _refuse_autocast() -> None:

@@ -187,8 +187,9 @@ class emulate(ContextDecorator):
         addition.
     quantize : Recipe, str, mapping or callable, optional
         A recipe of `softfloat.scaling`, or its name: matrix products and convolutions quantise their operands, forward and
-        backward, as it says. A mapping has recipes, or None, by patterns of modules' paths ("Net.layers.*", the first that
-        fits counts; what fits none is left alone); a function gets the path. float32 tensors are quantised too.
+        backward, as it says. A mapping has recipes, or None, by patterns of modules' names, those of `named_modules()` of the
+        module that is called ("layers.*", "head"; "" is that module itself, and what is outside of modules). The first
+        that fits counts; what fits none is left alone. A function gets the name. float32 tensors are quantised too.
 
     Attributes
     ----------
@@ -204,6 +205,8 @@ class emulate(ContextDecorator):
     scalings : dict of str to ScalingReport
         By the path of a module, product and operand ("Net.fc input_gradient weight"): amax, scales, saturated and
         underflowed elements, flags.
+    matched : dict of str to tuple of str
+        By pattern of `quantize`, the names of the modules that it chose for, of those that were called and their parts.
 
     Raises
     ------
@@ -211,6 +214,8 @@ class emulate(ContextDecorator):
         At an operator on low-precision tensors that is not emulated; at code made by `torch.compile`.
     OperatorTrap
         At a flag whose trap is on; a `FloatingPointTrap` that names operator and module.
+    ValueError
+        At the first backward pass, and at the end of the block: a pattern of `quantize` chose for no module.
 
     Notes
     -----
@@ -324,6 +329,16 @@ class emulate(ContextDecorator):
         """What became of quantised operands, by module, product and operand; empty without `quantize`."""
         return {} if self._unit.quantising is None else dict(self._unit.quantising.reports)
 
+    @property
+    def matched(self) -> dict[str, tuple[str, ...]]:
+        """Which modules each pattern of `quantize` chose for."""
+        quantising = self._unit.quantising
+        return {} if quantising is None else quantising.matched(self._unit.tracker.names)
+
+    def __repr__(self) -> str:
+        chosen = "; ".join(f"{pattern!r} for {', '.join(map(repr, names))}" for pattern, names in self.matched.items())
+        return f"<emulate: {chosen}>" if chosen else super().__repr__()
+
     def __enter__(self) -> emulate:
         if self._open is not None:
             raise RuntimeError("this emulation is in force already; make another for a block within it")
@@ -345,3 +360,5 @@ class emulate(ContextDecorator):
         opened, self._open = self._open, None
         assert opened is not None
         opened.close()
+        if exception[0] is None and self._unit.quantising is not None:
+            self._unit.quantising.settle(self._unit.tracker.names)

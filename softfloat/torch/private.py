@@ -42,12 +42,14 @@ __all__ = [
     "innermost",
     "is_view",
     "leaves",
+    "memory",
     "modes_below",
     "namespace",
     "noted",
     "noting",
     "operator_names",
     "patched",
+    "plain",
     "products_in_parts",
     "raise_scale",
     "schema_name",
@@ -154,6 +156,17 @@ def asks(operator: OpOverload) -> bool:
     return not any("Tensor" in str(x.type) for x in operator._schema.returns)
 
 
+plain = torch._C.DisableTorchFunctionSubclass
+"""A context in which tensors of derived classes are taken for plain ones."""
+
+
+def memory(tensor: torch.Tensor) -> int:
+    """Where a tensor's memory begins; 0 for one without, as transformed functions are given."""
+    if tensor.layout is not torch.strided or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return 0
+    return tensor.untyped_storage().data_ptr()
+
+
 def in_backward() -> bool:
     """Whether the autograd engine is running in this thread."""
     return int(torch._C._current_graph_task_id()) != -1
@@ -197,6 +210,8 @@ class Tracker(ModuleTracker):
         super().__init__()
         self._entries: list[Entry] = []
         self._thread = 0
+        self.names: dict[str, None] = {}
+        """What `named_modules` of each outermost module calls it and its parts, in order."""
 
     def __enter__(self) -> Tracker:
         """Modules are left by exceptions, too."""
@@ -206,6 +221,15 @@ class Tracker(ModuleTracker):
         self._fw_post_handle.remove()
         self._fw_post_handle = register_module_forward_hook(self._fw_post_hook, always_call=True)
         return self
+
+    def _get_mod_name(self, mod: Any) -> str:
+        """The class of an outermost module and the name by which its `named_modules` has this one."""
+        if mod not in self._known_modules:
+            root = type(mod).__name__
+            for name, part in mod.named_modules():
+                self._known_modules[part] = f"{root}.{name}" if name else root
+                self.names[name] = None
+        return str(self._known_modules[mod])
 
     def _fw_pre_hook(self, mod: Any, input: Any) -> None:
         if threading.get_ident() == self._thread:  # hooks are every thread's

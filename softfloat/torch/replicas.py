@@ -94,7 +94,7 @@ class Replicas:
         count: int,
         *,
         environment: Environment,
-        esr: StochasticRounding = StochasticRounding.ON,
+        esr: StochasticRounding | str | bool = StochasticRounding.ON,
         prng_stability: bool = True,
         matmul: How = None,
         convolution: How = None,
@@ -108,8 +108,7 @@ class Replicas:
         count = check_count("count", count)
         if not isinstance(environment, Environment):
             raise TypeError(f"environment must be a softfloat.Environment, got {type(environment).__name__}")
-        if not isinstance(esr, StochasticRounding):
-            raise TypeError(f"esr must be one of {', '.join(map(str, StochasticRounding))}, got {esr!r}")
+        esr = StochasticRounding.of(esr)
         if esr is not StochasticRounding.OFF and environment.seed is None:
             raise ValueError(f"environment must have a seed for {esr}, got seed=None")
         if esr is StochasticRounding.REPLICA_IDENTICAL_ONLY and not prng_stability:

@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from softfloat.checks import check_count
+from softfloat.checks import check_count, check_real, check_switch, is_integer
 from softfloat.environments import Environment, current_environment
 from softfloat.status import Flags, as_flags
 from softfloat.torch import private
@@ -83,13 +83,17 @@ class GradScaler(torch.amp.GradScaler):
         most_overflows: int | None = None,
     ) -> None:
         check_environment(environment)
-        if not minimum >= 0:
-            raise ValueError(f"minimum must be at least 0, got {minimum}")
-        if most_overflows is not None and (isinstance(most_overflows, bool) or most_overflows < 1):
+        check_real("init_scale", init_scale, 0, above=True)
+        check_real("growth_factor", growth_factor, 1, above=True)
+        if check_real("backoff_factor", backoff_factor, 0, above=True) >= 1:
+            raise ValueError(f"backoff_factor must be below 1, got {backoff_factor}")
+        check_count("growth_interval", growth_interval)
+        least = check_real("minimum", minimum, 0)
+        if most_overflows is not None and (not is_integer(most_overflows) or most_overflows < 1):
             raise ValueError(f"most_overflows must be a positive integer or None, got {most_overflows!r}")
         super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self._environment, self._flags = environment, as_flags(flags)
-        self._minimum, self._most_overflows, self._overflows = minimum, most_overflows, 0
+        self._minimum, self._most_overflows, self._overflows = least, most_overflows, 0
 
     def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
         """As PyTorch's; then the flags are looked at."""
@@ -149,14 +153,14 @@ class DynamicLossScaleManager(GradScaler):
         environment: Environment | None = None,
         flags: Flags | str | tuple[str, ...] = (Flags.OVERFLOW | Flags.INVALID),
     ) -> None:
-        if not init_loss_scale >= 1:
-            raise ValueError(f"init_loss_scale must be at least 1, got {init_loss_scale}")
-        if not scale_factor > 1:
-            raise ValueError(f"scale_factor must be greater than 1, got {scale_factor}")
+        scale, factor = (
+            check_real("init_loss_scale", init_loss_scale, 1),
+            check_real("scale_factor", scale_factor, 1, above=True),
+        )
         super().__init__(
-            init_scale=float(init_loss_scale),
-            growth_factor=float(scale_factor),
-            backoff_factor=1.0 / scale_factor,
+            init_scale=scale,
+            growth_factor=factor,
+            backoff_factor=1.0 / factor,
             growth_interval=check_count("scale_window", scale_window),
             environment=environment,
             flags=flags,
@@ -188,10 +192,9 @@ class FixedLossScaleManager(GradScaler):
         environment: Environment | None = None,
         flags: Flags | str | tuple[str, ...] = (Flags.OVERFLOW | Flags.INVALID),
     ) -> None:
-        if not loss_scale >= 1:
-            raise ValueError(f"loss_scale must be at least 1, got {loss_scale}")
-        super().__init__(init_scale=float(loss_scale), growth_interval=NEVER, environment=environment, flags=flags)
-        self._loss_scale, self.drop_overflow_update = float(loss_scale), bool(drop_overflow_update)
+        check_switch("drop_overflow_update", drop_overflow_update)
+        self._loss_scale, self.drop_overflow_update = check_real("loss_scale", loss_scale, 1), drop_overflow_update
+        super().__init__(init_scale=self._loss_scale, growth_interval=NEVER, environment=environment, flags=flags)
 
     def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
         """As of `GradScaler`; without `drop_overflow_update` nothing counts as an overflow."""

@@ -31,7 +31,7 @@ from softfloat.environments import Environment, current_environment
 from softfloat.formats import Format
 from softfloat.status import Flags, as_flags
 from softfloat.torch.emulation import emulate
-from softfloat.torch.operators.bridge import FORMATS, LOW
+from softfloat.torch.operators.bridge import FORMATS, as_dtype
 from softfloat.torch.operators.unit import Operation, OperatorTrap, check_environment
 
 __all__ = ["Finding", "LossScaleSearch", "check_hyperparameters", "find_loss_scale", "scale_hyperparameters"]
@@ -217,7 +217,7 @@ class Finding:
 
 def check_hyperparameters(
     optimizer: torch.optim.Optimizer,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | str | None = None,
     *,
     loss_scale: float = 1.0,
     environment: Environment | None = None,
@@ -230,8 +230,8 @@ def check_hyperparameters(
         Any. Learning rate, epsilon, weight decay, momentum and the decays of averages, with what the optimiser
         computes of them, are rounded; with Adam, RMSprop and others that square gradients, so are the weighted squares
         of the gradients that the parameters have now.
-    dtype : torch.dtype, optional
-        float16, bfloat16 or float32: the parameters are taken to be in it. None: each in its own.
+    dtype : torch.dtype or str, optional
+        float16, bfloat16 or float32, or the name of one: the parameters are taken to be in it. None: each in its own.
     loss_scale : float
         What would be if gradients were multiplied by this and `scale_hyperparameters` called with it.
     environment : Environment, optional
@@ -254,8 +254,7 @@ def check_hyperparameters(
     that underflow, sums of squares that overflow.
     """
     lineage = _lineage(optimizer)
-    if dtype is not None and dtype not in {*LOW, torch.float32}:
-        raise ValueError(f"dtype must be torch.float16, torch.bfloat16, torch.float32 or None, got {dtype!r}")
+    taken = None if dtype is None else as_dtype("dtype", dtype, (torch.float16, torch.bfloat16, torch.float32))
     check_environment(environment)
     scale, env = _factor("loss_scale", loss_scale), environment or current_environment()
     rule = _rule(optimizer) if scale != 1 else None
@@ -265,14 +264,14 @@ def check_hyperparameters(
         settings = {**group, **(_scaled(rule, group, scale) if rule else {})}
         divided = float(group["lr"]) if rule and "lr" in rule.settings else None
         numbers = dict(_numbers(settings, bool(group.get("decoupled_weight_decay") or DECOUPLED & set(lineage))))
-        for kind in dict.fromkeys(dtype or p.dtype for p in group["params"]):
+        for kind in dict.fromkeys(taken or p.dtype for p in group["params"]):
             if kind not in FORMATS:
                 continue
             for name, value in numbers.items():
                 found.extend(_setting(index, name, value, kind, divided, env))
             if squares is not None:
                 weight = numbers[f"1 - {squares}"] if squares else 1.0
-                gradients = [p.grad for p in group["params"] if p.grad is not None and (dtype or p.dtype) == kind]
+                gradients = [p.grad for p in group["params"] if p.grad is not None and (taken or p.dtype) == kind]
                 found.extend(_squares(index, weight, gradients, kind, scale, env))
     return found
 

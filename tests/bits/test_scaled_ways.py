@@ -14,6 +14,7 @@ from softfloat import ROSTER, BlockFormat, Environment, Format, bits
 from softfloat.accumulators import (
     Accumulator,
     Alignment,
+    Reduction,
     Stage,
     amp,
     chunked,
@@ -24,7 +25,7 @@ from softfloat.accumulators import (
     tensor_core,
 )
 from softfloat.bits import BlockCodes, scaled_sums
-from softfloat.engine import block_units, unit_ways, units
+from softfloat.engine import block_units, joining, unit_ways, units
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -357,4 +358,69 @@ def test_other_fields_beside_groups(name: str, monkeypatch: pytest.MonkeyPatch) 
     a = operand(E2M1, E4M3, 16, (4, 80), 1, 1, ("near", "near"))
     b = operand(E2M1, E4M3, 16, (80, 3), 0, 2, ("near", "near"))
     _, quick, plain = by_unit(lambda: bits.matmul_blocks(a, b, how), monkeypatch)
+    same(quick, plain)
+
+
+# -- segments that are multiplied by scales --------------------------------------------------------------------------
+
+HOPPER = tensor_core("H100", input="float8_e4m3fn")
+ORDERS = ("scales_fused", "first_fused", "second_fused", "scales_added")
+
+
+def sections(inner: Accumulator, order: str) -> Accumulator:
+    """Sums of segments of 16, scaled, in two sections that are added in bfloat16."""
+    above = Reduction(Stage("bfloat16"))
+    return inner.replace(segments=4, reduction=(Reduction(Stage("float32"), sections=2, scaling=order), above))
+
+
+@repeated(40)
+@given(
+    st.sampled_from(ORDERS),
+    st.sampled_from([fma("float32"), fma("bfloat16")]),
+    st.booleans(),
+    st.sampled_from([E8M0, F32, BF16]),
+    st.sampled_from([(9, 40, 12), (16, 64, 16), (3, 17, 33)]),
+    st.sampled_from(["near", "any"]),
+    st.sampled_from(["near", "any"]),
+    st.booleans(),
+    st.sampled_from([{}, {"rounding": "toward_negative"}, {"ftz": True}, {"daz": True}, {"overflow": "saturate"}]),
+    st.integers(0, 2**32),
+)
+def test_scaled_segments(
+    order: str,
+    inner: Accumulator,
+    sectioned: bool,
+    scale: Any,
+    shape: Any,
+    kind: str,
+    of_scales: str,
+    addend: bool,
+    options: Any,
+    number: int,
+) -> None:
+    how = sections(inner, order) if sectioned else chunked(16, inner, "float32", scaling=order)
+    (rows, length, columns), random = shape, np.random.default_rng(number)
+    length = 64 if sectioned else length  # whose sections are of whole blocks
+    a = operand(E4M3, scale, 16, (rows, length), 1, number, (kind, of_scales))
+    b = operand(E4M3, scale, 16, (length, columns), 0, number + 1, (kind, of_scales))
+    c = drawn(how.partials, (rows, columns), random, kind) if addend else None
+    with pytest.MonkeyPatch.context() as patch:
+        _, quick, plain = both(lambda: bits.matmul_blocks(a, b, how, c, **options), patch, joining, "scaling_of")
+    same(quick, plain)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("scale", [E8M0, F32], ids=str)
+def test_scaled_segments_of_a_tensor_core(scale: Any, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of fp8_blocks and deepseek_v3, by the loops of units: segments of 128 and a last one that is shorter."""
+    a, b = (
+        operand(E4M3, scale, 128, shape, axis, 3, ("near", "near")) for shape, axis in (((24, 300), 1), ((300, 40), 0))
+    )
+    runs: list[Any] = []
+    run = joining.run
+    monkeypatch.setattr(joining, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
+    how = chunked(128, HOPPER, "float32", scaling=order)
+    served, quick, plain = both(lambda: bits.matmul_blocks(a, b, how), monkeypatch, joining, "scaling_of")
+    assert served
+    assert [x is not None for x in runs] == [True]
     same(quick, plain)

@@ -39,6 +39,47 @@ def test_recipes_by_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         recipe_from_environment()
 
 
+def test_habana_s_names_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where ours are not set; where both are and differ, ours counts and a warning says so."""
+    for name in (CONVERSION, DUMP_PATH):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TF_BF16_CONVERSION", "bert")
+    monkeypatch.setenv("TF_BF16_DUMP_PATH", str(tmp_path / "theirs.json"))
+    assert recipe_from_environment() == Recipe.bert()
+    assert dump_used(colour(*coloured("MatMul"))) == (tmp_path / "theirs.json", tmp_path / "theirs.verdicts.json")
+    for value in ("", "bert"):
+        monkeypatch.setenv(CONVERSION, value)
+        assert recipe_from_environment() == Recipe.bert()
+    for value, expected in (("unet", Recipe.unet()), ("0", None)):
+        monkeypatch.setenv(CONVERSION, value)
+        with pytest.warns(
+            UserWarning, match=f"^SOFTFLOAT_BF16_CONVERSION={value} counts, and TF_BF16_CONVERSION=bert does"
+        ):
+            assert recipe_from_environment() == expected
+    monkeypatch.setenv(DUMP_PATH, str(tmp_path / "ours.json"))
+    with pytest.warns(UserWarning, match=r"ours\.json counts, and TF_BF16_DUMP_PATH=.*theirs\.json does not"):
+        assert dump_used(colour(*coloured("MatMul"))) == (tmp_path / "ours.json", tmp_path / "ours.verdicts.json")
+    monkeypatch.delenv(CONVERSION)
+    monkeypatch.setenv("TF_BF16_CONVERSION", "1")
+    with pytest.raises(ValueError, match="TF_BF16_CONVERSION must be one of basic, full, bert, unet, the path"):
+        recipe_from_environment()
+
+
+@pytest.mark.parametrize("name", ["Full", "ful", "BERT"])
+def test_what_is_no_name_and_no_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    nearest = {"Full": "full", "ful": "full", "BERT": "bert"}[name]
+    message = rf"recipe must be one of 'basic', .* or the path of a file, got '{name}'; did you mean '{nearest}'\?"
+    with pytest.raises(ValueError, match=message):
+        as_recipe(name)
+    monkeypatch.setenv(CONVERSION, name)
+    with pytest.raises(ValueError, match=message) as caught:
+        recipe_from_environment()
+    assert caught.value.__notes__ == ["named by the environment variable SOFTFLOAT_BF16_CONVERSION"]
+    for path in (f"{name}.json", f"nowhere/{name}", Path(name)):
+        with pytest.raises(FileNotFoundError, match=name):
+            as_recipe(path)
+
+
 def test_one_names_no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOFTFLOAT_BF16_CONVERSION", "1")
     with pytest.raises(ValueError, match="SOFTFLOAT_BF16_CONVERSION must be one of basic, full, bert, unet, the path"):

@@ -196,6 +196,17 @@ def test_the_last_dtype_counts() -> None:
     assert not parametrize.is_parametrized(plain)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "half", HALF, softfloat.float16])
+def test_dtypes_have_names(dtype: Any) -> None:
+    assert float32_parameters(nn.Linear(2, 2), dtype).weight.dtype == HALF
+    assert to_float(nn.Linear(2, 2), dtype)(torch.ones(1, 2)).dtype == HALF
+    assert auto_mixed_precision(nn.Linear(2, 2), "O3", cast_model_type=dtype).weight.dtype == HALF
+    assert softfloat.torch.GradientAccumulation([torch.ones(2)], dtype).dtype == HALF
+    assert softfloat.torch.autocast_lists(dtype=dtype).dtype == HALF
+    assert softfloat.torch.convert(nn.Linear(2, 2), "basic", to=dtype).to_type == "float16"
+    assert not softfloat.torch.check_hyperparameters(torch.optim.SGD([torch.ones(2)], lr=0.5), dtype)
+
+
 def test_chosen_parameters() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
     model[1].weight.requires_grad_(False)
@@ -240,6 +251,132 @@ def test_assigned_values_are_kept_in_single() -> None:
     layer.weight = torch.full((2, 2), 0.1)
     assert identical([layer.parametrizations.weight.original], [torch.full((2, 2), 0.1)])
     assert identical([layer.weight], [torch.full((2, 2), 0.1).half()])
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "ones_": nn.init.ones_,
+    "normal_": nn.init.normal_,
+    "kaiming_uniform_": nn.init.kaiming_uniform_,
+    "eye_": nn.init.eye_,
+    "data.fill_": lambda w: w.data.fill_(0.1),
+    "detach().fill_": lambda w: w.detach().fill_(0.1),
+    "copy_": lambda w: w.copy_(torch.full((2, 2), 0.1)),
+    "an element": lambda w: w.__setitem__((0, 1), 0.1),
+    "a row": lambda w: w[1].mul_(0.1),
+    "a column, transposed": lambda w: w.t()[1].add_(1e-5),
+    "split": lambda w: w.split(1)[1].zero_(),
+    "out": lambda w: torch.full((2, 2), 0.1, out=w),
+    "a list": lambda w: torch._foreach_mul_([w], 0.1),
+    "data": lambda w: setattr(w, "data", torch.full((2, 2), 0.1)),
+    "iadd": lambda w: w.__iadd__(1e-5),
+}
+
+
+@pytest.mark.parametrize("widened", [False, True])
+@pytest.mark.parametrize("how", WRITES)
+def test_what_is_written_to_a_cast_is_written_to_the_parameter(how: str, widened: bool) -> None:
+    """As PyTorch does with a parameter, in single; the cast that was written to shows it, and so does the next."""
+    torch.manual_seed(3)
+    expected = nn.Linear(2, 2)
+    layer = copy.deepcopy(expected)
+    float32_parameters(layer)
+    for cast in casts_of(layer):
+        cast.widened = widened
+    parameter, held = layer.parametrizations.weight.original, layer.weight
+    for weight in (expected.weight, held):
+        torch.manual_seed(4)
+        with torch.no_grad():
+            WRITES[how](weight)
+    assert layer.parametrizations.weight.original is parameter
+    assert parameter.requires_grad == expected.weight.requires_grad
+    assert identical([parameter], [expected.weight])
+    rounded = expected.weight.half().float() if widened else expected.weight.half()
+    assert identical([held, layer.weight], [rounded, rounded])
+
+
+def casts_of(module: nn.Module) -> list[Any]:
+    return [step for chain in module.parametrizations.values() for step in chain]
+
+
+def test_a_cast_that_was_written_to_is_not_differentiated_as_before() -> None:
+    layer = float32_parameters(nn.Linear(2, 2))
+    weight = layer.weight
+    loss = weight.square().sum()
+    with torch.no_grad():
+        weight.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        layer.weight.fill_(1)
+
+
+def test_casts_are_the_parameter_where_they_are_asked_for_gradients() -> None:
+    layer = float32_parameters(nn.Linear(2, 2))
+    layer(torch.ones(1, 2).half()).sum().backward()
+    assert layer.weight.grad is layer.parametrizations.weight.original.grad is not None
+    layer.weight.grad = None
+    assert layer.parametrizations.weight.original.grad is None
+    for freeze in (lambda: layer.weight.requires_grad_(False), lambda: setattr(layer.weight, "requires_grad", False)):
+        layer.weight.requires_grad = True
+        freeze()
+        assert not layer.parametrizations.weight.original.requires_grad
+        assert not layer.weight.requires_grad
+
+
+def test_what_shares_the_memory_of_a_cast_and_cannot_write_through_is_read_only_or_apart() -> None:
+    layer = float32_parameters(nn.Linear(2, 2))
+    before = layer.weight.detach().clone()
+    with pytest.raises(ValueError, match="read-only"):
+        layer.weight.detach().numpy()[0] = 1
+    for other in (nn.Parameter(layer.weight), copy.deepcopy(layer.weight.detach()), layer.weight.float()):
+        with torch.no_grad():
+            other.fill_(5)
+        assert bool((other == 5).all())
+        assert identical([layer.weight], [before])
+    normed = float32_parameters(nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)))
+    with pytest.raises(TypeError, match="other parametrisations compute cannot be written to in place; assign"):
+        nn.init.ones_(normed.weight)
+    assert repr(before) == repr(layer.weight.detach())
+
+
+def test_assigned_parameters_are_kept() -> None:
+    layer, other = float32_parameters(nn.Linear(2, 2)), float32_parameters(nn.Linear(2, 2))
+    parameter = nn.Parameter(torch.full((3, 2), 0.1, dtype=HALF))
+    layer.weight = parameter
+    assert layer.parametrizations.weight.original is parameter
+    assert parameter.dtype == SINGLE
+    assert layer.weight.shape == (3, 2)
+    other.weight = layer.weight  # tied
+    assert other.parametrizations.weight.original is parameter
+    with torch.no_grad():
+        layer.weight += 1e-5
+    assert layer.parametrizations.weight.original is parameter
+    assert float(parameter.detach()[0, 0]) == float(torch.tensor(0.1, dtype=HALF).float() + 1e-5)
+    other.weight = layer.weight.detach()
+    assert identical([parameter], [torch.full((3, 2), 0.1).half().float()])  # of the numbers, which both now have
+    with pytest.raises(TypeError, match=r"bias is kept in float32 and cannot be None; .*remove_parametrizations"):
+        layer.bias = None
+    normed = float32_parameters(nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)))
+    normed.weight = nn.Parameter(torch.ones(2, 2))
+    torch.testing.assert_close(normed.weight, torch.ones(2, 2).half())
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("dtype", [SINGLE, HALF])
+@pytest.mark.parametrize("name", MODULES)
+def test_plain_checkpoints_are_loaded(name: str, dtype: Any, assign: bool) -> None:
+    torch.manual_seed(5)
+    plain, model = MODULES[name][0]().to(dtype), float32_parameters(nn.ModuleList([MODULES[name][0]()]))
+    expected = {f"0.{name}": p.detach().float().clone() for name, p in plain.named_parameters()}
+    state = {f"0.{key}": value for key, value in plain.state_dict().items()}
+    model.load_state_dict(state, assign=assign)
+    assert set(state) == {f"0.{key}" for key in plain.state_dict()}
+    found = {name.replace("parametrizations.", "").removesuffix(".original"): p for name, p in model.named_parameters()}
+    assert found.keys() == expected.keys()
+    assert identical(found.values(), [expected[name] for name in found])
+    copy.deepcopy(model).load_state_dict(state)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        model.load_state_dict({})
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -801,7 +938,8 @@ def bad_loss() -> None:
     [
         (lambda: float32_parameters("net"), "module must be a torch.nn.Module, got str"),
         (lambda: float32_parameters(nn.ReLU(), DOUBLE), "dtype must be one of torch.float32, .*, got torch.float64"),
-        (lambda: float32_parameters(nn.ReLU(), "half"), "dtype must be one of torch.float32, .*, got 'half'"),
+        (lambda: float32_parameters(nn.ReLU(), "float1"), "dtype must be .*, got 'float1'; did you mean 'float16'"),
+        (lambda: float32_parameters(nn.ReLU(), 16), "dtype must be one of torch.float32, .*, got 16"),
         (lambda: float32_parameters(nn.Linear(2, 2), names=["w"]), "names has 'w', .*; accepted: weight, bias"),
         (lambda: float32_parameters(nn.Linear(2, 2), names=3), "names must be names of parameters, .* got 3"),
         (
@@ -821,12 +959,12 @@ def bad_loss() -> None:
             "keep_batchnorm_fp32 must be True, False or None, got 1",
         ),
         (
-            lambda: auto_mixed_precision(nn.ReLU(), "O2", cast_model_type="float16"),
-            "cast_model_type must be one of torch.float32, torch.float16, torch.bfloat16, got 'float16'",
+            lambda: auto_mixed_precision(nn.ReLU(), "O2", cast_model_type="float61"),
+            "cast_model_type must be one of torch.float32, torch.float16, torch.bfloat16, got 'float61'",
         ),
         (lambda: auto_mixed_precision([], "O2"), "model must be a torch.nn.Module, got list"),
         (twice, r"model\.0\.0 has level O2 already"),
-        (lambda: loss_scale_manager("o2"), "level must be one of O0, O1, O2, O3, auto, got 'o2'"),
+        (lambda: loss_scale_manager("o2"), "level must be one of O0, O1, O2, O3, auto, got 'o2'; did you mean 'O2'"),
         (lambda: trainer("dynamic"), "scaler must be a torch.amp.GradScaler or None, got str"),
         (lambda: trainer(None, reduce=3), "reduce must be a function of a list of gradients or None, got int"),
         (

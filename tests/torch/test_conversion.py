@@ -546,7 +546,12 @@ def test_arguments_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: convert(3, "basic"), TypeError, "target must be a torch.nn.Module or a callable, got 3"),
         (lambda: convert(print, "basic", model=3), TypeError, "model must be a torch.nn.Module or None, got 3"),
         (lambda: convert(net, "basic", model=nn.ReLU()), ValueError, "model must be left out"),
-        (lambda: convert(net, "basic", to="float8_e5m2"), ValueError, "to must be one of 'bfloat16', 'float16'"),
+        (
+            lambda: convert(net, "basic", to="float8_e5m2"),
+            ValueError,
+            "to must be one of torch.bfloat16, torch.float16",
+        ),
+        (lambda: convert(net, "Full"), ValueError, "recipe must be one of .*got 'Full'; did you mean 'full'"),
         (lambda: convert(net, 3), TypeError, "recipe must be a Recipe"),
         (lambda: name_scope(3).__enter__(), TypeError, "name must be str, got 3"),
     ):

@@ -308,3 +308,27 @@ def test_without_torch_the_error_names_the_extra() -> None:
     assert done.returncode == 1
     assert "ImportError: softfloat.torch needs PyTorch" in done.stderr
     assert "numba-softfloat[torch]" in done.stderr
+
+
+def test_tensors_of_derived_classes_are_plain_within() -> None:
+    class Derived(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(Derived)
+    assert type(x + x) is Derived
+    with private.plain():
+        assert type(x + x) is torch.Tensor
+
+
+def test_memory() -> None:
+    x = torch.ones(2, 2)
+    assert private.memory(x) == private.memory(x[1]) == x.data_ptr()
+    assert private.memory(x.to_sparse()) == 0
+    seen = []
+
+    def noted(v: torch.Tensor) -> torch.Tensor:
+        seen.append(private.memory(v))
+        return v
+
+    torch.func.vmap(noted)(x)
+    assert seen == [0]

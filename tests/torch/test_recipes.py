@@ -192,8 +192,8 @@ def gradients(net: nn.Module, x: torch.Tensor, run: Any = None, **options: Any) 
 @pytest.mark.parametrize(
     ("choice", "modules"),
     [
-        ({"Net.first": "mxfp8"}, {"Net.first"}),
-        ({"Net.first": None, "*": RECIPES["mxfp8"]}, {"Net.second"}),
+        ({"first": "mxfp8"}, {"Net.first"}),
+        ({"f*": None, "*": RECIPES["mxfp8"]}, {"Net.second"}),
         (lambda path: "mxfp8" if path.endswith("second") else None, {"Net.second"}),
         ("mxfp8", {"Net.first", "Net.second"}),
     ],
@@ -201,6 +201,43 @@ def gradients(net: nn.Module, x: torch.Tensor, run: Any = None, **options: Any) 
 def test_chosen_modules(choice: Any, modules: set[str]) -> None:
     emulation, _ = gradients(Net(), drawn(8, 16), quantize=choice)
     assert {key.split(" ")[0] for key in emulation.scalings} == modules
+
+
+def test_names_are_those_of_pytorch() -> None:
+    """Whichever part is called first: what it was called on its own is forgotten when the whole is."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+    with emulate(quantize={"1.*": None, "*": "mxfp8"}) as emulation:
+        with torch.no_grad():
+            net[1](drawn(2, 4))
+        net(drawn(2, 4)).sum().backward()
+    assert {key.split(" ")[0] for key in emulation.scalings if "gradient" in key} == {"Sequential.0"}
+    assert emulation.matched == {"1.*": ("1.0", "1.1"), "*": ("", "0", "1")}
+    assert repr(emulation) == "<emulate: '1.*' for '1.0', '1.1'; '*' for '', '0', '1'>"
+    assert sorted(sum(emulation.matched.values(), ())) == sorted(name for name, _ in net.named_modules())
+
+
+def _refused_early(y: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        y.backward()
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"head": None, "*": "mxfp8"}, "'head'] fits no module of '', 'first', 'second'; names are"),
+        ({"Net.first": "mxfp8"}, "'Net.first'] fits no module of .*; did you mean 'first'"),
+        ({"frist": None, "*": "mxfp8"}, "'frist'] fits no module of .*; did you mean 'first'"),
+        ({"*": "mxfp8", "first": None}, r"'first'] comes after '\*', which fits the same modules"),
+    ],
+)
+def test_patterns_that_choose_nothing(choice: Any, message: str) -> None:
+    net, x = Net(), drawn(8, 16)
+    with pytest.raises(ValueError, match=message), emulate(quantize=choice):
+        _refused_early(net(x).sum(), message)
+    with pytest.raises(ValueError, match=message), emulate(quantize=choice), torch.no_grad():
+        net(x)
+    with emulate(quantize=choice):  # no module is called, so nothing is known
+        x @ x.t()
 
 
 def test_random_numbers_are_addressed() -> None:
@@ -540,6 +577,7 @@ def test_what_is_refused() -> None:
         with pytest.raises(UnemulatedOperatorError, match="is none of the gradients"):
             g.sum().backward()
     for wrong, message in ((3, "quantize must be a softfloat.scaling.Recipe"), ({1: "mxfp8"}, "patterns"), ("fp8", "one of"),
+                           ("nvpf4", "did you mean 'nvfp4'"), ({"*": "MXFP8"}, "did you mean 'mxfp8'"),
                            (Operand(), "quantize must be")):  # fmt: skip
         with pytest.raises((TypeError, ValueError), match=message):
             emulate(quantize=wrong)

@@ -348,7 +348,11 @@ def test_squares_of_gradients_to_be_scaled() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"dtype": torch.float64}, ValueError, "dtype must be torch.float16, torch.bfloat16, torch.float32 or None"),
+        (
+            {"dtype": torch.float64},
+            ValueError,
+            "dtype must be one of torch.float16, torch.bfloat16, torch.float32, got torch.float64",
+        ),
         ({"loss_scale": 0}, ValueError, "loss_scale must be a positive finite number, got 0"),
         ({"environment": "ipu"}, TypeError, "environment must be a softfloat.Environment or None, got str"),
     ],
@@ -660,7 +664,7 @@ def test_what_buffers_refuse() -> None:
     weight.grad = torch.ones(1)
     with pytest.raises(RuntimeError, match="a parameter has a gradient that was not added"):
         accumulation.deliver()
-    with pytest.raises(ValueError, match=r"dtype must be torch.float16, .* got torch.int32"):
+    with pytest.raises(ValueError, match=r"dtype must be one of torch.float16, .* got torch.int32"):
         GradientAccumulation([weight], torch.int32)
     for parameters in ([], [1.0]):
         with pytest.raises(TypeError, match="parameters must be tensors, at least one"):

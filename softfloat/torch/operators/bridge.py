@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from softfloat.checks import nearest
 from softfloat.formats import (
+    ALIASES,
     Format,
     bfloat16,
     float8_e4m3fn,
@@ -26,6 +29,7 @@ __all__ = [
     "NARROW",
     "Codes",
     "UnsupportedArguments",
+    "as_dtype",
     "codes_of",
     "memory",
     "numbers_of",
@@ -99,6 +103,27 @@ def memory(tensor: torch.Tensor) -> Codes:
 
 class UnsupportedArguments(Exception):
     """A known operator with arguments that have no emulation; the message says which, and what to do."""
+
+
+def as_dtype(argument: str, value: Any, accepted: Collection[torch.dtype]) -> torch.dtype:
+    """A dtype as functions take it: one, a name of PyTorch's or of a format's, or a format that has one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and the accepted dtypes.
+    """
+    found = getattr(torch, value, None) if isinstance(value, str) else value
+    if isinstance(value, (str, Format)) and not isinstance(found, torch.dtype):
+        fmt = value if isinstance(value, Format) else ALIASES.get(value)
+        found = next((dtype for dtype, kind in FORMATS.items() if fmt in (kind.format, kind.format.name)), value)
+    if isinstance(found, torch.dtype) and found in accepted:
+        return found
+    names = [str(x).removeprefix("torch.") for x in accepted]
+    advice = nearest(value, names) if isinstance(value, str) else ""
+    kind_of_error = ValueError if isinstance(value, (str, Format, torch.dtype)) else TypeError
+    shown = value if isinstance(value, torch.dtype) else repr(value)
+    raise kind_of_error(f"{argument} must be one of {', '.join(map(str, accepted))}, got {shown}{advice}")
 
 
 def codes_of(tensor: torch.Tensor) -> Codes:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import torch
 
+from softfloat.checks import nearest
 from softfloat.scaling import AmaxHistory, DelayedScaling, Operand, Quantized, Recipe, check_recipe
 from softfloat.status import Flags
 
 __all__ = ["Choice", "Quantising", "Roles", "ScalingReport", "check_choices"]
 
 Choice = Recipe | str | Mapping[str, Recipe | str | None] | Callable[[str], Recipe | str | None] | None
-"""One recipe for all modules; one for each pattern of paths, the first that fits; or a function of the path."""
+"""One recipe for all modules; one for each pattern of names, the first that fits; or a function of the name."""
 REMEMBERED = 1 << 16  # products whose gradients may be to come
 
 
@@ -112,6 +113,17 @@ def place_of(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.untyped_storage().data_ptr(), int(tensor.storage_offset())
 
 
+def own_name(path: str) -> str:
+    """What `named_modules` calls the module that a `Tracker` has a path for; of the outermost one, and outside of modules, empty."""
+    return path.partition(".")[2]
+
+
+def _shown(names: Collection[str], most: int = 8) -> str:
+    """Some of them, for a message."""
+    listed = [repr(name) for name in names]
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
 def check_choices(quantize: Any) -> Choice:
     """Refuse what is no choice of recipes."""
     if quantize is None or (callable(quantize) and not isinstance(quantize, Recipe)):
@@ -119,14 +131,14 @@ def check_choices(quantize: Any) -> Choice:
     if isinstance(quantize, Mapping):
         for pattern, recipe in quantize.items():
             if not isinstance(pattern, str):
-                raise TypeError(f"quantize must map patterns of modules' paths to recipes, got {pattern!r}")
+                raise TypeError(f"quantize must map patterns of modules' names to recipes, got {pattern!r}")
             if recipe is not None:
                 check_recipe(recipe, f"quantize[{pattern!r}]")
         return quantize
     if not isinstance(quantize, (Recipe, str)):
         raise TypeError(
-            "quantize must be a softfloat.scaling.Recipe, the name of one, a mapping of patterns of modules' paths to them, a function "
-            f"from a module's path to one, or None; got {quantize!r}"
+            "quantize must be a softfloat.scaling.Recipe, the name of one, a mapping of patterns of modules' names to them, a function "
+            f"from a module's name to one, or None; got {quantize!r}"
         )
     return check_recipe(quantize, "quantize")
 
@@ -142,6 +154,7 @@ class Quantising:
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
+        self._settled = not isinstance(choice, Mapping)
         self._chosen: dict[str, Recipe | None] = {}
         self.histories: dict[tuple[Any, ...], AmaxHistory] = {}
         self.reports: dict[str, ScalingReport] = {}
@@ -149,15 +162,16 @@ class Quantising:
         self._by_number: OrderedDict[int, list[Roles]] = OrderedDict()
 
     def recipe(self, module: str) -> Recipe | None:
-        """That of a module's products."""
+        """That of a module's products, by its path."""
         if module not in self._chosen:
-            self._chosen[module] = self._found(module)
+            self._chosen[module] = self._found(own_name(module))
         return self._chosen[module]
 
     def _found(self, module: str) -> Recipe | None:
         choice = self._choice
         if isinstance(choice, Mapping):
-            found: Any = next((recipe for pattern, recipe in choice.items() if fnmatchcase(module, pattern)), None)
+            pattern = self._pattern(module)
+            found: Any = None if pattern is None else choice[pattern]
         elif callable(choice) and not isinstance(choice, Recipe):
             found = choice(module)
         else:
@@ -166,6 +180,43 @@ class Quantising:
             # no TypeError: PyTorch's operators would turn it into one of their own, without the message
             raise ValueError(f"quantize must return a recipe, the name of one or None, got {found!r} for {module!r}")
         return None if found is None else check_recipe(found, "quantize")
+
+    def _pattern(self, module: str) -> str | None:
+        """The first that fits a module's name."""
+        assert isinstance(self._choice, Mapping)
+        return next((pattern for pattern in self._choice if fnmatchcase(module, pattern)), None)
+
+    def matched(self, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """By pattern, those of the modules that it chooses for; empty without patterns."""
+        if not isinstance(self._choice, Mapping):
+            return {}
+        chosen = [(self._pattern(name), name) for name in names]
+        return {pattern: tuple(name for by, name in chosen if by == pattern) for pattern in self._choice}
+
+    def settle(self, names: Collection[str]) -> None:
+        """Refuse a pattern that chooses for none of the modules that were met, if any were; asked once.
+
+        Raises
+        ------
+        ValueError
+            Naming the pattern.
+        """
+        if self._settled or not names:
+            return
+        for pattern, modules in self.matched(names).items():
+            if not modules:
+                earlier = [self._pattern(name) for name in names if fnmatchcase(name, pattern)]
+                advice = nearest(pattern, names) or nearest(own_name(pattern), filter(None, names))
+                reason = (
+                    f"comes after {earlier[0]!r}, which fits the same modules: put it before, the first that fits counts"
+                    if earlier
+                    else f"fits no module of {_shown(names)}{advice}; names are those of named_modules()"
+                )
+                raise ValueError(
+                    f"quantize[{pattern!r}] {reason}. Modules that are not called before the first backward pass need an "
+                    "emulation of their own, or quantize= a function of the name"
+                )
+        self._settled = True
 
     # -- whose gradient a product is ---------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ def scaled(
     """An operator that recipes are for, in a module that has one."""
     quantising = unit.quantising
     assert quantising is not None
+    if private.in_backward():
+        quantising.settle(unit.tracker.names)
     module = unit.tracker.innermost()
     recipe = quantising.recipe(module)
     if recipe is None:
