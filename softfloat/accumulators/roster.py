@@ -195,11 +195,11 @@ PRESET_ROWS = {
                 "instruction": (),
                 "zero_exponent": (None, -126),
                 "exponent_floor": (),
-                "positive_zeros": (False, True),
+                "positive_zeros": (True, False),
             },
             "tensor_core('H100')",
             "NVIDIA: blocks aligned to the largest exponent, cut, added, cut",
-            "Khattak and Mikaitis, arXiv 2512.07004, measured rows; Microsoft MMA-Sim",
+            "rows read off H100 and H200; Khattak and Mikaitis, arXiv 2512.07004, measured rows; Microsoft MMA-Sim",
             "measured",
         ),
         Row(

@@ -352,6 +352,19 @@ class Core(NamedTuple):
     sum_bits: int = 23
 
 
+SHORTER = {"mma.sync.m16n8k8": 8, "mma.sync.m16n8k4": 4, "mma.sync.m16n8k16": 16}
+"""Shapes of half as many products, which are a block."""
+CORE_FLOORS = {
+    "V100": (-131, -19),
+    "T4": (-132, -20),
+    "A100": (-132, -20),
+    "Ada": (-132, -20),
+    "H100": (-133, -21),
+    "B200": (-133, -21),
+    "RTX Blackwell": (-133, -21),
+}
+"""The least exponent that a block is aligned to, of results in single and in half."""
+
 CORES = {
     "V100": {"half": Core(4, 23)},
     "T4": {"half": Core(8, 24)},
@@ -362,6 +375,7 @@ CORES = {
     "RTX Blackwell": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 25)},
 }
 CORES |= {"A2": CORES["A100"], "A30": CORES["A100"], "L40S": CORES["Ada"], "H200": CORES["H100"]}
+CORE_FLOORS |= {"A2": (-132, -20), "A30": (-132, -20), "L40S": (-132, -20), "H200": (-133, -21)}
 CORE_INPUTS = {
     "float16": "half",
     "bfloat16": "half",
@@ -381,19 +395,23 @@ def tensor_core(
     instruction: str | None = None,
     zero_exponent: int | None = None,
     exponent_floor: int | None = None,
-    positive_zeros: bool = False,
+    positive_zeros: bool = True,
     c: int | None = None,
     **options: Any,
 ) -> Result:
     """NVIDIA: products and c aligned to the largest exponent, truncated, added, and the sum rounded, block by block.
 
     To float32 the sum is truncated (of fp8 on Ada and Hopper to 13 fraction bits), to half rounded to nearest even. fp8
-    by mma.sync on H100 and later is unpacked to half: of 32 products those of k % 4 in {0, 1}, then the others, chained
-    from +0; then one ordinary addition of c. Zeros may have an exponent, exponents a floor, and a sum that is zero may be +0.
+    by mma.sync on H100 and later is unpacked to half: of 32 products (16 in the shorter shape) those of k % 4 in {0, 1},
+    then the others, chained from +0; then one ordinary addition of c. Exponents have a floor, zeros may have an exponent,
+    and a block's sum that is zero is +0 unless `positive_zeros` is false.
     """
     inputs, out = CORE_INPUTS[input], ROSTER[output]
-    unpacked = inputs == "fp8" and instruction == "mma.sync" and arch in ("H100", "H200", "B200")
+    multiplied = instruction is not None and instruction.startswith("mma.sync")
+    unpacked = inputs == "fp8" and multiplied and arch in ("H100", "H200", "B200")
     core = CORES[arch]["half" if unpacked else inputs]
+    length = SHORTER.get(instruction or "", 32 if unpacked else core.length)
+    least = CORE_FLOORS[arch][out == HALF] if exponent_floor is None else exponent_floor
     kept = {"overflow": Overflow.INFINITY, "daz": False, "ftz": False}
     truncation, nearest = {"rounding": Rounding.TOWARD_ZERO, **kept}, {"rounding": Rounding.NEAREST_EVEN, **kept}
     if out == HALF:
@@ -406,17 +424,17 @@ def tensor_core(
     terms = dot.terms(a, b, fmts, dot.daz(running), HALF if unpacked else None, zero_exponent)
 
     def fused(block: Sequence[Term], z: Number) -> Number:
-        found = dot.block(running, block, z, core.fraction_bits, zero_exponent, exponent_floor)
+        found = dot.block(running, block, z, core.fraction_bits, zero_exponent, least)
         return found._replace(code=0) if positive_zeros and found.value.is_zero else found
 
     if unpacked:
-        for group in groups(terms, 32):
+        for group in groups(terms, length):
             chain = dot.start(None, running)
             for pair in ((0, 1), (2, 3)):
                 chain = fused([x for k, x in enumerate(group) if k % 4 in pair], chain)
             total = dot.add(addition, total, chain)
         return dot.deliver(total)
-    for block in groups(terms, core.length):
+    for block in groups(terms, length):
         total = fused(block, total)
         if running.fmt == E8M13:
             total = dot.convert(in_memory, total)
