@@ -203,6 +203,19 @@ PRESET_ROWS = {
             "measured",
         ),
         Row(
+            "torch_mm",
+            {
+                "operation": ("mm", "linear", "addmm", "fp16_accumulation", "scaled_mm", "scaled_mm_fast"),
+                "input": ("float16", "bfloat16", "tfloat32", *FP8),
+                "k": (),
+                "split": (),
+            },
+            "torch_mm('mm', 'bfloat16')",
+            "PyTorch 2.11 on an H100: the products of its library's kernels",
+            "rows read off an H100 under PyTorch 2.11 and CUDA 13.0",
+            "measured",
+        ),
+        Row(
             "amp",
             IPU,
             "amp('half')",

@@ -145,7 +145,9 @@ def tensor_core(
         if exponent is not None and not LEAST_FLOOR <= check_integer(name, exponent) <= 0:
             raise ValueError(f"{name} must be {LEAST_FLOOR} to 0 or None, got {exponent}")
     block = SHORT[row.input][1] if instruction == SHORT[row.input][0] else row.block
-    unit = next(x for x in TENSOR_CORES if (x.architecture, x.input) == (row.architecture, "float16")) if unpacked else row
+    unit = (
+        next(x for x in TENSOR_CORES if (x.architecture, x.input) == (row.architecture, "float16")) if unpacked else row
+    )
     floor = unit.floors[out == float16] if exponent_floor is None else exponent_floor
 
     common: dict[str, Any] = {

@@ -264,7 +264,9 @@ def _is_known(how: Accumulator) -> bool:
     others = (field for field in fields(how) if field.name not in KNOWN)
     levels = len(how.reduction) > 1 or any(level.sections is not None for level in how.reduction)
     aligned = how.aligned
-    other = aligned is not None and (how.product is not None or aligned != Alignment(aligned.terms, least=aligned.least))
+    other = aligned is not None and (
+        how.product is not None or aligned != Alignment(aligned.terms, least=aligned.least)
+    )
     return not (levels or other or (how.tree and how.block != 1)) and all(
         getattr(how, field.name) == field.default for field in others
     )

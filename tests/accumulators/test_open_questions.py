@@ -48,7 +48,13 @@ def test_tensor_cores(
         ("bfloat16", "float32", [0x9700], [0x1580], 0),  # -2^-165
         ("float16", "float16", [0x0080], [0x8020], 0),  # rounded to zero
         ("float8_e5m2", "float16", [0x01], [0x81], 0),
-        ("float16", "float16", [0x0001, 0x8400], [0x0002, 0x9000], 0),  # 2^-25 + 2^-47, which lies below the grid: a tie
+        (
+            "float16",
+            "float16",
+            [0x0001, 0x8400],
+            [0x0002, 0x9000],
+            0,
+        ),  # 2^-25 + 2^-47, which lies below the grid: a tie
     ],
 )
 def test_what_an_h100_does(fmt: str, output: str, a: list[int], b: list[int], code: int) -> None:

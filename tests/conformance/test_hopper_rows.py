@@ -91,7 +91,13 @@ def test_rows(vectors: Path, tally: Tally, name: str) -> None:
     codes, _ = bits.vecdot(a, b, row.formats, how, c, out_format=row.output)
     wrong = codes != expected
     label = "wgmma" if name.startswith("w") else f"mma.sync, k {row.products}"
-    tally(f"{label}, H100", f"{' x '.join(dict.fromkeys(row.formats))} to {row.output}", "as built", wrong.size, wrong.sum())
+    tally(
+        f"{label}, H100",
+        f"{' x '.join(dict.fromkeys(row.formats))} to {row.output}",
+        "as built",
+        wrong.size,
+        wrong.sum(),
+    )
     assert not wrong.any(), (wrong.sum(), np.flatnonzero(wrong)[:5])
 
 

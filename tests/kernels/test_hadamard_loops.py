@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from softfloat.kernels import jit
 
-import softfloat
 from softfloat import engine
 from softfloat.accumulators import Alignment, fma, tensor_core
 from softfloat.formats import float32
-from softfloat.kernels import jit
 from softfloat.scaling import BlockScaling, Hadamard, Operand, quantized
 from softfloat.scaling import hadamard as transforms
 
