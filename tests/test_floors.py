@@ -48,7 +48,7 @@ INSIDE = {
     "compensated_draws counted_draws counted_levels dots drawn_tiles few "
     "four_over_six hadamard rules units | alone unit_loops | counted_units paired | counted_lines drawn_trees entries inlined stacked | "
     "batches exported subtrees",
-    "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits",
+    "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise inlined known native | "

@@ -85,12 +85,13 @@ def _stage(stage: Stage | None) -> dict[str, Any] | None:
 
 
 def _accumulator(how: Accumulator) -> dict[str, Any]:
-    plain = ("block", "fraction_bits", "store_every", "order", "tree", "segment", "daz", "note")
+    plain = ("block", "positive_zeros", "store_every", "order", "tree", "segment", "daz", "note")
     policy = NAN_POLICIES[how.nan or "canonical"]
     return {
         "describe": how.describe(),
         "inputs": [fmt.name for fmt in how.inputs],
         **{name: getattr(how, name) for name in plain},
+        "aligned": how.aligned and {"terms": how.aligned.terms, "least": how.aligned.least},
         "running": _stage(how.running),
         "product": _stage(how.product),
         "store": _stage(how.store),

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from softfloat.accumulators import Accumulator, Stage
-from softfloat.accumulators.accumulator import ALL
+from softfloat.accumulators.accumulator import ALL, Alignment
 from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format, check_format
 from softfloat.reference.arithmetic import exact_fused, exact_product, exact_sum
@@ -183,7 +183,8 @@ class _Sum:
         if how.product is not None:
             product = self.multiply(how.product, terms[0])
             return self.add(what, stage, running, product, fill)
-        if len(terms) == 1 and how.fraction_bits is None:
+        aligned = how.aligned
+        if len(terms) == 1 and aligned is None:
             return self.operate(what, stage, exact_fused, (terms[0].x, terms[0].y, running.value), before)
         z, rules = running.value, self.rules(stage)
         if z.kind is not Kind.FINITE:
@@ -196,15 +197,18 @@ class _Sum:
         products = [exact_product(term.x, term.y, rules)[0] for term in terms]
         numbers = [Fraction(x.real) for x in [*products, z] if x is not None]
         total, kept, cut = sum(numbers, Fraction(0)), sum(numbers, Fraction(0)), False
-        if how.fraction_bits is not None and any(numbers):
+        if aligned is not None and any(numbers):
             exponents = [term.exponent for term in terms] + [_exponent_in(stage.format, z)]
-            unit = two_to(max(e for e, x in zip(exponents, numbers, strict=True) if x) - how.fraction_bits)
+            counted = [e for e, x in zip(exponents, numbers, strict=True) if x]
+            unit = two_to(max(*counted, counted[0] if aligned.least is None else aligned.least) - aligned.terms)
             parts = [math.trunc(x / unit) * unit for x in numbers]
             kept, cut = sum(parts, Fraction(0)), parts != numbers
         negative = kept < 0 or (kept == 0 and rules.rounding is Rounding.TOWARD_NEGATIVE)
         if kept == 0 and len(products) == 1 and products[0] is not None and products[0].negative == z.negative:
             negative = z.negative
         code, raised = round_once(Value(Kind.FINITE, negative, abs(kept)), stage.format, rules)
+        if how.positive_zeros and decode(code, stage.format).is_zero:
+            code = 0
         return self.record(what, stage, total, (code, raised | (Flags.INEXACT if cut else 0)), before)
 
     def section(self, terms: Sequence[_Term]) -> _Number:
@@ -249,8 +253,8 @@ def _sections(accumulator: Accumulator, terms: Sequence[_Term]) -> Iterator[Sequ
 
 
 KNOWN = {
-    "name", "running", "inputs", "product", "block", "fraction_bits", "store", "store_every", "order", "tree", "segment",
-    "reduction", "channel_group", "daz", "unpacked", "result", "nan", "note", "source",
+    "name", "running", "inputs", "product", "block", "fraction_bits", "alignment", "positive_zeros", "store", "store_every",
+    "order", "tree", "segment", "reduction", "channel_group", "daz", "unpacked", "result", "nan", "note", "source",
 }  # fmt: skip
 """Fields of accumulators that the steps take in."""
 
@@ -259,8 +263,11 @@ def _is_known(how: Accumulator) -> bool:
     """Whether all that the accumulator says is shown."""
     others = (field for field in fields(how) if field.name not in KNOWN)
     levels = len(how.reduction) > 1 or any(level.sections is not None for level in how.reduction)
-    both = how.fraction_bits is not None and how.product is not None
-    return not (levels or both or (how.tree and how.block != 1)) and all(
+    aligned = how.aligned
+    other = aligned is not None and (
+        how.product is not None or aligned != Alignment(aligned.terms, least=aligned.least)
+    )
+    return not (levels or other or (how.tree and how.block != 1)) and all(
         getattr(how, field.name) == field.default for field in others
     )
 
@@ -276,7 +283,8 @@ def sum_in_steps(
         Codes in `fmt`, at least one, as many in both.
     fmt : Format
     accumulator : Accumulator
-        One running sum or a tree of products; blocks that are exact or have `fraction_bits`; stores, segments of a length, one reduction.
+        One running sum or a tree of products; blocks that are exact or cut to
+        so many fraction bits, with a floor of exponents or without; stores, segments of a length, one reduction.
     **options
         `rounding`, `overflow` and `tininess` as in `reference.Options`, for what the accumulator leaves open.
 
@@ -300,7 +308,7 @@ def sum_in_steps(
     if not _is_known(accumulator):
         raise ValueError(
             f"{accumulator!r} is not shown step by step; accepted: one running sum or a tree of products, blocks exact or with "
-            "fraction_bits, stores, and segments of a length"
+            "cut to fraction bits, stores, and segments of a length"
         )
     if as_rounding(options.get("rounding", Rounding.NEAREST_EVEN)) is Rounding.STOCHASTIC:
         raise ValueError(

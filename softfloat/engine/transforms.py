@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softfloat.accumulators import Accumulator
+from softfloat.accumulators import Accumulator, Alignment
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.elementwise import quick
 from softfloat.engine.threads import share
@@ -13,16 +13,20 @@ from softfloat.formats import ROSTER, Format
 
 FLOAT32, BFLOAT16 = ROSTER["float32"], ROSTER["bfloat16"]
 WIDEST = 30  # bits of a sum of integers
+NO_FLOOR = -65  # a floor of exponents that no run which the loop takes comes to
 BLOCK = 1 << 12  # numbers that threads begin at multiples of
 
 
 def serves_transform(how: Accumulator, fmt: Format, n: int) -> bool:
     """Whether sums of n products by powers of two, cut to one grid and to float32 toward zero, are what an accumulator makes of them."""
-    stage, grid = how.running, how.fraction_bits
-    if not quick() or n not in (4, 16) or fmt not in (FLOAT32, BFLOAT16) or stage is None or grid is None:
+    stage, aligned = how.running, how.aligned
+    if not quick() or n not in (4, 16) or fmt not in (FLOAT32, BFLOAT16) or stage is None or aligned is None:
         return False
-    told = {name: getattr(how, name) for name in ("name", "inputs", "channel_group", "nan", "note", "source")}
-    whole = how == Accumulator(running=stage, fraction_bits=grid, block=how.block, daz=False, **told)
+    kept = "name", "inputs", "channel_group", "nan", "note", "source", "positive_zeros", "alignment", "fraction_bits"
+    told = {name: getattr(how, name) for name in kept}
+    whole = how == Accumulator(running=stage, block=how.block, daz=False, **told)
+    grid, lowest = aligned.terms, NO_FLOOR if aligned.least is None else aligned.least
+    whole = whole and lowest <= NO_FLOOR and aligned == Alignment(grid, least=aligned.least)
     fixed = (stage.format, stage.rounding) == (FLOAT32, Rounding.TOWARD_ZERO)
     decided = stage.daz is False and stage.ftz is False and stage.overflow is Overflow.INFINITY
     fits = how.block >= n and FLOAT32.mantissa_bits <= grid <= WIDEST - n.bit_length()
@@ -40,8 +44,8 @@ def transformed_runs(
     flat = flattened(numbers).view(np.int32)
     results, left = np.empty(flat.size, np.int32), np.zeros(flat.size // n, np.uint8)
     loop, given = hadamard(n), np.array(signs, np.int32)
-    assert how.fraction_bits is not None
-    known = how.fraction_bits - FLOAT32.mantissa_bits, FLOAT32.mantissa_bits - fmt.mantissa_bits, n.bit_length() // 2
+    assert how.aligned is not None
+    known = how.aligned.terms - FLOAT32.mantissa_bits, FLOAT32.mantissa_bits - fmt.mantissa_bits, n.bit_length() // 2
     integers = np.int32(known[0]), np.int64(known[1]), np.int32(known[2])
 
     def work(start: int, stop: int) -> int:

@@ -25,7 +25,7 @@ def run_stack(
 ) -> stacks.Done | None:
     """As `stacks.run`, of products whose terms are aligned."""
     way = unit_ways.choose(planned)
-    if way is None or a.shape[1] * b.size < unit_ways.LEAST_WORK:
+    if way is None:
         return None
     outputs, of_zeros = a.shape[1] * b.shape[2], unit_ways.power_of_zeros(planned.accumulator)
     operands = stacks.operands_of(planned, a, b, way.carrier, way.planes, of_zeros)

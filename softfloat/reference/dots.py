@@ -91,6 +91,7 @@ __all__ = [
     "slic",
     "systolic",
     "tensor_core",
+    "torch_mm",
     "vdpbf16ps",
     "vdpphps",
 ]
@@ -352,6 +353,19 @@ class Core(NamedTuple):
     sum_bits: int = 23
 
 
+SHORTER = {"mma.sync.m16n8k8": 8, "mma.sync.m16n8k4": 4, "mma.sync.m16n8k16": 16}
+"""Shapes of half as many products, which are a block."""
+CORE_FLOORS = {
+    "V100": (-131, -19),
+    "T4": (-132, -20),
+    "A100": (-132, -20),
+    "Ada": (-132, -20),
+    "H100": (-133, -21),
+    "B200": (-133, -21),
+    "RTX Blackwell": (-133, -21),
+}
+"""The least exponent that a block is aligned to, of results in single and in half."""
+
 CORES = {
     "V100": {"half": Core(4, 23)},
     "T4": {"half": Core(8, 24)},
@@ -362,6 +376,7 @@ CORES = {
     "RTX Blackwell": {"half": Core(16, 25), "tf32": Core(8, 25), "fp8": Core(32, 25)},
 }
 CORES |= {"A2": CORES["A100"], "A30": CORES["A100"], "L40S": CORES["Ada"], "H200": CORES["H100"]}
+CORE_FLOORS |= {"A2": (-132, -20), "A30": (-132, -20), "L40S": (-132, -20), "H200": (-133, -21)}
 CORE_INPUTS = {
     "float16": "half",
     "bfloat16": "half",
@@ -369,6 +384,56 @@ CORE_INPUTS = {
     "float8_e4m3fn": "fp8",
     "float8_e5m2": "fp8",
 }
+
+
+FIXED: dict[str, Any] = {"overflow": Overflow.INFINITY, "daz": False, "ftz": False}
+NEAREST: dict[str, Any] = {"rounding": Rounding.NEAREST_EVEN, **FIXED}
+
+
+class _TensorCore(Output):
+    """An output of NVIDIA's: its sums in single are truncated, in half rounded; of fp8 some are stored with fewer bits."""
+
+    def __init__(
+        self,
+        arch: str,
+        input: str,
+        output: str,
+        instruction: str | None,
+        options: dict[str, Any],
+        zero_exponent: int | None = None,
+        exponent_floor: int | None = None,
+        positive_zeros: bool = True,
+    ) -> None:
+        super().__init__(options, nan="nvidia", payloads=False)
+        inputs, self.out = CORE_INPUTS[input], ROSTER[output]
+        multiplied = instruction is not None and instruction.startswith("mma.sync")
+        self.unpacked = inputs == "fp8" and multiplied and arch in ("H100", "H200", "B200")
+        self.core = CORES[arch]["half" if self.unpacked else inputs]
+        self.length = SHORTER.get(instruction or "", 32 if self.unpacked else self.core.length)
+        self.floor = CORE_FLOORS[arch][self.out == HALF] if exponent_floor is None else exponent_floor
+        self.zeros, self.positive_zeros = zero_exponent, positive_zeros
+        if self.out == HALF:
+            self.running = Site(RUNNING, HALF, NEAREST)
+        else:
+            cut = {"rounding": Rounding.TOWARD_ZERO, **FIXED}
+            self.running = Site(RUNNING, SINGLE if self.core.sum_bits == 23 else E8M13, cut, always_infinite=True)
+
+    def terms_of(self, a: Codes, b: Codes, fmts: Pair) -> list[Term]:
+        """The products' factors."""
+        return self.terms(a, b, fmts, self.running, HALF if self.unpacked else None, self.zeros)
+
+    def fused(self, block: Sequence[Term], total: Number) -> Number:
+        """A block of products and the sum so far."""
+        found = self.block(self.running, block, total, self.core.fraction_bits, self.zeros, self.floor)
+        return found._replace(code=0) if self.positive_zeros and found.value.is_zero else found
+
+    def blocks(self, terms: Sequence[Term], total: Number) -> Number:
+        """Blocks in order of k."""
+        for block in groups(terms, self.length):
+            total = self.fused(block, total)
+            if self.running.fmt == E8M13:
+                total = self.convert(Site(STORE, self.out, NEAREST), total)
+        return total
 
 
 def tensor_core(
@@ -381,45 +446,70 @@ def tensor_core(
     instruction: str | None = None,
     zero_exponent: int | None = None,
     exponent_floor: int | None = None,
-    positive_zeros: bool = False,
+    positive_zeros: bool = True,
     c: int | None = None,
     **options: Any,
 ) -> Result:
     """NVIDIA: products and c aligned to the largest exponent, truncated, added, and the sum rounded, block by block.
 
     To float32 the sum is truncated (of fp8 on Ada and Hopper to 13 fraction bits), to half rounded to nearest even. fp8
-    by mma.sync on H100 and later is unpacked to half: of 32 products those of k % 4 in {0, 1}, then the others, chained
-    from +0; then one ordinary addition of c. Zeros may have an exponent, exponents a floor, and a sum that is zero may be +0.
+    by mma.sync on H100 and later is unpacked to half: of 32 products (16 in the shorter shape) those of k % 4 in {0, 1},
+    then the others, chained from +0; then one ordinary addition of c. Exponents have a floor, zeros may have an exponent,
+    and a block's sum that is zero is +0 unless `positive_zeros` is false.
     """
-    inputs, out = CORE_INPUTS[input], ROSTER[output]
-    unpacked = inputs == "fp8" and instruction == "mma.sync" and arch in ("H100", "H200", "B200")
-    core = CORES[arch]["half" if unpacked else inputs]
-    kept = {"overflow": Overflow.INFINITY, "daz": False, "ftz": False}
-    truncation, nearest = {"rounding": Rounding.TOWARD_ZERO, **kept}, {"rounding": Rounding.NEAREST_EVEN, **kept}
-    if out == HALF:
-        running = Site(RUNNING, HALF, nearest)
+    dot = _TensorCore(arch, input, output, instruction, options, zero_exponent, exponent_floor, positive_zeros)
+    total, terms = dot.start(c, dot.running, dot.out), dot.terms_of(a, b, fmts)
+    if not dot.unpacked:
+        return dot.deliver(dot.blocks(terms, total))
+    for group in groups(terms, dot.length):
+        chain = dot.start(None, dot.running)
+        for pair in ((0, 1), (2, 3)):
+            chain = dot.fused([x for k, x in enumerate(group) if k % 4 in pair], chain)
+        total = dot.add(Site(LEVEL, dot.out, NEAREST), total, chain)
+    return dot.deliver(total)
+
+
+# -- PyTorch on an H100 ----------------------------------------------------------------------------------------------
+
+
+def torch_mm(
+    a: Codes,
+    b: Codes,
+    fmts: Pair,
+    operation: str,
+    input: str = "float16",
+    k: int | None = None,
+    split: int = 1,
+    c: int | None = None,
+    **options: Any,
+) -> Result:
+    """PyTorch 2.11's products: tensor cores in order of k, parts of k added up, what follows a sum rounded once each.
+
+    A bias is added in single before the rounding to the operands' format; `addmm` rounds the product, and again with c.
+    """
+    half = operation == "fp16_accumulation"
+    narrow = ROSTER[input] if input in ("float16", "bfloat16") else SINGLE
+    dot = _TensorCore("H100", input, "float16" if half else "float32", None, options)
+    dot.out_format = dot.out_format or narrow
+    terms = dot.terms_of(a, b, fmts)
+    addition = Site(LEVEL, dot.out, NEAREST)
+    if operation == "linear":
+        return dot.deliver(dot.add(addition, dot.start(c, addition), dot.blocks(terms, dot.start(None, dot.running))))
+    if operation == "addmm":
+        rounded = dot.convert(Site(LEVEL + 1, narrow, NEAREST), dot.blocks(terms, dot.start(None, dot.running)))
+        again = Site(LEVEL + 2, narrow, NEAREST)
+        return dot.deliver(dot.add(again, dot.start(c, again), rounded))
+    if split > 1:
+        assert k is not None
+        tile = 8 if half and k <= 32 else 128 if operation == "scaled_mm_fast" else 64
+        part = tile * math.ceil(math.ceil(k / tile) / split)
+    elif operation == "scaled_mm":
+        part = 128
     else:
-        running = Site(RUNNING, SINGLE if core.sum_bits == 23 else E8M13, truncation, always_infinite=True)
-    in_memory, addition = Site(STORE, out, nearest), Site(LEVEL, out, nearest)
-    dot = Output(options, nan="nvidia", payloads=False)
-    total = dot.start(c, running, out)
-    terms = dot.terms(a, b, fmts, running, HALF if unpacked else None, zero_exponent)
-
-    def fused(block: Sequence[Term], z: Number) -> Number:
-        found = dot.block(running, block, z, core.fraction_bits, zero_exponent, exponent_floor)
-        return found._replace(code=0) if positive_zeros and found.value.is_zero else found
-
-    if unpacked:
-        for group in groups(terms, 32):
-            chain = dot.start(None, running)
-            for pair in ((0, 1), (2, 3)):
-                chain = fused([x for k, x in enumerate(group) if k % 4 in pair], chain)
-            total = dot.add(addition, total, chain)
-        return dot.deliver(total)
-    for block in groups(terms, core.length):
-        total = fused(block, total)
-        if running.fmt == E8M13:
-            total = dot.convert(in_memory, total)
+        return dot.deliver(dot.blocks(terms, dot.start(c, dot.running, dot.out)))
+    total = dot.start(c, addition)
+    for group in groups(terms, part):
+        total = dot.add(addition, total, dot.blocks(group, dot.start(None, dot.running)))
     return dot.deliver(total)
 
 

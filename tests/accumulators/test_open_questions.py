@@ -26,20 +26,48 @@ def row(
 
 
 @pytest.mark.parametrize(
-    ("switches", "a", "b", "open_code", "chosen_code"),
+    ("switches", "a", "b", "default_code", "chosen_code"),
     [
-        ((None, None, True), [-(2.0**-133)], [2.0**-20], 0x80000000, 0),  # -2^-153, cut to zero
-        ((None, -132, False), [255 * 2.0**-80, 2.0**-80], [2.0**-77] * 2, 1, 0),  # 2^-149, of terms on a grid of 2^-156
-        ((-126, None, False), [0.0, 2.0**-30], [2.0**127, 1.0], 0x30800000, 0),  # 0 * 2^127 counts as 2^1
+        ((None, None, False), [-(2.0**-133)], [2.0**-20], 0, 0x80000000),  # -2^-153, cut to zero
+        ((None, -300, True), [255 * 2.0**-80, 2.0**-80], [2.0**-77] * 2, 0, 1),  # 2^-149, of terms on a grid of 2^-156
+        ((-126, None, True), [0.0, 2.0**-30], [2.0**127, 1.0], 0x30800000, 0),  # 0 * 2^127 counts as 2^1
     ],
 )
 def test_tensor_cores(
-    switches: tuple[Any, ...], a: list[float], b: list[float], open_code: int, chosen_code: int
+    switches: tuple[Any, ...], a: list[float], b: list[float], default_code: int, chosen_code: int
 ) -> None:
     core = "A100", "bfloat16", "float32", None
     words = dict(zip(("zero_exponent", "exponent_floor", "positive_zeros"), switches, strict=True))
-    assert row(tensor_core(*core), BF16, a, b, 0, dots.tensor_core, *core) == open_code
+    assert row(tensor_core(*core), BF16, a, b, 0, dots.tensor_core, *core) == default_code
     assert row(tensor_core(*core, **words), BF16, a, b, 0, dots.tensor_core, *core, *switches) == chosen_code
+
+
+@pytest.mark.parametrize(
+    ("fmt", "output", "a", "b", "code"),
+    [
+        ("bfloat16", "float32", [0x9700], [0x1580], 0),  # -2^-165
+        ("float16", "float16", [0x0080], [0x8020], 0),  # rounded to zero
+        ("float8_e5m2", "float16", [0x01], [0x81], 0),
+        (
+            "float16",
+            "float16",
+            [0x0001, 0x8400],
+            [0x0002, 0x9000],
+            0,
+        ),  # 2^-25 + 2^-47, which lies below the grid: a tie
+    ],
+)
+def test_what_an_h100_does(fmt: str, output: str, a: list[int], b: list[int], code: int) -> None:
+    """The smallest rows, as read off the chip, in which another sign of zero or another floor shows."""
+    core = "H100", fmt, output, None
+    found, flags = bits.vecdot(np.array(a), np.array(b), fmt, tensor_core(*core))
+    assert int(found) == code
+    assert dots.tensor_core(a, b, (ROSTER[fmt],) * 2, *core) == (code, int(flags))
+
+
+def test_double_precision_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"float64.* chain of fused multiply-adds"):
+        tensor_core("H100", "float64")
 
 
 @pytest.mark.parametrize(("how", "oracle"), [(arm_fdot(), dots.arm_fdot), (arm_fmmla(), dots.arm_fmmla)])

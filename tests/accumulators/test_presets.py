@@ -49,6 +49,7 @@ from softfloat.accumulators import (
     slic,
     systolic,
     tensor_core,
+    torch_mm,
     vdpbf16ps,
     vdpphps,
     zvfbfwma,
@@ -191,6 +192,32 @@ def cores() -> dict[str, Case]:
                 a, b, pair, *p, **o
             ),
             tuple(itertools.product((E4M3, E5M2), repeat=2)) if "8" in name[:6] else ((ROSTER[name], ROSTER[name]),),
+            (),
+        )
+    return made
+
+
+def torch_products() -> dict[str, Case]:
+    made = {}
+    for operation, name, *parts in (
+        ("mm", "bfloat16"),
+        ("mm", "tfloat32"),
+        ("mm", "float16", 4096, 3),
+        ("mm", "float16", 100, 2),
+        ("linear", "float16"),
+        ("addmm", "bfloat16"),
+        ("fp16_accumulation", "float16"),
+        ("fp16_accumulation", "float16", 24, 3),
+        ("scaled_mm", "float8_e4m3fn"),
+        ("scaled_mm_fast", "float8_e5m2"),
+    ):
+        words = dict(zip(("k", "split"), parts, strict=False))
+        accumulator = torch_mm(operation, name, **words)
+        fp8 = name.startswith("float8")
+        made[accumulator.name] = Case(
+            accumulator,
+            lambda a, b, pair, p=(operation, name), w=words, **o: oracle.torch_mm(a, b, pair, *p, **w, **o),
+            tuple(itertools.product((E4M3, E5M2), repeat=2)) if fp8 else ((ROSTER[name], ROSTER[name]),),
             (),
         )
     return made
@@ -380,6 +407,7 @@ CASES: dict[str, Case] = {
     **chunks(),
     "vdpbf16ps": Case(vdpbf16ps(), oracle.vdpbf16ps, ((BF16, BF16),), ()),
     **cores(),
+    **torch_products(),
     **ipu(),
     **poplar(),
     **general(),

@@ -326,7 +326,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "scale_exponent": {"scale_exponent": 1},
     "keeps_zero_sign": {"keeps_zero_sign": True},
     "unsigned_zeros": {"unsigned_zeros": True},
-    "positive_zeros": {"positive_zeros": True},
+    "positive_zeros": {"positive_zeros": False},
     "store": {"store": Stage("float32"), "store_every": 64},
     "least": {"least": -10},
     "halves": {"halves": True, "includes_addend": False},

@@ -290,7 +290,7 @@ CHANGES: dict[str, tuple[Accumulator, dict[str, Any]]] = {
     "another sum of pairs": (arm_bfdot(True), {"block_sum": Stage(BF16, "nearest_even", "infinity")}),
     "blocks of three": (arm_bfdot(True), {"block": 3}),
     "a chain of its own": (amx(BF16), {"chains": 1, "segment": None, "reduction": (), "tree": True}),
-    "positive zeros": (tensor_core("H100", zero_exponent=-126), {"positive_zeros": True}),
+    "positive zeros": (tensor_core("H100", zero_exponent=-126), {"positive_zeros": False}),
     "a limit within reach": (amd_mfma("CDNA3", HALF), {"alignment": Alignment(24, limit=3, includes_addend=False, sum=31, addend=24)}),
     "a store": (tensor_core("H100", zero_exponent=-126), {"store": Stage(HALF, "toward_zero"), "store_every": 16}),
     "another rounding of products": (amd_mfma("CDNA1", HALF), {"product": Stage(BF16, "nearest_even", "infinity")}),

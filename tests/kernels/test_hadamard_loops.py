@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from softfloat.kernels import jit
 
-import softfloat
 from softfloat import engine
-from softfloat.accumulators import fma, tensor_core
+from softfloat.accumulators import Alignment, fma, tensor_core
 from softfloat.formats import float32
 from softfloat.scaling import BlockScaling, Hadamard, Operand, quantized
 from softfloat.scaling import hadamard as transforms
@@ -35,7 +35,7 @@ def test_the_accumulator(monkeypatch: pytest.MonkeyPatch, n: int, core: str) -> 
     sums = fma("float32") if core == "fma" else tensor_core(core, input="bfloat16")
     how = Hadamard(signs=signs, accumulator=sums)
     served = core == "B200" or (core == "A100" and n == 4)
-    if not softfloat.kernels.jit.DISABLED:
+    if not jit.DISABLED:
         assert engine.serves_transform(sums, how.format, n) == served
     x = runs(n)
     found, flags = transforms.transformed_whole(x, how)
@@ -56,7 +56,8 @@ def test_what_is_not_served() -> None:
     core = tensor_core("B200", input="bfloat16")
     assert not engine.serves_transform(core, float32, 16)  # whose inputs are others
     assert not engine.serves_transform(core, Hadamard().format, 64)
-    assert not engine.serves_transform(core.replace(fraction_bits=26), Hadamard().format, 16)
+    for aligned in (Alignment(26), Alignment(25, zeros=-126), Alignment(25, least=-64)):
+        assert not engine.serves_transform(core.replace(alignment=aligned), Hadamard().format, 16)
 
 
 @pytest.mark.parametrize("block", [None, (16, 16), (4, 16), (16, 1)])

@@ -106,7 +106,7 @@ class Sum {
     const how = this.how, stage = how.running, what = `+ ${named(terms)}`, fill = !terms.some((term) => term.place), before = fill ? running.code : null;
     if (how.product) return this.add(what, stage, running, this.multiply(how.product, terms[0]), fill);
     const z = this.value(running), rules = this.rules(stage), fmt = stage.format;
-    if (terms.length === 1 && how.fraction_bits === null) {
+    if (terms.length === 1 && how.aligned === null) {
       const fused = (x, y, addend, options) => {
         const [product] = exactProduct(x, y);
         return product === null ? [null, 0] : exactSum(product, addend, options);
@@ -117,16 +117,17 @@ class Sum {
     const products = terms.map((term) => exactProduct(term.x, term.y)[0]), numbers = [...products, z].map(real);
     const total = numbers.reduce(add, ZERO);
     let kept = total, cut = false;
-    if (how.fraction_bits !== null && numbers.some((x) => x.n)) {
-      const exponents = [...terms.map((term) => term.exponent), exponentIn(fmt, z)];
-      const unit = twoTo(Math.max(...exponents.filter((_, i) => numbers[i].n)) - how.fraction_bits);
+    if (how.aligned !== null && numbers.some((x) => x.n)) {
+      const exponents = [...terms.map((term) => term.exponent), exponentIn(fmt, z)].filter((_, i) => numbers[i].n);
+      const unit = twoTo(Math.max(...exponents, how.aligned.least ?? -Infinity) - how.aligned.terms);
       const parts = numbers.map((x) => mul({ n: truncated(div(x, unit)), d: 1n }, unit));
       kept = parts.reduce(add, ZERO);
       cut = parts.some((x, i) => compare(x, numbers[i]) !== 0n);
     }
     let negative = kept.n < 0n || (kept.n === 0n && rules.rounding === "toward_negative");
     if (kept.n === 0n && products.length === 1 && products[0].negative === z.negative) negative = z.negative;
-    const [code, raised] = round(finite(negative, { n: abs(kept.n), d: kept.d }), fmt, rules);
+    const [rounded, raised] = round(finite(negative, { n: abs(kept.n), d: kept.d }), fmt, rules);
+    const code = how.positive_zeros && fmt.signed_zero && rounded === fmt.signBit ? 0n : rounded;
     return this.record(what, stage, total, [code, raised | (cut ? INEXACT : 0)], before);
   }
 

@@ -39,7 +39,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.accumulators.tensor_cores import SAME_AS
+from softfloat.accumulators.tensor_cores import SAME_AS, SHORT
 from softfloat.checks import check_choice, check_count, check_integer, check_seed
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
@@ -322,7 +322,7 @@ def _calls(
         for fmt in inner:
             yield chunked, (n, fmt, memory), {}
     for arch in dict.fromkeys([row.architecture for row in TENSOR_CORES] + list(SAME_AS)):
-        for way in (None, "mma.sync"):
+        for way in (None, "mma.sync", *(shape for shape, _ in SHORT.values())):
             yield tensor_core, (arch, pair[0], memory, way), {}
     for row in PRESETS.values():
         if not all(row.parameters.values()):  # any format or number: those above

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from softfloat import bits
-from softfloat.accumulators import Accumulator, chunked, tensor_core
+from softfloat.accumulators import Accumulator, chunked, tensor_core, torch_mm
 from softfloat.bits import BlockCodes
 from softfloat.blocks import BlockFormat
 from softfloat.formats import ROSTER, Format, float32
@@ -121,16 +121,17 @@ def operand(side: Side, is_second: bool) -> Quantized:
 
 
 def accumulator_for(unit: Unit, sides: tuple[Side, Side], fast: bool) -> Accumulator:
-    """The one that was chosen; else Hopper's where fast accumulation is asked for, else single, scaled every 128 products where scales say so."""
+    """The one that was chosen; else what an H100 does for scales that it knows, of others single, fused."""
     chosen = unit.chosen_accumulator(False, sides[0].format)
     if chosen is not None:
         return chosen
-    hopper = all(x.format in HOPPER for x in sides)
-    inner = tensor_core("H100", input=sides[0].format) if fast and hopper else SINGLE
-    if any(x.kinds[0] in (BLOCK_128, SQUARE_128) for x in sides):
-        order = "second_fused" if sides[0].kinds[0] == SQUARE_128 else "first_fused"
-        return chunked(128, inner, "float32", scaling=order)
-    return inner
+    hopper, kinds = all(x.format in HOPPER for x in sides), {x.kinds[0] for x in sides}
+    if kinds & {BLOCK_128, SQUARE_128}:
+        inner = tensor_core("H100", input=sides[0].format) if hopper else SINGLE
+        return chunked(128, inner, "float32", scaling="scales_fused" if SQUARE_128 in kinds else "first_fused")
+    if not (hopper and kinds <= {TENSOR, ROW}):
+        return SINGLE
+    return torch_mm("scaled_mm_fast" if fast else "scaled_mm", sides[0].format)
 
 
 def multiply(
