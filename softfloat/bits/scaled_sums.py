@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -119,6 +119,8 @@ class _Scaled(Contraction):
         for operand in (x, y):
             check_inputs(how, operand.fmt, f"{operand.name}'s elements")
         check_groups(how, (x.fmt, y.fmt), "elements of a and b")
+        if self.tensor:  # settings are those of the products with these, too
+            options = cast(Options, engine.as_environment(options))
         super().__init__((x.fmt, y.fmt), how, out_format, False, options)
         if self.tensor and self.output != float32:
             raise ValueError(

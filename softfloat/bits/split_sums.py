@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from softfloat.bits.codes import isnan
 from softfloat.bits.numbers import convert, encode
 from softfloat.bits.sums import matmul
 from softfloat.checks import check_kind
-from softfloat.engine import Options, check_codes
+from softfloat.engine import Options, as_environment, check_codes
+from softfloat.engine.options import DRAWING, refuse_undrawn
 from softfloat.environments import Rounding
 from softfloat.formats import float32
 from softfloat.kernels.spec import INVALID
@@ -110,7 +111,8 @@ def matmul_split(
     if chosen in (Rounding.STOCHASTIC, "stochastic", "SR", "STOCHASTIC", "sr"):
         raise ValueError("rounding must not be stochastic for matmul_split: its products would share random numbers")
     each = options.get("flags", "each")
-    settings: Options = {**options, "flags": "each"}
+    refuse_undrawn({name for name, value in options.items() if name in DRAWING and value is not None})
+    settings = cast(Options, {**as_environment(options), "flags": "each"})
     x, y = check_codes(a, float32, "a"), check_codes(b, float32, "b")
     left, right = split_parts(x, how), split_parts(y, how)
     levels = sorted({i + j for i, j in how.products}) if how.scale else [0]

@@ -124,8 +124,8 @@ class Contraction:
         self.call.settings = self.call.whole.for_format(self.output.name)
 
     def refuse_idle(self, planned: Program) -> None:
-        """Refuse options that do nothing in this sum."""
-        if not self.call.given:
+        """Refuse options that do nothing in this sum; those of a segment are the whole's."""
+        if not self.call.given or self.segment is not None:
             return
         found = idle(self.accumulator, self.output, frozenset(self.call.given))
         refuse_idle(found, f"sums by {self.accumulator!r}, which has its own", engine.CONVERSIONS.settings - found)

@@ -85,11 +85,12 @@ class BlockFormat:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"name must be a non-empty string, got {self.name!r}")
         if not isinstance(self.element, Fixed):
-            if not isinstance(self.element, (Format, str)):
+            try:
+                element = check_format(self.element, "element")
+            except TypeError:
                 raise TypeError(
-                    f"element must be a softfloat.Format, the name of one, or a softfloat.Fixed, got {self.element!r}"
-                )
-            element = check_format(self.element, "element")
+                    f"element must be a softfloat.Format, the name of one, a dtype, or a softfloat.Fixed, got {self.element!r}"
+                ) from None
             settle(self, element=element)
             if not (element.signed and element.zero):
                 raise ValueError(f"element must be signed and have a zero, and {element} is not")

@@ -21,7 +21,16 @@ from softfloat.engine.decoding import decoded, widened
 from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
 from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, pairs_work, run, way
 from softfloat.engine.inlined import Inlined, drawing_of, inlined, integer_limits
-from softfloat.engine.options import CONVERSIONS, FIXED, Call, Options, check_boolean, check_stream, uses_of
+from softfloat.engine.options import (
+    CONVERSIONS,
+    FIXED,
+    Call,
+    Options,
+    as_environment,
+    check_boolean,
+    check_stream,
+    uses_of,
+)
 from softfloat.engine.parameters import (
     Numbers,
     available,
@@ -69,6 +78,7 @@ __all__ = [
     "Quantized",
     "TableScales",
     "Work",
+    "as_environment",
     "available",
     "bits_at",
     "broadcast",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict
 
@@ -117,6 +117,14 @@ def check_boolean(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def as_environment(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same options, settings as part of an environment, where those may stand that do nothing."""
+    given = {name: value for name, value in options.items() if name in ENVIRONMENT_OPTIONS}
+    if not given or options.get("environment") is not None:
+        return dict(options)
+    return {**{name: x for name, x in options.items() if name not in given}, "environment": Environment(**given)}
 
 
 class Call:

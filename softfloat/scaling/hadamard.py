@@ -10,6 +10,7 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.checks import check_kind
 from softfloat.engine import Codes
+from softfloat.environments import Environment
 from softfloat.formats import bfloat16, float32
 from softfloat.kernels.spec import Overflow
 from softfloat.scaling.recipes import Hadamard
@@ -20,7 +21,7 @@ __all__ = ["hadamard_matrix", "transformed"]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
 BELOW_BFLOAT16 = np.uint32(0xFFFF)
 """Bits of float32 that bfloat16 lacks."""
-NEAREST: dict[str, Any] = {"flags": "any", "rounding": "nearest_even", "overflow": Overflow.SATURATE}
+NEAREST: dict[str, Any] = {"flags": "any", "environment": Environment(overflow=Overflow.SATURATE)}
 
 
 def hadamard_matrix(how: Hadamard) -> np.ndarray[Any, np.dtype[np.float64]]:

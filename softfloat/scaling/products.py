@@ -311,6 +311,9 @@ def _scaled_product(
     for name, operand in (("a", a), ("b", b)):
         check_inputs(accumulator, operand.format, f"{name}'s elements")
     each = options.get("flags", "each") == "each"
+    options = engine.as_environment(
+        options
+    )  # the product's stages may have settings of their own, and the rest has not
     if engine.Call(options, float32).whole.rounding is Rounding.STOCHASTIC:  # type: ignore[arg-type]
         raise ValueError("rounding must be deterministic for operands with scales: their product has no random address")
     settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}

@@ -17,6 +17,7 @@ import softfloat
 from softfloat import Format, bits, reference
 from softfloat.bits import block_codes, convolutions, processors, quantization, scaled_sums, split_sums, sums
 from softfloat.bits.operations import ELEMENTWISE, Operation
+from softfloat.engine.options import ENVIRONMENT_OPTIONS
 
 HALF, TF32, FP6 = softfloat.float16, softfloat.tfloat32, softfloat.float6_e3m2fn
 SHAPE = (2, 3, 4)
@@ -771,3 +772,130 @@ def test_arrays_are_no_codes() -> None:
     x = softfloat.ones(2, "float16")
     with pytest.raises(TypeError, match=r"^a must be codes of float16: .* got SoftArray; accepted: its \.codes"):
         bits.add(x, x.codes, HALF)
+
+
+# -- options that do nothing -----------------------------------------------------------------------------------------
+
+CHANGED: dict[str, Any] = {
+    "rounding": "toward_zero",
+    "overflow": "saturate",
+    "tininess": "before",
+    "infinite_input": "nan",
+    "daz": True,
+    "ftz": True,
+    "converts_subnormals": True,
+    "nan": "arm_ah",
+    "projection": "p3109",
+    "sr_bits": 3,
+    "sr_method": "half",
+    "generator": "xoroshiro128aox",
+    "seed": 2,
+}
+"""Every setting, another value than the default one."""
+DRAWN_ALONE = ("sr_bits", "sr_method", "generator", "seed")
+FLUSHED = {"daz": True, "ftz": True}
+DRAWN = {"rounding": "stochastic", "seed": 1, "sr_bits": 8}
+
+
+def test_every_setting_is_asked_for() -> None:
+    assert set(CHANGED) == ENVIRONMENT_OPTIONS
+    assert all(value != getattr(softfloat.Environment(), name) for name, value in CHANGED.items())
+
+
+@every_with_options
+def test_an_option_does_something_or_is_refused(name: str) -> None:
+    """What is refused by name changes no bit of any result and no flag where it stands in an environment; the rest is taken."""
+    operands, nothing = plain(name, HALF), plain(name, HALF, (0,))
+    for option, value in CHANGED.items():
+        drawn = DRAWN if option in DRAWN_ALONE else {}
+        try:
+            call(name, nothing, HALF, **(drawn | {option: value}))
+        except ValueError as error:
+            told = str(error)
+        else:
+            continue
+        named, has, _ = told.partition(" has no effect in ")
+        assert has
+        assert option in named.split(", ")
+        for base in ({}, FLUSHED):
+            environments = [softfloat.Environment(**x) for x in (base, base | drawn | {option: value})]
+            before, after = (call(name, operands, HALF, environment=env) for env in environments)
+            assert_same(after, before)
+
+
+@every_with_options
+@pytest.mark.parametrize("option", DRAWN_ALONE)
+def test_what_is_drawn_is_refused_where_nothing_is(name: str, option: str) -> None:
+    operands = plain(name, HALF)
+    with pytest.raises(ValueError, match=rf"^{option} has no effect "):
+        call(name, operands, HALF, **{option: CHANGED[option]})
+    settled = call(name, operands, HALF, environment=softfloat.Environment(**{option: CHANGED[option]}))
+    assert_same(settled, call(name, operands, HALF))
+    assert_same(call(name, operands, HALF, stream=3, position=5), settled)  # addresses may stand anywhere
+
+
+KINDS = {
+    "eq": {"daz", "nan"},
+    "maximum": {"daz", "ftz", "nan"},
+    "next_up": {"nan"},
+    "to_integer": {"rounding", "daz", "nan", *DRAWN_ALONE},
+    "mul": set(CHANGED) - {"converts_subnormals"},
+    "exp": set(CHANGED) - {"converts_subnormals"},
+    "convert": set(CHANGED),
+}
+
+
+@pytest.mark.parametrize(("name", "accepted"), KINDS.items())
+def test_which_options_are_taken(name: str, accepted: set[str]) -> None:
+    operands = plain(name, HALF)
+    for option, value in CHANGED.items():
+        options = (DRAWN if option in DRAWN_ALONE and accepted & set(DRAWN_ALONE) else {}) | {option: value}
+        if option in accepted:
+            call(name, plain(name, HALF, (0,)), HALF, **options)
+        else:
+            with pytest.raises(ValueError, match=rf"^{option} has no effect in .*environment=softfloat.Environment"):
+                call(name, operands, HALF, **options)
+
+
+def test_numbers_take_no_random_bits_unless_they_are_drawn() -> None:
+    """`encode`, a function that rounds but was not asked to draw."""
+    with pytest.raises(ValueError, match=r"^sr_bits has no effect without rounding='stochastic'"):
+        bits.encode(0.1, "float16", sr_bits=4)
+    assert bits.encode(0.1, "float16", sr_bits=None) == bits.encode(0.1, "float16")
+    assert bits.encode(0.1, "float16", environment=softfloat.Environment(sr_bits=4)) == bits.encode(0.1, "float16")
+    with pytest.raises(ValueError, match=r"^seed has no effect in calls with random_bits"):
+        bits.encode(0.1, "float16", rounding="stochastic", random_bits=3, sr_bits=4, seed=1)
+    with pytest.raises(ValueError, match=r"^ftz has no effect in comparisons"):
+        bits.scalar("lt", "float16", ftz=True)
+    with pytest.raises(ValueError, match=r"^tininess has no effect in elements of fixed point"):
+        bits.quantize([1.0] * 32, "mxint8", tininess="before")
+
+
+ONES = np.full((4, 4), 0x3C00, np.uint16)
+PLAIN, FIXED = softfloat.accumulators.fma("float32"), softfloat.accumulators.tensor_core("H100")
+SUMS: dict[str, Callable[..., Any]] = {
+    "vecdot": lambda how, **o: bits.vecdot(ONES, ONES, HALF, how, **o),
+    "a vector": lambda how, **o: bits.vecdot(ONES[0], ONES[0], HALF, how, **o),
+    "matmul": lambda how, **o: bits.matmul(ONES, ONES, HALF, how, **o),
+    "sum": lambda how, **o: bits.sum(ONES, HALF, how, 0, **o),
+    "cumsum": lambda how, **o: bits.cumsum(ONES, HALF, how, 0, **o),
+    "conv1d": lambda how, **o: bits.conv1d(ONES[None], ONES[None, :, :2], HALF, how, **o),
+    "conv2d": lambda how, **o: bits.conv2d(ONES[None, None], ONES[None, None, :, :2], HALF, how, **o),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_refuse_what_their_accumulator_settles(name: str) -> None:
+    """An accumulator's stages have settings of their own; what is left open is the call's."""
+    function = SUMS[name]
+    for option in (*DRAWN_ALONE, "converts_subnormals"):
+        with pytest.raises(ValueError, match=rf"^{option} has no effect "):
+            function(PLAIN, **{option: CHANGED[option]})
+    for option in ("rounding", "overflow", "daz", "ftz") if name != "cumsum" else ():
+        function(PLAIN, **{option: CHANGED[option]})
+        with pytest.raises(ValueError, match=rf"^{option} has no effect in sums by tensor_core\('H100'"):
+            function(FIXED, **{option: CHANGED[option]})
+        settings = softfloat.Environment(**{option: CHANGED[option]})
+        assert_same(function(FIXED, environment=settings), function(FIXED))
+    open_ = PLAIN if name == "cumsum" else FIXED
+    function(open_, out_format=HALF, rounding="toward_zero", converts_subnormals=True)  # by the output's conversion

@@ -68,7 +68,11 @@ def test_the_text_makes_the_format_again(fmt: BlockFormat) -> None:
     [
         ({"name": ""}, TypeError, "name must be a non-empty string"),
         ({"element": "float5"}, ValueError, "unknown format 'float5'"),
-        ({"element": 4}, TypeError, "element must be a softfloat.Format, the name of one, or a softfloat.Fixed"),
+        (
+            {"element": 4},
+            TypeError,
+            "element must be a softfloat.Format, the name of one, a dtype, or a softfloat.Fixed",
+        ),
         ({"element": "e8m0"}, ValueError, "element must be signed and have a zero"),
         ({"scale": Fixed("i", bits=8, fraction_bits=0)}, TypeError, "scale must be .* fixed point is for elements"),
         ({"block": 0}, ValueError, "block must be a positive integer"),

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.accumulators import (
     PRESETS,
     TENSOR_CORES,
@@ -209,7 +209,9 @@ def unit_of(accumulator: Accumulator, formats: Any, output: Format | str | None 
     """
 
     def unit(a: Codes, b: Codes, c: Codes) -> Codes:
-        codes: Codes = bits.vecdot(a, b, formats, accumulator, c, out_format=output, **options)[0]
+        codes: Codes = bits.vecdot(a, b, formats, accumulator, c, out_format=output, **engine.as_environment(options))[
+            0
+        ]
         return codes
 
     return unit
@@ -365,8 +367,9 @@ class _Judge:
         options = dict(candidate.options)
         if nan is not None:
             options["nan"] = nan
+        settings = engine.as_environment({"flags": "any", **options})
         codes, _ = bits.vecdot(
-            a, b, self.asked.formats, candidate.accumulator, c, out_format=self.asked.output, flags="any", **options
+            a, b, self.asked.formats, candidate.accumulator, c, out_format=self.asked.output, **settings
         )
         found: Codes = codes
         return found

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.accumulators import Accumulator, Reduction, Stage, fixed_point
 from softfloat.accumulators.accumulator import MAXIMUM_REGISTER, MAXIMUM_WEIGHT
 from softfloat.environments import Rounding
@@ -73,7 +73,8 @@ def structures_of(found: Measurement) -> list[Structure]:
     for depth in dict.fromkeys(depths):
         if 0 < depth < found.reach and depth <= 23:
             formats += _format_with(depth, found.high + 1, (memory, *asked.formats))[:1]
-    options = {name: value for name, value in found.settings.items() if name in ("rounding", "daz", "ftz")}
+    names = ("rounding", "daz", "ftz")
+    options = engine.as_environment({name: value for name, value in found.settings.items() if name in names})
     a, b, c = found.order_rows
     near = np.array([i <= 0 for i, _ in found.order_pairs])
     matching: list[Structure] = []
