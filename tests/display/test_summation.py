@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softfloat import ROSTER, accumulators, bits
+from softfloat import ROSTER, Environment, accumulators, bits
 from softfloat.display.exploration import ROUNDINGS, hardware, own
 from softfloat.display.summation import sum_in_steps
 from softfloat.formats import Format
@@ -39,7 +39,7 @@ def test_the_result_is_that_of_a_dot_product(name: str, data: st.DataObject) -> 
         "tininess": data.draw(st.sampled_from(["after", "before"])),
     }
     found = sum_in_steps(a, b, fmt, how, **options)
-    code, flags = bits.vecdot(np.array(a, fmt.dtype), np.array(b, fmt.dtype), fmt, accumulator=how, **options)
+    code, flags = bits.vecdot(np.array(a, fmt.dtype), np.array(b, fmt.dtype), fmt, accumulator=how, environment=Environment(**options))
     assert (found.code, int(found.flags)) == (int(code), int(flags))
     assert found.exact == sum(
         Fraction(float(bits.decode(x, fmt))) * Fraction(float(bits.decode(y, fmt))) for x, y in zip(a, b, strict=True)
