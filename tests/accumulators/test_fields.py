@@ -524,7 +524,7 @@ def test_dot_products(trial: Trial) -> None:
     check_rows(trial)
 
 
-@repeated(10, described())
+@repeated(5, described())
 def test_every_way(trial: Trial) -> None:
     """Of what the faster ways serve."""
     check_ways(trial)
@@ -555,6 +555,12 @@ def test_cumulative_sums(trial: Trial) -> None:
 @repeated(20_000, trials())
 def test_dot_products_at_length(trial: Trial) -> None:
     check_rows(trial)
+
+
+@pytest.mark.exhaustive
+@repeated(500, described())
+def test_every_way_at_length(trial: Trial) -> None:
+    check_ways(trial)
 
 
 @pytest.mark.exhaustive

@@ -814,6 +814,25 @@ def test_a_refused_call_takes_no_stream() -> None:
     assert drawn(*shapes) == drawn() == drawn(*shapes[:2])
 
 
+def test_formats_whose_normal_numbers_do_not_include_1() -> None:
+    """Reciprocals are exact quotients, rounded once; what would be a 1 is refused by name."""
+    far = softfloat.Format("e5m3_far", exponent_bits=5, mantissa_bits=3, bias=8)
+    below = softfloat.Format("e5m3_one_below", exponent_bits=5, mantissa_bits=3, bias=0)
+    beyond = softfloat.Format("e5m3_beyond", exponent_bits=5, mantissa_bits=3, bias=40)
+    for fmt, daz in itertools.product((far, below, beyond), (False, True)):
+        x = softfloat.from_codes(np.arange(fmt.smallest_normal_code, fmt.max_code, dtype=fmt.dtype), fmt)
+        with softfloat.environment(daz=daz):
+            found = np.reciprocal(x).codes
+        wanted = [
+            softfloat.reference.encode(1 / softfloat.reference.decode(int(code), fmt).real, fmt) for code in x.codes
+        ]
+        assert found.tolist() == [code for code, _ in wanted]
+    y = softfloat.from_codes(np.array([7, 9], np.uint16), beyond)
+    for name, call in (("sign", np.sign), ("ones", np.ones_like), ("heaviside", lambda x: np.heaviside(x, x))):
+        with pytest.raises(ValueError, match=f"{name} needs a 1, and e5m3_beyond has none"):
+            call(y)
+
+
 def test_a_trap_leaves_the_operation_complete() -> None:
     x, y = softfloat.ones(3, HALF), softfloat.array([2, 0, 4], HALF)
     with softfloat.environment(traps="DIVBYZERO"):
