@@ -1,9 +1,10 @@
-"""Bars and lines on standard error while something runs, for people at a terminal; logs and pipes get none."""
+"""Bars and lines on standard error while something runs, for people at a terminal; logs and pipes get none, or a line now and then."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,28 @@ def bar(total: int | None, *columns: str) -> Iterator[Callable[[int], None] | No
         yield lambda done: shown.update(task, completed=done)
 
 
-@contextlib.contextmanager
-def status_line() -> Iterator[Callable[[str], None] | None]:
-    """A line that says what is under way, and what to call with it; None where nobody watches."""
-    if not is_watched():
-        yield None
-        return
-    from rich.console import Console
+SECONDS_BETWEEN_LINES = 10.0
 
-    with Console(stderr=True).status("") as shown:
-        yield shown.update
+
+@contextlib.contextmanager
+def status_line(heading: str = "") -> Iterator[Callable[[str], None] | None]:
+    """A line that says what is under way, and what to call with it.
+
+    Where nobody watches: a line each ten seconds after `heading`, or None where that is empty.
+    """
+    if is_watched():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as shown:
+            yield shown.update
+        return
+    told = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal told
+        if time.monotonic() - told >= SECONDS_BETWEEN_LINES and sys.stderr is not None:
+            told = time.monotonic()
+            with contextlib.suppress(OSError):
+                print(f"{heading}: {text}", file=sys.stderr)
+
+    yield tell if heading else None

@@ -65,8 +65,8 @@ def add_parsers(commands: Any) -> None:
         description="Asks a unit for a few hundred to a few thousand dot products, and says what their results show: "
         "block size, bits kept, rounding, order of summation, subnormals; and which accumulators explain every answer. "
         "The unit is a program, which reads rows of hexadecimal codes a[0] ... a[k-1] b[0] ... b[k-1] c on its standard "
-        "input and prints a code for each, until its input ends; or a Python function of arrays a (rows, k), b (rows, "
-        "k) and c (rows,). "
+        "input and prints a code for each, until its input ends; or a Python function f(a, b, c) of arrays of codes "
+        "a (rows, k), b (rows, k) and c (rows,), which returns codes (rows,). "
         "With --scales: finds the rule by which a device chose the scales of blocks. Exit status 0 if an accumulator fits, 1 if none does.",
         epilog=f"formats: {', '.join(ROSTER)}",
     )
@@ -272,7 +272,7 @@ def _identify(options: argparse.Namespace) -> int:
         return identify_scales(options)
     try:
         unit, formats, partials, output = _unit(options)
-        with status_line() as progress:
+        with status_line("softfloat identify") as progress:
             found = identify(
                 unit,
                 formats,

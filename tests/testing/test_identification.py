@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pytest
 from commands import Run
 
 import softfloat
-from softfloat import ROSTER, bits
+from softfloat import ROSTER, bits, progress
 from softfloat.accumulators import (
     PRESETS,
     Accumulator,
@@ -385,13 +386,13 @@ def other_nans(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 def test_nans_are_compared_as_asked() -> None:
     found = identify(other_nans, "float16", "float32", 32)
-    assert (found.verdict, found.nan, found["repeatable"]) == ("preset", "any", "yes")
+    assert (found.verdict, found.nan, found["repeatable"]) == ("preset", "any", "yes, but for codes of NaNs")
     assert "tensor_core('H100', input='float16', output='float32')" in names(found)
     assert "what fits gives other codes" in next(x.evidence for x in found.properties if x.name == "NaN")
     same = unit_of(H100, "float16")
     assert identify(same, "float16", "float32", 32).nan == "payload"
     strict = identify(other_nans, "float16", "float32", 32, nan="payload")
-    assert (strict.verdict, strict.nan, strict["repeatable"]) == ("none fits", "payload", "no")
+    assert (strict.verdict, strict.nan, strict["repeatable"]) == ("none fits", "payload", "yes, but for codes of NaNs")
     best = strict.nearest[0]
     assert best.candidate.accumulator.name.startswith("tensor_core")
     assert best.wrong_values == 0 < best.wrong
@@ -402,6 +403,20 @@ def test_nans_are_compared_as_asked() -> None:
         assert identify(one, "float16", "float32", 32, presets=[H100], nan="payload").verdict != "preset"
     with pytest.raises(ValueError, match="nan must be one of 'any', 'canonical', 'payload', got 'some'"):
         identify(same, "float16", "float32", 32, nan="some")
+
+
+def short_calls_have_other_nans(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """As vector code does whose last rows, fewer than a vector, go another way: which NaN comes hangs on the place of a row."""
+    codes = unit_of(fma("float32"), "float16", nan="x86")(a, b, c)
+    return np.where(bits.isnan(codes, "float32") & (len(c) < 256), codes ^ 5, codes)
+
+
+def test_nans_do_not_count_when_rows_are_asked_again() -> None:
+    """Until then their codes are those of x86, to the bit."""
+    found = identify(short_calls_have_other_nans, "float16", "float32", 20, presets=[fma("float32")])
+    assert (found.verdict, found.nan, found["repeatable"]) == ("preset", "any", "yes, but for codes of NaNs")
+    evidence = next(x.evidence for x in found.properties if x.name == "repeatable")
+    assert re.fullmatch(r"\d+ rows asked again, beside other rows: \d+ NaNs have other codes", evidence)
 
 
 def fixed_point(place: int) -> Callable[..., np.ndarray]:
@@ -519,9 +534,12 @@ ANSWERS = {
     "constant": (lambda a, b, c: np.zeros(len(c), np.uint32), "must pass on a single product"),
     "no addend": (lambda a, b, c: unit_of(fma("float32"), "float16")(a, b, c * 0), "must pass on a single addend"),
     "shape": (lambda a, b, c: np.zeros((len(c), 1), np.uint32), "shape"),
-    "floats": (lambda a, b, c: np.zeros(len(c)), "integer codes, got dtype float64"),
+    "floats": (
+        lambda a, b, c: np.zeros(len(c)),
+        "integer codes, got dtype float64; it is called with codes, integers, a and b of shape",
+    ),
     "range": (lambda a, b, c: np.full(len(c), 1 << 33), "0 to 0xffffffff, got 0x200000000"),
-    "raises": (lambda a, b, c: 1 // 0, "unit raised ZeroDivisionError"),
+    "raises": (lambda a, b, c: 1 // 0, "unit raised ZeroDivisionError: .*; it is called with codes, integers, a"),
 }
 
 
@@ -535,7 +553,9 @@ def test_answers_that_are_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"unit": 3}, TypeError, "unit must be callable"),
+        ({"unit": 3}, TypeError, r"unit must be callable as unit\(a, b, c\): codes, integers, .*, got 3"),
+        ({"unit": lambda a, b: a}, TypeError, r"unit must be callable as unit\(a, b, c\): .*, got <lambda>\(a, b\)"),
+        ({"unit": lambda a, b, *, c: a}, TypeError, r"got <lambda>\(a, b, \*, c\)"),
         ({"length": 1}, ValueError, "length must be from 2 to 256"),
         ({"length": 4.0}, TypeError, "length must be an integer"),
         ({"formats": ("float16",)}, ValueError, "formats must be a format or a pair"),
@@ -614,6 +634,7 @@ def test_a_python_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "from softfloat import accumulators, testing\n"
         "class Chip:\n    dot = staticmethod(testing.unit_of(accumulators.tensor_core('V100'), 'float16'))\n"
         "number = 3\n"
+        "def two(a, b): return a\n"
     )
     monkeypatch.chdir(tmp_path)
     run = Run("identify", "--python", "my_unit_under_test:Chip.dot", "--length", "8")
@@ -621,6 +642,10 @@ def test_a_python_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "tensor_core('V100', input='float16', output='float32')" in run.out
     assert "4 products" in run.out
     Run("identify", "--python", "my_unit_under_test:number").assert_error("is no function")
+    Run("identify", "--python", "my_unit_under_test:two").assert_error(
+        "unit must be callable as unit(a, b, c): codes, integers, a and b of shape (rows, k) and c of shape (rows,)",
+        "got two(a, b)",
+    )
     Run("identify", "--python", "my_unit_under_test:absent").assert_error("absent")
     Run("identify", "--python", "my_unit_under_test").assert_error("MODULE:FUNCTION")
     Run("identify", "--python", "no_such_module_here:f").assert_error("cannot import no_such_module_here")
@@ -649,6 +674,27 @@ def test_command_line_errors() -> None:
     Run("identify", "--preset", "fma('float16')", "--format", "a,b,c").assert_error("one format or two")
     Run("identify", "--timeout", "-1", "x").assert_error("--timeout")
     Run("identify", "--preset", "fma('float16')", "--nan", "some").assert_error("nan must be one of", "got 'some'")
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each candidate is named, with how many there are; of all that, logs get a line now and then."""
+    told: list[str] = []
+    unit, presets = unit_of(fma("float16"), "float16"), [mul_add("float16"), fma("float16")]
+    identify(unit, "float16", "float16", 8, presets=presets, progress=told.append)
+    first, second = "presets, 1 of 2: mul_add('float16')", "presets, 2 of 2: fma('float16')"
+    assert told == ["probes", "random rows", first, second, "1 of 2 presets on all rows", "telling candidates apart"]
+    capsys.readouterr()
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    with progress.status_line("softfloat identify") as show:
+        assert show is not None
+        show(first)
+    assert capsys.readouterr().err == f"softfloat identify: {first}\n"
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 1e6)
+    with progress.status_line("softfloat identify") as show, progress.status_line() as none:
+        assert show is not None
+        show(first)
+    assert none is None
+    assert capsys.readouterr().err == ""
 
 
 def test_results_are_plain_data() -> None:

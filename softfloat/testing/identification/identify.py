@@ -18,6 +18,7 @@ Science 2021), and for the order those of FPRev (Xie, Gao, Wang and Xue, Reveali
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,7 @@ from softfloat.checks import check_choice, check_count, check_integer, check_see
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.testing.identification.probes import (
+    CODES_IN,
     FAMILIES,
     LONGEST,
     MAXIMUM_CALLS,
@@ -464,7 +466,7 @@ def identify(
     presets : sequence of Accumulator, optional
         What to hold against the answers; default `presets_for(formats, partials, length)`.
     progress : callable, optional
-        Called with the name of each step.
+        Called with what is under way: each step, and each candidate with how many there are.
 
     Returns
     -------
@@ -480,10 +482,9 @@ def identify(
     Notes
     -----
     Stochastic rounding, and any unit that answers differently when asked again, fits nothing; property "repeatable"
-    says so.
+    says so. NaNs do not count there: which of two a unit hands on may hang on their place among the rows.
     """
-    if not callable(unit):
-        raise TypeError(f"unit must be callable as unit(a, b, c), got {unit!r}")
+    _check_unit(unit)
     pair, memory = pair_of(formats), check_format(partials, "partials")
     target = memory if output is None else check_format(output, "output")
     length = check_integer("length", length)
@@ -506,20 +507,33 @@ def identify(
     rows = _drawn(asked, -(-random_rows // len(FAMILIES)), random)
     answers = *rows, asked(*rows)
     found.withdraw(answers)
-    search = _Search(found, nan, answers)
-    say("presets")
+    search = _Search(found, nan, answers, say)
     candidates = list(presets) if presets is not None else presets_for(pair, memory, length)
     if presets is None:
         candidates += registers(np.asarray(bits.decode(answers[3], target)), memory)
     search.try_presets(candidates)
     if not search.fits:
-        say("a description")
         search.describe()
     say("telling candidates apart")
     search.tell_apart(random)
     search.ask_again()
     search.confirm()
     return search.result()
+
+
+def _check_unit(unit: Any) -> None:
+    """TypeError if `unit` cannot be called as one is."""
+    wanted = f"unit must be callable as unit(a, b, c): {CODES_IN}; it returns codes of shape (rows,)"
+    if not callable(unit):
+        raise TypeError(f"{wanted}, got {unit!r}")
+    try:
+        taken = inspect.signature(unit)
+    except (TypeError, ValueError):  # functions of C have none
+        return
+    try:
+        taken.bind(None, None, None)
+    except TypeError:
+        raise TypeError(f"{wanted}, got {getattr(unit, '__name__', type(unit).__name__)}{taken}") from None
 
 
 def _drawn(asked: Asked, each: int, random: np.random.Generator) -> tuple[Codes, Codes, Codes]:
@@ -532,8 +546,8 @@ def _drawn(asked: Asked, each: int, random: np.random.Generator) -> tuple[Codes,
 class _Search:
     """The phases of `identify` once the unit has answered random rows: each changes what fits."""
 
-    def __init__(self, found: Measurement, nan: str, answers: Answers) -> None:
-        self.found, self.asked, self.nan, self.answers = found, found.asked, nan, answers
+    def __init__(self, found: Measurement, nan: str, answers: Answers, say: Callable[[str], None]) -> None:
+        self.found, self.asked, self.nan, self.answers, self.say = found, found.asked, nan, answers, say
         self.judge = _Judge(self.asked, nan)
         self.tried: list[Candidate] = []
         self.likely: list[Candidate] = []
@@ -557,7 +571,12 @@ class _Search:
         self.judged = len(self.tried)
         everything = self.asked.everything()
         few = _every(everything, 300)
-        self.likely = [x for x in self.tried if not self.judge.wrong(x, few)[1].any()]
+        self.likely = []
+        for number, x in enumerate(self.tried, 1):
+            self.say(f"presets, {number} of {len(self.tried)}: {x}")
+            if not self.judge.wrong(x, few)[1].any():
+                self.likely.append(x)
+        self.say(f"{len(self.likely)} of {len(self.tried)} presets on all rows")
         fitting = self.judge.fitting(self.likely, everything)
         named = {(x.accumulator.name, x.accumulator): x for x in reversed(fitting)}
         self.fits = list(named.values())[::-1]
@@ -565,7 +584,7 @@ class _Search:
     def describe(self) -> None:
         """Accumulators made up from what the probes show."""
         everything = self.asked.everything()
-        self.likely, count = _described(self.found, self.judge, everything)
+        self.likely, count = _described(self.found, self.judge, everything, self.say)
         self.tried, self.judged = self.tried + self.likely, self.judged + count
         self.fits = self.judge.fitting(self.likely, everything)
 
@@ -594,8 +613,16 @@ class _Search:
         """Whether the unit repeats itself."""
         a, b, c, answers = _every(self.answers, 200)
         again = self.asked(a, b, c)
-        repeated = not self.judge.differ(answers, again).any()
-        self.found.say("repeatable", "yes" if repeated else "no", f"{len(again)} rows asked again, beside other rows")
+        nans = np.asarray(bits.isnan(answers, self.asked.output) & bits.isnan(again, self.asked.output))
+        different = answers != again
+        evidence = f"{len(again)} rows asked again, beside other rows"
+        if (different & ~nans).any():
+            value = "no"
+        elif different.any():
+            value, evidence = "yes, but for codes of NaNs", f"{evidence}: {int(different.sum())} NaNs have other codes"
+        else:
+            value = "yes"
+        self.found.say("repeatable", value, evidence)
 
     def confirm(self) -> None:
         """Hold what is left against every answer, and say what NaNs came."""
@@ -649,7 +676,9 @@ def _is_open(accumulator: Accumulator) -> bool:
     return any(x is not None and x.rounding is None for x in stages)
 
 
-def _described(found: Measurement, judge: _Judge, answers: Answers) -> tuple[list[Candidate], int]:
+def _described(
+    found: Measurement, judge: _Judge, answers: Answers, say: Callable[[str], None]
+) -> tuple[list[Candidate], int]:
     """The best descriptions, those that fit in front, and how many were looked at."""
     few = _every(answers, 300)
     best: list[tuple[int, int, Candidate]] = []
@@ -657,6 +686,7 @@ def _described(found: Measurement, judge: _Judge, answers: Answers) -> tuple[lis
     for group in descriptions(found):
         for candidate in group:
             count += 1
+            say(f"descriptions, number {count}: {candidate}")
             wrong = int(judge.wrong(candidate, few)[1].sum())
             if wrong == 0:
                 wrong = -1 if judge.settled(candidate, answers) else int(judge.wrong(candidate, answers)[1].sum())

@@ -22,6 +22,7 @@ from softfloat.testing.hardware.operands import with_exponents
 from softfloat.testing.vectors.distributions import edges
 
 __all__ = [
+    "CODES_IN",
     "FAMILIES",
     "LONGEST",
     "MAXIMUM_CALLS",
@@ -46,6 +47,8 @@ Refutation = Callable[[Answers], Codes]
 Number = tuple[Fraction | int, int]
 """A significand and an exponent."""
 
+CODES_IN = "codes, integers, a and b of shape (rows, k) and c of shape (rows,)"
+"""What a unit is called with."""
 MAXIMUM_CALLS = 16
 """Calls of a unit that one identification makes at most."""
 LONGEST = 256
@@ -103,13 +106,15 @@ class Asked:
         except UnitError:
             raise
         except Exception as error:  # whatever a stranger's function raises
-            raise UnitError(f"unit raised {type(error).__name__}: {error}") from error
+            raise UnitError(f"unit raised {type(error).__name__}: {error}; it is called with {CODES_IN}") from error
         if answer.shape != (rows,):
             raise UnitError(
                 f"unit must return one code for each of {rows} rows, shape ({rows},), got shape {answer.shape}"
             )
         if answer.dtype.kind not in "ui":
-            raise UnitError(f"unit must return integer codes, got dtype {answer.dtype}")
+            raise UnitError(
+                f"unit must return integer codes, got dtype {answer.dtype}; it is called with {CODES_IN}, and bits.encode makes codes"
+            )
         if rows and (int(answer.min()) < 0 or int(answer.max()) >= 1 << self.output.bits):
             wrong = next(x for x in answer.tolist() if not 0 <= x < 1 << self.output.bits)
             raise UnitError(
