@@ -66,6 +66,8 @@ class _Memory:
     """What NumPy takes for an array, which keeps its tensor. `Tensor.numpy` would keep everybody from resizing the tensor's storage for good."""
 
     __slots__ = ("__array_interface__", "tensor")
+    __array_interface__: dict[str, Any]
+    tensor: torch.Tensor
 
 
 TYPES = {dtype: np.dtype(kind.format.dtype).str for dtype, kind in FORMATS.items() if dtype != torch.float32}
