@@ -137,6 +137,48 @@ def test_signs_of_remainders_are_pytorchs(operator: Any, dtype: Any) -> None:
         assert not differing(second, rounded(torch.remainder(-3.0, x.double()), dtype)).any()
 
 
+UNARY = [
+    name
+    for name in sorted(tables.INSIDE_DOUBLE - {"glu"})
+    for operator in (getattr(getattr(torch.ops.aten, name, None), "default", None),)
+    if operator and [str(x.type) for x in operator._schema.arguments if not x.has_default_value()] == ["Tensor"]
+]
+
+
+@BOTH
+@pytest.mark.parametrize("name", UNARY)
+def test_edges_of_functions_in_float64(name: str, dtype: Any) -> None:
+    """One rounding of float64, and the flags of IEEE 754, an element at a time."""
+    operator, growing = getattr(torch.ops.aten, name).default, {"i0", "special_i1", "special_erfcx"}
+    for x in edges(dtype)[:, None].split(1):
+        environment = Environment()
+        with emulate(environment):
+            found = operator(x)
+        wide = operator(x.double())
+        for ours, theirs in zip(*((v,) if isinstance(v, torch.Tensor) else v for v in (found, wide)), strict=True):
+            assert not differing(ours, rounded(theirs, dtype)).any(), x
+            made = environment.status.flags & (Flags.INVALID | Flags.DIVBYZERO | Flags.OVERFLOW)
+            if theirs.isnan().any() and not x.isnan().any():
+                assert made == Flags.INVALID, x
+            elif ours.isinf().any() and x.isfinite().all():
+                assert made == (Flags.DIVBYZERO if theirs.isinf().any() and name not in growing else Flags.OVERFLOW), x
+            else:
+                assert not made, x
+
+
+def test_a_product_beyond_the_range_may_be_scaled_into_it() -> None:
+    """As attention is scaled: 16 * 100 * 100 overflows half, an eighth of it does not."""
+    a, b, c = (torch.full((1, *shape), 100.0, dtype=HALF) for shape in ((2, 16), (16, 2), (2, 2)))
+    for quantize in (None, "mxfp8"):
+        environment = Environment()
+        with emulate(environment, quantize=quantize):
+            found = [torch.baddbmm(c, a, b, alpha=0.125), torch.baddbmm(c, a, b, alpha=0.125, beta=0)]
+        assert not environment.status.flags & Flags.OVERFLOW
+        if quantize is None:
+            assert [x.unique().tolist() for x in found] == [[20096.0], [20000.0]]
+        assert not any(x.isinf().any() for x in found)
+
+
 # -- moves ---------------------------------------------------------------------------------------------------------------
 
 

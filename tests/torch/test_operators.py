@@ -10,6 +10,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -403,7 +404,11 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     ),
     "addmm alpha": (
         lambda a, b, c: torch.addmm(c, a, b, alpha=0.3),
-        lambda m, a, b, c: bits.add(c, bits.mul(m(a, b), bits.encode(0.3, "float16")[0], "float16")[0], "float16")[0],
+        lambda m, a, b, c: m.scaled(a, b, 0.3, c),
+    ),
+    "addmm alpha beta 0": (
+        lambda a, b, c: torch.addmm(c, a, b, alpha=0.3, beta=0),
+        lambda m, a, b, c: m.scaled(a, b, 0.3),
     ),
     "addmm beta 0": (lambda a, b, c: torch.addmm(c / 0, a, b, beta=0), lambda m, a, b, c: m(a, b)),
     "baddbmm": (lambda a, b, c: torch.baddbmm(c[None], a[None], b[None]), lambda m, a, b, c: m(a, b, c)[None]),
@@ -436,6 +441,15 @@ def test_products(name: str, how: softfloat.Accumulator) -> None:
             z = bits.convert(z, "float16", how.partials)[0]
         return bits.matmul(x, y, "float16", how, z, out_format="float16")[0]
 
+    def scaled(x: Any, y: Any, alpha: float, z: Any = 0) -> Any:
+        """From exact fractions, and one rounding."""
+        sums = bits.matmul(x, y, "float16", how, out_format=how.partials)[0]
+        factor = Fraction(float(bits.decode(bits.encode(alpha, how.partials)[0], how.partials)))
+        terms = np.broadcast_arrays(bits.decode(sums, how.partials), bits.decode(np.uint16(z), "float16"))
+        exact = [Fraction(float(s)) * factor + Fraction(float(t)) for s, t in zip(*map(np.ravel, terms), strict=True)]
+        return np.array([reference.encode(v, "float16")[0] for v in exact], np.uint16).reshape(sums.shape)
+
+    product.scaled = scaled  # type: ignore[attr-defined]
     with emulate(matmul=how):
         found = theirs(a, b, c)
     np.testing.assert_array_equal(codes(found), ours(product, codes(a), codes(b), codes(c)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,33 +70,26 @@ class _Memory:
     """What NumPy takes for an array, which keeps its tensor. `Tensor.numpy` would keep everybody from resizing the tensor's storage for good."""
 
     __slots__ = ("__array_interface__", "tensor")
-
-    def __init__(self, tensor: torch.Tensor, type_name: str, size: int) -> None:
-        interface = {
-            "shape": tuple(tensor.shape),
-            "typestr": type_name,
-            "data": (tensor.data_ptr(), False),
-            "version": 3,
-        }
-        if not tensor.is_contiguous():
-            interface["strides"] = tuple(size * x for x in tensor.stride())
-        self.tensor, self.__array_interface__ = tensor, interface
+    __array_interface__: dict[str, Any]
+    tensor: torch.Tensor
 
 
-@cache
-def _numpy_type(dtype: torch.dtype) -> tuple[str, int]:
-    """(NumPy's name, bytes) of a dtype's elements, those of a format's codes."""
-    found = (
-        np.dtype(FORMATS[dtype].format.dtype)
-        if dtype in FORMATS and dtype != torch.float32
-        else torch.empty(0, dtype=dtype).numpy().dtype
-    )
-    return found.str, found.itemsize
+TYPES = {dtype: np.dtype(kind.format.dtype).str for dtype, kind in FORMATS.items() if dtype != torch.float32}
+"""NumPy's names of what dtypes are seen as: codes of narrow formats, numbers of others, which are entered when they come."""
 
 
 def memory(tensor: torch.Tensor) -> Codes:
     """A view of a tensor's memory on the CPU: codes of narrow formats, numbers of others."""
-    array: Codes = np.asarray(_Memory(tensor, *_numpy_type(tensor.dtype)))
+    dtype = tensor.dtype
+    if dtype not in TYPES:
+        TYPES[dtype] = torch.empty(0, dtype=dtype).numpy().dtype.str
+    interface = {"shape": tensor.shape, "typestr": TYPES[dtype], "data": (tensor.data_ptr(), False), "version": 3}
+    if not tensor.is_contiguous():
+        size = tensor.element_size()
+        interface["strides"] = tuple(size * x for x in tensor.stride())
+    made = _Memory()
+    made.tensor, made.__array_interface__ = tensor, interface
+    array: Codes = np.asarray(made)
     return array
 
 

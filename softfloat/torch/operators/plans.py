@@ -19,7 +19,7 @@ from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_a
 from softfloat.torch.operators.scaled import SCALED, scaled
 from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
-from softfloat.torch.operators.wide import OWN, Wide
+from softfloat.torch.operators.wide import OWN, Wide, alone, finite
 
 __all__ = ["Plan", "computes", "involved", "opaque", "planned", "quantises", "touches"]
 
@@ -365,22 +365,24 @@ def straight(
     compute: Callable[..., Any],
 ) -> tuple[Any, ...] | None:
     """(what the operator returns), where it writes to nothing and its arguments are plain; None where there is more to see to."""
-    if private.written(operator) or private.schema_name(operator) in HIDDEN:
+    if private.written(operator) or private.schema_name(operator) in HIDDEN or private.draws(operator):
         return None
     dtype = plain_dtype(args, results is not None)
     if dtype is None:
         return None
-    run = Wide(operator, compute, args, NOTHING, wide)
-    found = run.found
+    copies = [x.to(wide) if isinstance(x, torch.Tensor) and x.dtype in LOW else x for x in args]
+    found = alone(wide, compute, copies, NOTHING)
     if results is None:
         wanted = [dtype] * len(found) if isinstance(found, tuple) else [dtype]
     else:
         likes = [None if place is None else args[place] for place in results]
         wanted = [like.dtype if isinstance(like, torch.Tensor) else torch.float32 for like in likes]
     narrow = [
-        rounded(unit, run, x, target)
-        if target in LOW and isinstance(x, torch.Tensor) and x.dtype.is_floating_point
-        else x
+        x
+        if target not in LOW or not isinstance(x, torch.Tensor) or not x.dtype.is_floating_point
+        else unit.cast(x, target)
+        if finite(x)
+        else rounded(unit, Wide(operator, compute, args, NOTHING, wide, found), x, target)
         for x, target in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True)
     ]
     return (tuple(narrow) if isinstance(found, tuple) else narrow[0],)

@@ -30,7 +30,7 @@ from softfloat.scaling import (
 )
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, LOW, Codes, UnsupportedArguments, codes_of
-from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed
+from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed, times_alpha
 from softfloat.torch.operators.recipes import Roles, place_of
 from softfloat.torch.operators.tables import UNCHOSEN
 from softfloat.torch.operators.unit import Unit
@@ -158,11 +158,7 @@ def _matrices(
         addend = unit.run(bits.mul, addend, unit.number(beta, fmt), fmt)
     if addend is not None and vector:
         addend = addend[..., None]
-    result = multiply(task, x, y, addend if alpha == 1 else None)
-    if alpha != 1:
-        result = unit.run(bits.mul, result, unit.number(alpha, fmt), fmt)
-        if addend is not None:
-            result = unit.run(bits.add, addend, result, fmt)
+    result = multiply(task, x, y, addend, alpha=alpha)
     return unit.deliver(result[..., 0] if vector else result, a.dtype, target)
 
 
@@ -228,7 +224,9 @@ def _which(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> tuple[str, bool]:
     )
 
 
-def multiply(task: Task, x: Any, y: Any, addend: Codes | None = None, convolution: bool = False) -> Codes:
+def multiply(
+    task: Task, x: Any, y: Any, addend: Codes | None = None, convolution: bool = False, alpha: Any = 1
+) -> Codes:
     """Two matrices quantised and multiplied; codes of the tensors' format. `addend` is in that format."""
     unit, fmt = task.unit, task.format
     how = swapped(task.product) if task.exchanged else task.product
@@ -239,6 +237,10 @@ def multiply(task: Task, x: Any, y: Any, addend: Codes | None = None, convolutio
         for v, operand, axis, role in ((x, how.first, -1, names[0]), (y, how.second, -2, names[1]))
     )
     accumulator = unit.chosen_accumulator(convolution, element_of(how.first, fmt)) or how.accumulator
+    if alpha != 1:
+        return times_alpha(
+            unit, run_product(unit, a, b, accumulator, None, how.scale_order), float32, alpha, addend, fmt
+        )
     c = None if addend is None else np.asarray(bits.convert(addend, fmt, float32, flags="any")[0])
     if c is not None:
         c = np.broadcast_to(c, (*x.shape[:-1], y.shape[-1]))

@@ -21,12 +21,17 @@ from softfloat.torch import private
 from softfloat.torch.operators.bridge import NARROW, Codes
 from softfloat.torch.operators.tables import POLES, QUOTIENTS
 
-__all__ = ["OWN", "Own", "Rerun", "Wide", "alone", "judged"]
+__all__ = ["OWN", "Own", "Rerun", "Wide", "alone", "finite", "judged"]
 
 Rerun = Callable[[Callable[[torch.Tensor], torch.Tensor]], torch.Tensor]
 """rerun(change): the same result of wide operands that are changed first."""
 ORDINARY = 0.5  # stands for a NaN or an infinity: no operator has a pole there
 FAR_FROM_OVERFLOW = 2.0**60  # squares of smaller numbers, and sums of them, are finite in float32
+
+
+def finite(x: torch.Tensor) -> bool:
+    """Whether there is nothing to judge: all numbers are finite, or they are elsewhere, and the cast will refuse them."""
+    return not x.is_cpu or bool(np.isfinite(x.detach().numpy()).all())
 
 
 def _without_nans(x: torch.Tensor) -> torch.Tensor:
@@ -52,7 +57,7 @@ def judged(
         Those of floating-point numbers, as they were.
     rerun : Rerun
     """
-    if np.isfinite(found.detach().numpy()).all():
+    if finite(found):
         return found, None
     nan, infinite = found.isnan(), found.isinf()
     if nan.any() and any(x.isnan().any() for x in operands):
@@ -94,7 +99,7 @@ def alone(wide: torch.dtype, function: Callable[..., Any], args: Sequence[Any], 
 
 
 class Wide:
-    """An operator computed in a wide dtype.
+    """An operator computed in a wide dtype; already, where its results are `found`.
 
     Attributes
     ----------
@@ -111,10 +116,11 @@ class Wide:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         wide: torch.dtype,
+        found: Any = None,
     ) -> None:
         self._operator, self._compute, self._args, self._kwargs, self._wide = operator, compute, args, kwargs, wide
         self._random = torch.get_rng_state() if private.draws(operator) else None
-        self.found, self.copies = self._run(None)
+        self.found, self.copies = self._run(None) if found is None else (found, {})
 
     def _run(self, change: Callable[[torch.Tensor], torch.Tensor] | None) -> tuple[Any, dict[int, Any]]:
         wide, copies = self._wide, dict[int, tuple[torch.Tensor, torch.Tensor]]()
@@ -140,8 +146,8 @@ class Wide:
 
     def judged(self, result: torch.Tensor) -> tuple[torch.Tensor, Codes | None]:
         """A result, or what stands for an operand that was written to, as `judged` has it."""
-        if not result.is_cpu or np.isfinite(result.detach().numpy()).all():
-            return result, None  # elsewhere the cast refuses it
+        if finite(result):
+            return result, None
         written = private.written(self._operator)
         given = private.leaves([self._args, {name: x for name, x in self._kwargs.items() if name not in written}])
         operands = [x for x in given if isinstance(x, torch.Tensor) and x.dtype.is_floating_point]
