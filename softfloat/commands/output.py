@@ -221,7 +221,7 @@ class _Grid:
         parts: list[RenderableType] = []
         for first, *others in self.rows:
             named = [
-                Text(f"{heading} " if heading else "", "dim") + Text.assemble(cell)
+                Text.assemble((f"{heading} " if heading else "", "dim"), cell)
                 for heading, cell in zip(self.headings[1:], others, strict=True)
                 if cell
             ]
