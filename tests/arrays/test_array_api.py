@@ -291,9 +291,9 @@ def test_the_suite_of_the_standard(tmp_path: Path) -> None:
     ]
     command = [sys.executable, "-m", "pytest", *options, "array_api_tests"]
     run = subprocess.run(command, cwd=suite, env=environment, capture_output=True, text=True, timeout=3600)
-    failed = re.findall(r"^FAILED (.*?)(?: - .*)?$", run.stdout, re.M)
     assert " passed" in run.stdout, run.stdout[-3000:] + run.stderr[-3000:]
-    assert [name for name in failed if not any(re.search(pattern, name) for pattern in REFUSED)] == [], run.stdout[
-        -3000:
-    ]
+    failed = re.findall(r"^FAILED (.*?)(?: - .*)?$", run.stdout, re.M)
+    known = [*REFUSED, *SOMETIMES]
+    unknown = [name for name in failed if not any(re.search(pattern, name) for pattern in known)]
+    assert unknown == [], "\n".join(line for line in run.stdout.splitlines() if line.startswith("/"))
     assert [pattern for pattern in REFUSED if not any(re.search(pattern, name) for name in failed)] == []

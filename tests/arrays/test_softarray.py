@@ -825,7 +825,9 @@ def test_a_trap_leaves_the_operation_complete() -> None:
         assert out.tolist() == [0.5, math.inf, 0.25]
 
 
-BY_DATA = {"compress", "extract", "indexing", "trim_zeros", "unique", "union1d", "intersect1d", "setdiff1d", "setxor1d"}
+BY_DATA = {"compress", "extract", "indexing", "trim_zeros", "union1d", "intersect1d", "setdiff1d", "setxor1d"} | {
+    f"unique{what}" for what in ("", "_all", "_counts", "_inverse", "_values")
+}
 """Functions whose results are as long as the numbers say."""
 
 

@@ -650,7 +650,7 @@ TABLE |= {
         lambda x, y, v, m: (
             np.histogram(x, np.sort(v)),
             np.histogram(x, [-1, 0, 0.5, 2])[0],
-            np.histogram(x, 5)[0].sum(),
+            np.histogram(x, 5, (0, 4))[0].sum(),
         ),
         "ordinary",
     ),
