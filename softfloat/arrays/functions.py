@@ -637,12 +637,8 @@ def histogram(a: SoftArray, bins: Any = 10, range: Any = None, density: Any = No
     """How many numbers lie between edges, and the edges: of a number of bins NumPy's, each rounded into the format."""
     refuse("histogram", density=density or None, weights=weights)
     fmt, values = a.format, np.asarray(a.values)
-    if np.ndim(bins):
-        edges = as_soft(bins, fmt, "histogram")
-    else:
-        edges = wrapped(
-            np.asarray(evaluated("histogram", bits.encode, np.histogram_bin_edges(values, bins, range), fmt)), fmt
-        )
+    numbers = bins if np.ndim(bins) else np.histogram_bin_edges(values, bins, range).tolist()
+    edges = as_soft(numbers, fmt, "histogram")
     return np.histogram(values, np.asarray(edges.values))[0], edges
 
 

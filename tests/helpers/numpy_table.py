@@ -137,6 +137,12 @@ def meant(x: Half, axis: Any = None) -> Half:
     return divided(summed(x, axis), x.size if axis is None else x.shape[axis])
 
 
+def covaried(x: Half, ddof: int = 1) -> Half:
+    """Of rows."""
+    left = x - meant(x, 1)[:, None]
+    return divided(np.array([[dotted(one, other) for other in left] for one in left], np.float16), x.shape[1] - ddof)
+
+
 def varied(x: Half, axis: Any = None, ddof: int = 0) -> Half:
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -331,6 +337,7 @@ TABLE: dict[str, Case] = dict(
             "NumPy takes x of equal halves; C takes y",
         ),
         binary("power", codes_of(reference.pow), TWICE),
+        binary("float_power", codes_of(reference.pow), "NumPy has it of float64 alone"),
         binary("hypot", codes_of(reference.hypot), "a signalling NaN beats infinity; NumPy has no signalling ones"),
         binary("arctan2", mpfr(gmpy2.atan2), TWICE),
         binary("logaddexp", codes_of(reference.logaddexp), TWICE),
@@ -625,6 +632,28 @@ TABLE |= {
             *np.unique(np.round(x), return_index=True, return_inverse=True, return_counts=True),
         )
     ),
+    "unique_all": Case(lambda x, y, v, m: tuple(np.unique_all(np.round(x)))),
+    "unique_counts": Case(
+        lambda x, y, v, m: tuple(np.unique_counts(np.round(x))),
+        "arrays",
+        lambda x, y, v, m: (np.unique_all(np.round(x)).values, np.unique_all(np.round(x)).counts),
+        "NumPy takes either zero, where it does not say the places",
+    ),
+    "unique_inverse": Case(lambda x, y, v, m: tuple(np.unique_inverse(np.round(x)))),
+    "unique_values": Case(
+        lambda x, y, v, m: np.unique_values(np.round(x)),
+        "arrays",
+        lambda x, y, v, m: np.unique_all(np.round(x)).values,
+        "NumPy takes either zero, where it does not say the places",
+    ),
+    "histogram": Case(
+        lambda x, y, v, m: (
+            np.histogram(x, np.sort(v)),
+            np.histogram(x, [-1, 0, 0.5, 2])[0],
+            np.histogram(x, 5, (0, 4))[0].sum(),
+        ),
+        "ordinary",
+    ),
     "union1d": Case(lambda x, y, v, m: np.union1d(x, v)),
     "intersect1d": Case(lambda x, y, v, m: np.intersect1d(x, np.concatenate([v, x[0]]))),
     "setdiff1d": Case(lambda x, y, v, m: np.setdiff1d(x, x[0])),
@@ -764,6 +793,12 @@ TABLE |= {
         lambda x, *_: np.nanvar(x, axis=1),
         "arrays",
         lambda x, *_: np.array([varied(row[~np.isnan(row)]) for row in x]),
+        SINGLE,
+    ),
+    "cov": Case(
+        lambda x, y, v, m: (np.cov(x), np.cov(x, ddof=0), np.cov(v)),
+        "ordinary",
+        lambda x, y, v, m: (covaried(x), covaried(x, 0), covaried(v[None])[0, 0]),
         SINGLE,
     ),
     "std": Case(
