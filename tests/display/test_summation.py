@@ -39,7 +39,9 @@ def test_the_result_is_that_of_a_dot_product(name: str, data: st.DataObject) -> 
         "tininess": data.draw(st.sampled_from(["after", "before"])),
     }
     found = sum_in_steps(a, b, fmt, how, **options)
-    code, flags = bits.vecdot(np.array(a, fmt.dtype), np.array(b, fmt.dtype), fmt, accumulator=how, environment=Environment(**options))
+    code, flags = bits.vecdot(
+        np.array(a, fmt.dtype), np.array(b, fmt.dtype), fmt, accumulator=how, environment=Environment(**options)
+    )
     assert (found.code, int(found.flags)) == (int(code), int(flags))
     assert found.exact == sum(
         Fraction(float(bits.decode(x, fmt))) * Fraction(float(bits.decode(y, fmt))) for x, y in zip(a, b, strict=True)
