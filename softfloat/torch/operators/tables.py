@@ -174,7 +174,7 @@ POLES = names("""
 QUOTIENTS = frozenset({"var", "std", "var_mean", "std_mean"})
 """Those that may overflow, and divide by zero where there are no more numbers than `correction` says."""
 
-UNCHOSEN = "name no recipe for the module, by quantize={'path': None, '*': recipe}"
+UNCHOSEN = "name no recipe for the module, by quantize={'name': None, '*': recipe}"
 
 SDPA = "use sdpa_kernel(SDPBackend.MATH) of torch.nn.attention, so that attention is made of matrix products"
 UNBAGGED = "use nn.Embedding and a sum"
