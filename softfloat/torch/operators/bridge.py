@@ -40,23 +40,22 @@ Codes = np.ndarray[Any, np.dtype[Any]]
 
 
 class Kind(NamedTuple):
-    """A dtype's format, and the integers that its codes are."""
+    """What is known of a dtype."""
 
     format: Format
-    integer: torch.dtype
 
 
 FORMATS = {
-    torch.float16: Kind(float16, torch.uint16),
-    torch.bfloat16: Kind(bfloat16, torch.uint16),
-    torch.float8_e4m3fn: Kind(float8_e4m3fn, torch.uint8),
-    torch.float8_e5m2: Kind(float8_e5m2, torch.uint8),
-    torch.float8_e4m3fnuz: Kind(float8_e4m3fnuz, torch.uint8),
-    torch.float8_e5m2fnuz: Kind(float8_e5m2fnuz, torch.uint8),
-    torch.float32: Kind(float32, torch.uint32),
+    torch.float16: Kind(float16),
+    torch.bfloat16: Kind(bfloat16),
+    torch.float8_e4m3fn: Kind(float8_e4m3fn),
+    torch.float8_e5m2: Kind(float8_e5m2),
+    torch.float8_e4m3fnuz: Kind(float8_e4m3fnuz),
+    torch.float8_e5m2fnuz: Kind(float8_e5m2fnuz),
+    torch.float32: Kind(float32),
 }
 if hasattr(torch, "float8_e8m0fnu"):  # from PyTorch 2.7 on
-    FORMATS[torch.float8_e8m0fnu] = Kind(float8_e8m0fnu, torch.uint8)
+    FORMATS[torch.float8_e8m0fnu] = Kind(float8_e8m0fnu)
 """dtypes that codes can be had of. Only casts know those of 8 bits."""
 
 LOW = frozenset({torch.float16, torch.bfloat16})
