@@ -103,13 +103,10 @@ def run_line(
         tiled = -(-width // cells)
         panels = tiling.panels([x], cells, np.float32)
         both = panels, panels if plain else tiling.panels([y], cells, np.float32)
-        values, flags = (
-            np.empty((tiled * floor.ROWS, lanes), np.float32),
-            np.empty((tiled * floor.ROWS, lanes), np.uint8),
-        )
+        size = tiled * floor.ROWS, lanes
+        values, flags = np.empty(size, np.float32), np.empty(size, np.uint8)
         sums = tiling.filled(None if start is None else start[None], 1, tiled * cells, np.float32)
         where = Place(place.first + begin * place.column_stride, lanes * place.column_stride, place.column_stride)
-        size = tiled * floor.ROWS, lanes
         padded = None if tally is None else Tally.room(size, np.float32)
         _looped(
             "own", way, planned, both, sums.reshape(values.shape), c is not None, values, flags, size, where, random, tiled, padded, plain

@@ -32,7 +32,7 @@ def run(
     first, second = planned.formats
     a, b = arranged(entered.a, 0 if problem.paired else 1, planned), arranged(entered.b, 0, planned)
     values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
-    if accumulator.unsigned_zeros and planned.entry.daz and planned.length:
+    if accumulator.unsigned_zeros and planned.entry.daz and planned.partials.subnormals and planned.length:
         flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
         values = np.where(flushed, 0.0, values)
     unscaled = a, b

@@ -38,10 +38,8 @@ def serves(planned: Program, counting: bool = False, drawing: bool = False) -> b
         return False
     fmt = running.format.spec
     comparable = fmt == FLOAT32 or (fmt.width < 32 and fmt.signed and fmt.zero)
-    alike = (
-        planned.daz == product.rule.daz == running.rule.daz
-    )  # operands, products and sums are read by the rule of what takes them
-    return alike and (comparable or not counting)
+    # products and sums are read by the rule of what takes them
+    return planned.daz == product.rule.daz == running.rule.daz and (comparable or not counting)
 
 
 def flushes(planned: Program) -> bool:

@@ -648,6 +648,16 @@ def test_a_product_stage_reads_subnormals_in_its_own_way() -> None:
         same_every_way(trial._replace(accumulator=other), x, y)
 
 
+@pytest.mark.parametrize("daz", [False, True])
+def test_codes_of_a_format_without_subnormals_are_zeros_of_their_sign(daz: bool) -> None:
+    """And no subnormals of c, which `unsigned_zeros` would make +0."""
+    fmt = Format("e8m6_no_subnormals", exponent_bits=8, mantissa_bits=6, bias=-18, nan="none", subnormals=False)
+    how = Accumulator(name="t", running=Stage(fmt), product=Stage(fmt), unsigned_zeros=True)
+    trial = of_one_row(how, (fmt, fmt), 1, rounding="toward_negative", daz=daz)
+    found = bits.vecdot([0x4002], [2], fmt, how, 0x4002, **trial.options())
+    assert found == trial.direct([0x4002], [2], 0x4002, 0)[0] == (0x4000, 0)
+
+
 def test_factors_that_are_all_one_number_in_a_format_without_1() -> None:
     """Sums in pairs, which have a shorter way where that is 1."""
     far = Format("e5m3_far", exponent_bits=5, mantissa_bits=3, bias=88)
