@@ -30,6 +30,10 @@ random_bits : array of integers
     in units of the distance between the candidates, of the exact result (`sr_method` cuts f otherwise). Not for sums of products,
     which round many times.
 
+A setting that decides nothing in a call is refused as an option: `overflow` in comparisons, `sr_bits` without stochastic rounding. In
+an environment any may stand, and so may `stream` and `position`, which are addresses. In sums, what a stage of the
+accumulator fixes stays as it is: options rule what is left open.
+
 Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
 range.
 

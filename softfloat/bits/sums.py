@@ -16,11 +16,11 @@ from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
 from softfloat.engine.draws import rounding_bits
-from softfloat.engine.options import DRAWING, refuse_idle, refuse_undrawn
+from softfloat.engine.options import DRAWING, refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
-from softfloat.engine.programs import Program, check_inputs, idle, program, segment_bounds
+from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
 from softfloat.positions import Place, Position
 
@@ -123,15 +123,6 @@ class Contraction:
         self.output = self.accumulator.partials
         self.call.settings = self.call.whole.for_format(self.output.name)
 
-    def refuse_idle(self, planned: Program) -> None:
-        """Refuse options that do nothing in this sum; those of a segment are the whole's."""
-        if not self.call.given or self.segment is not None:
-            return
-        found = idle(self.accumulator, self.output, frozenset(self.call.given))
-        refuse_idle(found, f"sums by {self.accumulator!r}, which has its own", engine.CONVERSIONS.settings - found)
-        if not planned.draws:
-            refuse_undrawn(self.call.given & DRAWING)
-
     def check_addend(self, c: Any, shape: tuple[int, ...]) -> Codes | None:
         """Codes of c in the shape of the output."""
         if c is None:
@@ -176,7 +167,8 @@ class Contraction:
         are `cumulative` have the numbers of outputs in the shape `numbered`.
         """
         planned = self.program(length)
-        self.refuse_idle(planned)
+        if not planned.draws and self.segment is None:  # of a segment, options are the whole's
+            refuse_undrawn(self.call.given & DRAWING)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)

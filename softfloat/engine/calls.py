@@ -30,7 +30,7 @@ BY_DEFAULT: Brief = Settings(), True, 0
 
 
 def brief(options: Options, uses: Uses = CONVERSIONS) -> Brief | None:
-    """Options that concern settings, flags and stream alone, checked; None if one of them may do nothing."""
+    """Options that concern settings, flags and stream alone, checked; None if one of them is to be refused, or may be."""
     if not options:
         return BY_DEFAULT
     if "out" in options or "random_bits" in options:

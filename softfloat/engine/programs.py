@@ -155,22 +155,6 @@ def _reading(accumulator: Accumulator, fmt: Format, whole: Settings) -> Rule:
     return Rule(daz=next(daz for daz in fixed if daz is not None))
 
 
-@lru_cache(maxsize=512)
-def idle(accumulator: Accumulator, output: Format, names: frozenset[str]) -> frozenset[str]:
-    """Those of some settings that change nothing, as an accumulator has its own in every stage; what is drawn aside."""
-    how, converts = accumulator, output != accumulator.partials
-    levels = [stage for level in how.reduction for stage in (level.running, level.store)]
-    stages = [stage for stage in (how.running, how.product, how.block_sum, how.store, *levels) if stage is not None]
-    found = {"nan"} if how.nan is not None else set()
-    if not converts and how.store is None and all(level.store is None for level in how.reduction):
-        found.add("converts_subnormals")
-    for name in ("rounding", "overflow", "tininess", "daz", "ftz"):
-        open_ = any(getattr(stage, name) is None for stage in stages)
-        if not open_ and (name == "daz" or not converts):
-            found.add(name)
-    return names & found
-
-
 LONGEST_KEPT = 1 << 16  # programs for longer k are made anew
 
 

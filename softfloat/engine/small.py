@@ -19,7 +19,7 @@ from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import Call, Options
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import Program, arranged, check_inputs, idle, program
+from softfloat.engine.programs import Program, arranged, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -297,11 +297,6 @@ def _drawn(
     return small_draws.run(plan, None if a is None else calls.flat(a), calls.flat(b), stream, each)
 
 
-def _asked(accumulator: Accumulator, output: Format, options: Options) -> calls.Brief | None:
-    """`calls.brief` of a sum; None, too, where an option does nothing in it."""
-    return None if options and idle(accumulator, output, frozenset(options)) else calls.brief(options)
-
-
 def product(
     a: Any,
     b: Any,
@@ -319,8 +314,7 @@ def product(
         return None
     if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         return None
-    output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
-    asked = _asked(accumulator, output, options)
+    asked = calls.brief(options)
     if asked is None:
         return None
     whole, each, stream = asked
@@ -332,6 +326,7 @@ def product(
     if c is not None and not (_is_whole(c, accumulator.partials) and c.shape == shape):
         return None
     grid = Grid(count, rows, length, columns, c is not None)
+    output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
         asked_for, sizes = (accumulator, first, second, output, whole), small_draws.Sizes(rows, length, columns)
@@ -406,8 +401,7 @@ def cumulative(
     """Cumulative sums of few numbers, with flags for all of them together."""
     if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator) or not 0 < codes.size <= FOLDED:
         return None
-    output = output if output is None else check_format(output, "out_format")
-    asked = _asked(accumulator, output or accumulator.output(fmt, fmt), options)
+    asked = calls.brief(options)
     if asked is None or asked[1] or not codes.ndim:
         return None
     if axis is None:
@@ -416,6 +410,7 @@ def cumulative(
         rows = np.moveaxis(codes, axis, 0)
     else:
         return None
+    output = output if output is None else check_format(output, "out_format")
     rule = _rule_of_sums(accumulator, fmt, output, asked[0], len(rows), elementwise.FAST)
     if rule is None:
         return None
@@ -432,8 +427,7 @@ def total(
     """Sums along an axis, or of everything: a row of ones times a matrix."""
     if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator):
         return None
-    output = output if output is None else check_format(output, "out_format")
-    asked = _asked(accumulator, output or accumulator.output(fmt, fmt), options)
+    asked = calls.brief(options)
     if asked is None or codes.ndim == 0:
         return None
     whole, each, _ = asked
@@ -449,6 +443,7 @@ def total(
     columns = math.prod(shape)
     if not columns or not length:
         return None
+    output = output if output is None else check_format(output, "out_format")
     plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
     if plan is None:
         drawn = _drawn_sums(laid_out, fmt, accumulator, output, columns, asked)

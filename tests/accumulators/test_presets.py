@@ -448,7 +448,7 @@ class Trial(NamedTuple):
 
     def call(self) -> dict[str, Any]:
         """Keywords for `bits`."""
-        if not self.overrides:
+        if not self.overrides and self.options["rounding"] == "stochastic":
             return {**self.options, "seed": self.address["seed"], "stream": self.address["stream"]}
         seed = self.address["seed"]
         environment = Environment(

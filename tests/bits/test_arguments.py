@@ -872,30 +872,39 @@ def test_numbers_take_no_random_bits_unless_they_are_drawn() -> None:
 
 
 ONES = np.full((4, 4), 0x3C00, np.uint16)
-PLAIN, FIXED = softfloat.accumulators.fma("float32"), softfloat.accumulators.tensor_core("H100")
+HOW = softfloat.accumulators.fma("float32")
+SINGLES = np.full((4, 4), 0x3F800000, np.uint32)
+BLOCKS = bits.quantize(np.ones((32, 32), np.float32), "mxfp8_e4m3")[0]
 SUMS: dict[str, Callable[..., Any]] = {
-    "vecdot": lambda how, **o: bits.vecdot(ONES, ONES, HALF, how, **o),
-    "a vector": lambda how, **o: bits.vecdot(ONES[0], ONES[0], HALF, how, **o),
-    "matmul": lambda how, **o: bits.matmul(ONES, ONES, HALF, how, **o),
-    "sum": lambda how, **o: bits.sum(ONES, HALF, how, 0, **o),
-    "cumsum": lambda how, **o: bits.cumsum(ONES, HALF, how, 0, **o),
-    "conv1d": lambda how, **o: bits.conv1d(ONES[None], ONES[None, :, :2], HALF, how, **o),
-    "conv2d": lambda how, **o: bits.conv2d(ONES[None, None], ONES[None, None, :, :2], HALF, how, **o),
+    "vecdot": lambda **o: bits.vecdot(ONES, ONES, HALF, HOW, **o),
+    "a vector": lambda **o: bits.vecdot(ONES[0], ONES[0], HALF, HOW, **o),
+    "matmul": lambda **o: bits.matmul(ONES, ONES, HALF, HOW, **o),
+    "sum": lambda **o: bits.sum(ONES, HALF, HOW, 0, **o),
+    "cumsum": lambda **o: bits.cumsum(ONES, HALF, HOW, 0, **o),
+    "conv1d": lambda **o: bits.conv1d(ONES[None], ONES[None, :, :2], HALF, HOW, **o),
+    "conv2d": lambda **o: bits.conv2d(ONES[None, None], ONES[None, None, :, :2], HALF, HOW, **o),
+    "matmul_split": lambda **o: bits.matmul_split(
+        SINGLES, SINGLES, softfloat.accumulators.split("bfloat16", 3), HOW, **o
+    ),
+    "vecdot_blocks": lambda **o: bits.vecdot_blocks(BLOCKS, BLOCKS, HOW, **o),
+    "quantize": lambda **o: bits.quantize(np.ones(32, np.float32), "mxfp8_e4m3", **o),
 }
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_sums_refuse_what_their_accumulator_settles(name: str) -> None:
-    """An accumulator's stages have settings of their own; what is left open is the call's."""
+def test_sums_refuse_what_is_drawn_where_nothing_is(name: str) -> None:
     function = SUMS[name]
-    for option in (*DRAWN_ALONE, "converts_subnormals"):
-        with pytest.raises(ValueError, match=rf"^{option} has no effect "):
-            function(PLAIN, **{option: CHANGED[option]})
-    for option in ("rounding", "overflow", "daz", "ftz") if name != "cumsum" else ():
-        function(PLAIN, **{option: CHANGED[option]})
-        with pytest.raises(ValueError, match=rf"^{option} has no effect in sums by tensor_core\('H100'"):
-            function(FIXED, **{option: CHANGED[option]})
-        settings = softfloat.Environment(**{option: CHANGED[option]})
-        assert_same(function(FIXED, environment=settings), function(FIXED))
-    open_ = PLAIN if name == "cumsum" else FIXED
-    function(open_, out_format=HALF, rounding="toward_zero", converts_subnormals=True)  # by the output's conversion
+    for option in DRAWN_ALONE:
+        with pytest.raises(ValueError, match=rf"^{option} has no effect without rounding='stochastic'"):
+            function(**{option: CHANGED[option]})
+    settled = function(environment=softfloat.Environment(seed=2, sr_bits=3, sr_method="half"))
+    if name != "quantize":
+        assert_same(settled, function())
+        assert_same(function(stream=3), settled)
+
+
+def test_a_stage_that_draws_takes_a_seed() -> None:
+    drawing = softfloat.accumulators.Stage("float16", "stochastic")
+    how = softfloat.accumulators.Accumulator(name="drawing", running=drawing)
+    found = [bits.vecdot(ONES, ONES, HALF, how, seed=1, sr_bits=4), bits.sum(ONES, HALF, how, 1, seed=1, sr_bits=4)]
+    assert_same(*found)

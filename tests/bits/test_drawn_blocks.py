@@ -19,6 +19,7 @@ from softfloat import BLOCK_ROSTER, ROSTER, BlockFormat, Fixed, Format, bits, re
 from softfloat.bits import BlockCodes
 from softfloat.blocks import SCALE_RULES
 from softfloat.blocks.rules import POWER_OF_TWO, TWO_LEVELS
+from softfloat.engine.options import ENVIRONMENT_OPTIONS, FIXED
 from softfloat.environments import Rounding
 from softfloat.reference.blocks import tensor_scale_of
 
@@ -108,6 +109,9 @@ def calls(draw: st.DrawFn) -> tuple[np.ndarray, BlockFormat, str, int, dict[str,
     axis = draw(st.integers(-axes, axes - 1))
     x = draw(extra.arrays(np.float32, shape, elements=NUMBERS.map(np.float32), fill=st.just(np.float32(1))))
     options = {**draw(TREATMENTS), **draw(OPTIONS)}
+    if isinstance(fmt.element, Fixed):  # which has no NaN and no subnormal number of its own
+        idle = ENVIRONMENT_OPTIONS - FIXED.settings
+        options = {name: value for name, value in options.items() if name not in idle}
     tensor: dict[str, Any] = {}
     if rule.kind != TWO_LEVELS and draw(st.booleans()):
         options["minimum"] = draw(st.one_of(st.just(0.0), POSITIVE))

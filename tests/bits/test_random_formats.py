@@ -49,9 +49,9 @@ def rules(draw: st.DrawFn, fmt: Format, modes: tuple[str, ...] = MODES) -> dict[
         "ftz": draw(st.booleans()),
         "nan": draw(sampled(list(NAN_POLICIES))),
         "projection": draw(sampled(PROJECTIONS)),
-        "sr_method": draw(sampled(SR_METHODS)),
     }
     if options["rounding"] == "stochastic":
+        options["sr_method"] = draw(sampled(SR_METHODS))
         options["sr_bits"] = draw(st.integers(1, 52 if options["sr_method"] == "truncate" else SR_REACH - fmt.p))
         top = 2 ** options["sr_bits"] - 1
         options["random_bits"] = draw(st.one_of(st.integers(0, top), sampled([0, top, (top + 1) // 2])))
