@@ -137,7 +137,6 @@ class _Scaled(Contraction):
     def check_shared(self, operand: _Operand, axis: int, planned: Program) -> None:
         """Refuse scales that change where the accumulator takes one: within a segment that they multiply, or a group."""
         how = self.accumulator
-        scales = np.moveaxis(operand.scales, axis, 0)
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
@@ -146,6 +145,7 @@ class _Scaled(Contraction):
             bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
         else:
             return
+        scales = np.moveaxis(operand.scales, axis, 0)
         for start, stop in itertools.pairwise(bounds):
             if not np.array_equal(
                 scales[start:stop], np.broadcast_to(scales[start], scales[start:stop].shape), equal_nan=True
