@@ -140,13 +140,13 @@ class _Scaled(Contraction):
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
-            if operand.length % how.aligned.group == 0:
-                return
             bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
         else:
             return
-        scales = np.moveaxis(operand.scales, axis, 0)
         for start, stop in itertools.pairwise(bounds):
+            if start // operand.length == (stop - 1) // operand.length:  # within one block
+                continue
+            scales = np.moveaxis(operand.scales, axis, 0)
             if not np.array_equal(
                 scales[start:stop], np.broadcast_to(scales[start], scales[start:stop].shape), equal_nan=True
             ):
