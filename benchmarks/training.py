@@ -8,7 +8,7 @@ fastest round. `limit` is what the ratio is meant to stay below. Then one step o
 large as those of CIFAR-10, in seconds. The first round of each compiles and is not counted.
 
 Then a step of the same net in bfloat16 with recipes of scaled training, as ratios to the same step without, in processor time on one thread;
---recipes is that alone.
+and single layers with recipes, large, small and a convolution, as ratios to PyTorch's float32; --recipes is that alone.
 
 Then, and with --models alone, a step of models of all kinds in half and bfloat16, natively and under `emulate()`, in
 milliseconds. PyTorch computes natively as it likes, by oneDNN where that has the dtype. Temporary arrays of some megabytes
@@ -131,6 +131,61 @@ def recipes(rounds: int) -> list[dict[str, Any]]:
         over = "!" if limit is not None and ratio > limit else " "
         rows.append({"name": name, "step": best[name], "ratio": ratio, "limit": limit})
         print(f"{name:<32}{1e3 * best[name]:>10.1f}{ratio:>8.2f}{shown:>7}{over}")
+    return rows
+
+
+Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+PRODUCTS: dict[str, tuple[Operator, tuple[int, ...], tuple[int, ...], float, int]] = {
+    "linear 32^3": (functional.linear, (32, 32), (32, 32), 100.0, 20),
+    "linear 512^3": (functional.linear, (512, 512), (512, 512), 10.0, 1),
+    "conv2d 8 x 16 x 16 x 16, 3 x 3": (
+        lambda x, w: functional.conv2d(x, w, padding=1), (8, 16, 16, 16), (16, 16, 3, 3), 10.0, 3,
+    ),
+}  # fmt: skip
+"""Operator, shapes of inputs and weights, what the ratio is meant to stay below, steps in a round."""
+OF_PRODUCTS = ("current_scaling", "fp8_blocks", "deepseek_v3", "mxfp8", "nvfp4")
+SETTLED = 100
+"""Small steps before the first round: after so many a unit's loop is compiled for them."""
+
+
+def product_stepper(name: str, recipe: str | None, steps: int) -> Callable[[], float]:
+    """Runs an operator on float32 tensors forward and backward so often; returns this thread's seconds for one."""
+    operator, inputs, weights, _, _ = PRODUCTS[name]
+    torch.manual_seed(0)
+    x, w = (torch.randn(shape, requires_grad=True) for shape in (inputs, weights))
+    gradient = torch.randn_like(operator(x, w))
+
+    def run() -> float:
+        with emulate(Environment(seed=0), quantize=recipe) if recipe else contextlib.nullcontext():
+            start = time.thread_time()
+            for _ in range(steps):
+                x.grad = w.grad = None
+                operator(x, w).backward(gradient)
+            return (time.thread_time() - start) / steps
+
+    return run
+
+
+def recipe_products(rounds: int) -> list[dict[str, Any]]:
+    """Single layers under recipes beside PyTorch's own float32."""
+    before = torch.get_num_threads(), get_num_threads()
+    torch.set_num_threads(1)
+    set_num_threads(1)
+    rows = []
+    print(f"\n{'forward and backward, one thread':<48}{'ms':>10}{'ratio':>8}{'limit':>8}")
+    for name, (_, _, _, limit, steps) in PRODUCTS.items():
+        runs = {recipe: product_stepper(name, recipe, steps) for recipe in OF_PRODUCTS}
+        for run in runs.values():
+            for _ in range(SETTLED // steps if steps > 10 else 1):
+                run()
+        best = fastest({"float32": product_stepper(name, None, 20 * steps), **runs}, rounds)
+        for recipe in OF_PRODUCTS:
+            ratio = best[recipe] / best["float32"]
+            over = "!" if ratio > limit else " "
+            rows.append({"name": name, "recipe": recipe, "step": best[recipe], "ratio": ratio, "limit": limit})
+            print(f"{f'{name}, {recipe}':<48}{1e3 * best[recipe]:>10.2f}{ratio:>8.1f}{limit:>7.0f}{over}")
+    torch.set_num_threads(before[0])
+    set_num_threads(before[1])
     return rows
 
 
@@ -271,9 +326,9 @@ def main() -> None:
     arguments = parser.parse_args()
     print(described(machine()))
     if arguments.recipes:
-        found = recipes(arguments.rounds)
+        found, products = recipes(arguments.rounds), recipe_products(arguments.rounds)
         if arguments.json:
-            write_json(arguments.json, recipes=found)
+            write_json(arguments.json, recipes=found, products=products)
         return
     if arguments.models:
         table = models(arguments.rounds)
@@ -301,10 +356,10 @@ def main() -> None:
         print(
             f"{name:<32}{epochs[name]:>10.2f}{ratio:>8.2f}{shown:>7}{over}   {steps[name]:>16.3f}{RESNET_LIMIT:>7.0f}{late}"
         )
-    scaled = recipes(arguments.rounds)
+    scaled, products = recipes(arguments.rounds), recipe_products(arguments.rounds)
     table = models(arguments.rounds)
     if arguments.json:
-        write_json(arguments.json, ways=rows, recipes=scaled, models=table)
+        write_json(arguments.json, ways=rows, recipes=scaled, products=products, models=table)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ Signals = Callable[[], Masks]
 def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Signals]:
     """(numbers as float32, where they are signalling NaNs)."""
     codes, _, source, more = source_codes(x)
+    if source == FLOAT32.spec:
+        return codes.view(np.float32), lambda: np.asarray(issnan(codes, FLOAT32))
     if source is FLOAT64:
         values = codes.view(np.float64)
 
@@ -36,8 +39,6 @@ def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Sign
         def signals() -> Masks:
             return np.asarray(issnan(codes, fmt)) if fmt.nan == "ieee" else np.zeros(codes.shape, bool)
 
-        if fmt == FLOAT32:
-            return codes.view(np.float32), signals
         values = np.asarray(engine.decoded(codes, fmt))
     nearest = np.asarray(encode(values, FLOAT32, flags="any")[0])
     lost = (engine.decoded(nearest, FLOAT32) != values) & ~np.isnan(values)
@@ -58,7 +59,7 @@ class Layout:
         self.shape, self.block = shape, block
         self.grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))
         self.padded = tuple(n * b for n, b in zip(self.grid, block, strict=True))
-        self.elements = int(np.prod(block, dtype=np.int64))
+        self.elements = math.prod(block)
         self.plain = self.padded == shape and all(b == 1 for b in block[:-1])
         self.in_place = self.padded == shape and all(b == 1 for b in block[:-2])
 

@@ -11,7 +11,7 @@ from softfloat import engine
 from softfloat.bits.arithmetic import Result
 from softfloat.engine import Call, Options, calls, check_block, check_boolean, check_codes, check_stream
 from softfloat.environments import Environment, Rounding, as_rounding
-from softfloat.formats import ROSTER, Format, check_format
+from softfloat.formats import ROSTER, Format, check_format, float16, float32
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 from softfloat.positions import Position, as_position
@@ -97,11 +97,16 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
 
 
+USUAL = {np.dtype(fmt.name): fmt for fmt in (float16, float32)}
+"""NumPy's own dtypes that are formats."""
 SMALL_INTEGERS = {"int1", "int2", "int4", "uint1", "uint2", "uint4"}  # ml_dtypes' own
 
 
 def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], str, spec.FormatSpec, np.ndarray[Any, Any] | None]:
     """Numbers as codes, the name and numbers of the format they come in, and what those of more than 53 bits lack; None if nothing."""
+    if type(x) is np.ndarray and x.dtype in USUAL:
+        usual = USUAL[x.dtype]
+        return x.view(usual.dtype), usual.name, usual.spec, None
     engine.refuse_mask(x, "x")
     if isinstance(getattr(x, "format", None), Format):
         return x.codes, x.format.name, x.format.spec, None

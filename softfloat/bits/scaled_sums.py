@@ -139,16 +139,16 @@ class _Scaled(Contraction):
     def check_shared(self, operand: _Operand, axis: int, planned: Program) -> None:
         """Refuse scales that change where the accumulator takes one: within a segment that they multiply, or a group."""
         how = self.accumulator
-        scales = np.moveaxis(operand.scales, axis, 0)
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
-            if operand.length % how.aligned.group == 0:
-                return
             bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
         else:
             return
         for start, stop in itertools.pairwise(bounds):
+            if start // operand.length == (stop - 1) // operand.length:  # within one block
+                continue
+            scales = np.moveaxis(operand.scales, axis, 0)
             if not np.array_equal(
                 scales[start:stop], np.broadcast_to(scales[start], scales[start:stop].shape), equal_nan=True
             ):

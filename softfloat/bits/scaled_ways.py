@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ CARRIERS = (bfloat16, float32)
 """Formats that hold many values of scaled elements, those first whose products have the faster loops."""
 
 
+@lru_cache(maxsize=256)
 def serves_values(how: Accumulator, settings: Settings) -> bool:
     """Whether only the values of operands count: no exponents are compared, no scale enters a sum, no operand is flushed."""
     scaled = bool(how.reduction and how.reduction[0].scaling)

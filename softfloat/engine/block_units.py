@@ -91,13 +91,15 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         return None
     (a, b), bits = scales.blocks, scales.bits
     rows, columns = a.codes.shape[1], b.codes.shape[1]
-    if planned.goes_on or rows * b.codes.size < unit_ways.LEAST_WORK:
+    if planned.goes_on:
         return None
     longest = max(x.bits for y in (a, b) for x in (y.element, y.scale))
     if longest > LONGEST_CODE or not _follows(planned, a.codes.shape[0]):
         return None
     way = unit_ways.choose(planned)
     if way is None or way.unit.kind != "aligned" or not units.terms_fit(planned, bits):
+        return None
+    if not unit_ways.worth_grid(planned, rows * b.codes.size):
         return None
     sizes = tiles().ROWS, tiles().LANES[way.carrier]
     made = [

@@ -645,7 +645,7 @@ def _by_unit(
     They fill the `tally`, if there is one.
     """
     how = planned.accumulator
-    if planned.goes_on or a.shape[0] * b.size < unit_ways.LEAST_WORK:
+    if planned.goes_on or not unit_ways.worth_grid(planned, a.shape[0] * b.size, tally is not None):
         return None
     x, y, scaled = arranged(a, 1, planned), arranged(b, 0, planned), None
     if scales is not None:

@@ -35,6 +35,8 @@ from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
 LEAST_WORK = 1 << 16
 """Multiply-adds below which no loop is compiled for a unit of its own."""
+LEAST_IN_ALL = 1 << 22
+"""The same of all products together that were small: the plain loop takes a quarter of a second for them."""
 LEAST_LINE = 1 << 13
 """The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
 LONGEST_SEGMENT = 128
@@ -142,6 +144,21 @@ def choose(planned: Program) -> UnitWay | None:
     if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
         return None
     return _choose(planned, available())
+
+
+_DONE: dict[Any, int] = {}
+"""Multiply-adds that were asked of units so far."""
+
+
+def worth_grid(planned: Program, work: int, counting: bool = False) -> bool:
+    """Whether a product of so many multiply-adds is worth the loop of its unit, once that is compiled: also a small one, where the unit had
+    more to do before; loops that count are others."""
+    way = choose(planned)
+    if way is None or counting:
+        return way is not None and work >= LEAST_WORK
+    done = LEAST_IN_ALL if work >= LEAST_WORK else _DONE.get(way.unit, 0) + work
+    _DONE[way.unit] = min(done, LEAST_IN_ALL)
+    return done >= LEAST_IN_ALL
 
 
 @lru_cache(maxsize=512)

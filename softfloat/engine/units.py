@@ -120,10 +120,10 @@ def run(
 ) -> tuple[Codes, Codes] | None:
     """(codes in the partials format, flags), or None if no loop serves the program or these operands. A `tally` is filled."""
     a, b, c = operands.a, operands.b, operands.c
-    if a.shape[0] * b.size < unit_ways.LEAST_WORK:
-        return None
     way = choose(planned)
     if way is None or (scaled is not None and way.unit.kind != "aligned"):
+        return None
+    if not unit_ways.worth_grid(planned, a.shape[0] * b.size, tally is not None):
         return None
     if tally is not None:
         if planned.length % way.group:  # zeros that fill a turn up would count

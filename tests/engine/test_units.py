@@ -416,3 +416,33 @@ def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytes
             assert any(served) == bool(kinds[-1:] != [None]) or accumulator.reduction
         x, y = rng.choice(known, (rows, length)), rng.choice(known, (length, columns))
         both(x, y, fmt, accumulator, c, **options)
+
+
+def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a larger one was: the loop is compiled then. The bits are the same."""
+    random = np.random.default_rng(5)
+    a, b = (bits.quantize(np.float32(random.normal(size=(32, 32))), "mxfp8_e4m3", axis=axis)[0] for axis in (1, 0))
+    how = tensor_core("B200", input=E4M3, instruction="mxf8f6f4")
+    found: list[bool] = []
+    run = block_units.run
+
+    def watched(*arguments: Any) -> Any:
+        done = run(*arguments)
+        found.append(done is not None)
+        return done
+
+    monkeypatch.setattr(block_units, "run", watched)
+    monkeypatch.setattr(unit_ways, "_DONE", {})
+    monkeypatch.setattr(unit_ways, "LEAST_IN_ALL", 3 * 32**3 + 1)
+    results = [bits.matmul_blocks(a, b, how) for _ in range(4)]
+    assert not found[0]
+    assert found[3]
+    for codes, flags in results[1:]:
+        np.testing.assert_array_equal(codes, results[0][0])
+        np.testing.assert_array_equal(flags, results[0][1])
+    monkeypatch.setattr(unit_ways, "_DONE", {})
+    bits.matmul_blocks(
+        *(bits.quantize(np.ones((64, 64), np.float32), "mxfp8_e4m3", axis=axis)[0] for axis in (1, 0)), how
+    )
+    bits.matmul_blocks(a, b, how)
+    assert found[-2:] == [True, True]
