@@ -465,8 +465,8 @@ def _reduce(
             over(functions.truth(array), axis, dtype, None, keepdims, **keywords), out, ufunc.__name__
         )
     if ufunc in REDUCTIONS:
-        if ufunc in (np.add, np.multiply):
-            keywords["dtype"] = dtype
+        if dtype is not None and isinstance(array, SoftArray):
+            functions.check_dtype(f"{ufunc.__name__}.reduce", dtype, array.format)
         return FUNCTIONS[REDUCTIONS[ufunc]](array, axis=axis, out=out, keepdims=keepdims, **keywords)
     name = f"{ufunc.__name__}.reduce"
     step = _steps(ufunc, array, "reduce")

@@ -13,7 +13,7 @@ from numpy_table import HALF, compare
 
 import softfloat
 from softfloat import SoftArray
-from softfloat.arrays import FUNCTIONS
+from softfloat.arrays import FUNCTIONS, UFUNCS
 
 X = np.array([[3, 1, 2, 0], [5, -4, 7, 6], [2, 2.5, -1, 8]], np.float16)
 ROW, OTHER = X[1].copy(), np.array([7, 3, 5, -4, 2], np.float16)
@@ -511,3 +511,49 @@ def test_values_that_no_keyword_has(call: Callable[[Any], Any], message: str) ->
     """What NumPy refuses, or nobody can apply here, is refused: nothing is swallowed."""
     with pytest.raises((TypeError, ValueError), match=message):
         call(softfloat.array(ROW))
+
+
+UFUNC_VALUES: dict[str, Any] = {
+    "dtype": np.float32,
+    "casting": "unsafe",
+    "order": "F",
+    "subok": False,
+    "signature": "ff->f",
+    "axes": [0, 0],
+    "keepdims": True,
+    "axis": 0,
+}
+
+
+@pytest.mark.parametrize("ufunc", sorted(UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
+def test_keywords_of_ufuncs(ufunc: Any) -> None:
+    """A call takes `where` and `out`, and refuses every other keyword by name, but for the axis of vecdot."""
+    x = softfloat.array(SQUARE)
+    arguments = (x, np.full((3, 3), 2)) if ufunc is np.ldexp else (x,) * ufunc.nin
+    for keyword, value in UFUNC_VALUES.items():
+        if (ufunc, keyword) == (np.vecdot, "axis"):
+            assert ufunc(*arguments, axis=0).tolist() == np.vecdot(SQUARE, SQUARE, axis=0).tolist()
+            continue
+        with pytest.raises(TypeError, match=keyword):
+            ufunc(*arguments, **{keyword: value})
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "minimum", "fmax", "fmin", "subtract", "hypot"])
+def test_keywords_of_reductions(name: str) -> None:
+    """Of a ufunc's method: applied as NumPy applies them, or refused by name."""
+    ufunc, x = getattr(np, name), softfloat.array(SQUARE)
+    for keywords in ({}, {"axis": 1}, {"keepdims": True}, {"initial": 9}, {"where": TRUE[:, :3], "initial": 0}):
+        if name in ("subtract", "hypot") and "where" in keywords:
+            with pytest.raises(TypeError, match="where"):
+                ufunc.reduce(x, **keywords)
+        elif name in ("subtract", "hypot") and "initial" in keywords:
+            continue  # NumPy starts with no number there
+        else:
+            compare(ufunc.reduce(x, **keywords), ufunc.reduce(SQUARE, **keywords))
+    with pytest.raises(TypeError, match="dtype"):
+        ufunc.reduce(x, dtype=np.float32)
+    with pytest.raises(TypeError, match="dtype"):
+        ufunc.accumulate(x, dtype=np.float32)
+    out = softfloat.zeros(3, HALF)
+    assert ufunc.reduce(x, out=out) is out
+    compare(out, ufunc.reduce(SQUARE))
