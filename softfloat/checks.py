@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -17,9 +18,21 @@ __all__ = [
     "check_switch",
     "check_whole",
     "is_integer",
+    "nearest",
 ]
 
 SEEDS = "an integer from 0 to 2^64 - 1"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What a message adds where `name` is none of `names`: the one that was probably meant, or nothing.
+
+    >>> nearest("flaot16", ["float16", "float32"]), nearest("x", ["float16"])
+    ("; did you mean 'float16'?", '')
+    """
+    lowered = {x.lower(): x for x in names}
+    found = get_close_matches(name.lower(), lowered, n=1)
+    return f"; did you mean {lowered[found[0]]!r}?" if found else ""
 
 
 def is_integer(x: Any) -> TypeGuard[int]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from softfloat.checks import nearest
 from softfloat.files import plain
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ __all__ = [
     "console",
     "exit_status",
     "grid",
+    "helping",
     "measurements",
     "one_line",
     "print_json",
 ]
 
 
+UNFOLDED = 1 << 16  # columns
 FAILED, ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan|0x)", re.IGNORECASE)
 
@@ -46,11 +49,42 @@ class CommandError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
+    """argparse with errors of one line, which say what was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse has it; an option that there is not is refused first, whatever else is missing."""
+        for word in (args or []) if self._subparsers is None else []:
+            name = word.partition("=")[0]
+            if word == "--":
+                break
+            if (
+                word.startswith("--")
+                and " " not in name
+                and not any(x.startswith(name) for x in self._option_string_actions)
+            ):
+                self.error(f"unrecognized arguments: {one_line(word)}{nearest(name, self._option_string_actions)}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Of commands and choices."""
+        if action.choices is not None and value not in action.choices:
+            names = [str(x) for x in action.choices]
+            meant = nearest(str(value), names)
+            raise argparse.ArgumentError(action, f"unknown name {value!r}; accepted: {', '.join(names)}{meant}")
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
         raise CommandError(message)
+
+
+def helping(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """What a parser with commands runs where none is given."""
+
+    def run(_: argparse.Namespace) -> int:
+        print(parser.format_help(), end="")
+        return 0
+
+    return run
 
 
 def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
@@ -139,8 +173,11 @@ def _abandon(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def console() -> Console:
-    """Standard output for tables; raises BrokenPipeError if nobody reads it."""
+def console(unfolded: bool = False) -> Console:
+    """Standard output for tables; raises BrokenPipeError if nobody reads it.
+
+    `unfolded` lines are broken on a terminal alone, or where COLUMNS says how wide they may be.
+    """
     from rich.console import Console
 
     class Quiet(Console):
@@ -149,7 +186,8 @@ def console() -> Console:
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without the multiplication sign still gets its table
-    return Quiet(highlight=False, emoji=False, markup=False)
+    wide = unfolded and not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Quiet(highlight=False, emoji=False, markup=False, width=UNFOLDED if wide else None)
 
 
 def grid(
