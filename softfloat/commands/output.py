@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             names = [str(x) for x in action.choices]
             meant = nearest(str(value), names)
-            raise argparse.ArgumentError(action, f"unknown name {value!r}; accepted: {', '.join(names)}{meant}")
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {', '.join(names)}){meant}")
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
