@@ -67,7 +67,8 @@ INSIDE = {
     "random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.features hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | "
-    "vectors.operations | vectors.corners verdicts.cause | verdicts.block_causes verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
+    "vectors.operations | vectors.corners vectors.error_reports vectors.headings verdicts.cause | verdicts.block_causes verdicts.likeness "
+    "verdicts.plain_units verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
     "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.tiles | hardware.operands vectors.streams | "
     "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
     "vectors.coverage | "
@@ -78,7 +79,7 @@ INSIDE = {
     "torch": "metrics private operators.bridge operators.recipes operators.tables | accumulation autocast inspection operators.pointwise "
     "operators.unit operators.wide | operators.norms operators.products scaling tracing | operators.scaled | operators.scaled_mm | amp conversion "
     "operators.plans | emulation training | replicas tuning",
-    "commands": "arguments output | cases explore export inspect onnx_convert reproduce | scales | hardware | "
+    "commands": "arguments output | cases explore export onnx_convert reproduce | inspect scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
     "examples": "data device models rounding_statistic | comparisons conversions reports scaled | "
     "program | float32_parameter_updates lenet5 stochastic_rounding | estimator",

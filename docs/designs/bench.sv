@@ -1,7 +1,7 @@
 // Rows of `softfloat vectors mac` through bfloat16_mac, each result and its flags compared at once with the golden model, by DPI-C.
 //
 // +rows=FILE: a b clear result flags, of which the first three are read. +device=FILE: the same rows as the unit answered, for
-// `softfloat check`. The model adds to what the unit had before, so that a wrong sum counts once.
+// `softfloat check`; before them the first line of +rows, which says what they are. The model adds to what the unit had before, so that a wrong sum counts once.
 
 module bench #(
     parameter STICKY = 1
@@ -49,7 +49,7 @@ module bench #(
   endtask
 
   initial begin
-    string rows_file, device_file;
+    string rows_file, device_file, line;
     logic [31:0] a, b, clear, result, unused;
     if (!$value$plusargs("rows=%s", rows_file) || !$value$plusargs("device=%s", device_file))
       $fatal(1, "+rows=FILE and +device=FILE are missing");
@@ -58,7 +58,11 @@ module bench #(
     if (rows == 0 || device == 0) $fatal(1, "+rows or +device cannot be opened");
     repeat (2) cycle();
     reset = 0;
-    while ($fscanf(rows, "%h %h %h %h %h", a, b, clear, result, unused) == 5) begin
+    while ($fgets(line, rows) != 0) begin
+      if ($sscanf(line, "%h %h %h %h %h", a, b, clear, result, unused) != 5) begin
+        $fwrite(device, "%s", line);
+        continue;
+      end
       row = '{a[15:0], b[15:0], clear[0]};
       valid = 1;
       waiting.push_back(row);

@@ -6,7 +6,7 @@ import argparse
 import math
 
 from softfloat.blocks import SCALE_RULES, BlockFormat
-from softfloat.checks import SEEDS
+from softfloat.checks import SEEDS, nearest
 from softfloat.environments import Rounding, as_rounding
 from softfloat.formats import Format
 
@@ -98,7 +98,10 @@ def any_format_name(name: str) -> Format | BlockFormat:
 def scale_rule(name: str) -> str:
     """The name of a scale rule."""
     if name not in SCALE_RULES:
-        raise argparse.ArgumentTypeError(f"unknown scale rule {name.strip()!r}; accepted: {', '.join(SCALE_RULES)}")
+        meant = nearest(name, SCALE_RULES)
+        raise argparse.ArgumentTypeError(
+            f"unknown scale rule {name.strip()!r}; accepted: {', '.join(SCALE_RULES)}{meant}"
+        )
     return name
 
 
@@ -115,5 +118,6 @@ def preset(name: str) -> str:
     from softfloat.accumulators import PRESETS
 
     if name not in PRESETS:
-        raise argparse.ArgumentTypeError(f"unknown accumulator {name.strip()!r}; accepted: {', '.join(PRESETS)}")
+        meant = nearest(name, PRESETS)
+        raise argparse.ArgumentTypeError(f"unknown accumulator {name.strip()!r}; accepted: {', '.join(PRESETS)}{meant}")
     return name

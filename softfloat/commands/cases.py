@@ -13,9 +13,19 @@ from softfloat.commands.output import CommandError, one_line
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Tininess, as_member
 from softfloat.kernels.spec import NAN_POLICIES
 from softfloat.testing.vectors.block_operations import QUANTIZE, SPECIAL
-from softfloat.testing.vectors.operations import Case, as_rounding_mode, resolve
+from softfloat.testing.vectors.operations import TESTFLOAT_NAME, Case, as_rounding_mode, resolve
 
-__all__ = ["add_block_options", "add_case_options", "case_of", "refused", "size_of"]
+__all__ = [
+    "add_block_options",
+    "add_case_options",
+    "add_rounding_options",
+    "asked",
+    "case_of",
+    "headed",
+    "refused",
+    "rounding_settings",
+    "size_of",
+]
 
 
 def add_case_options(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +39,9 @@ def add_case_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--to", metavar="NAME", help="what convert converts to; what vecdot's result is in")
     add("--rounding", "-r", metavar="MODE", help=f"{_names(Rounding)} (default: nearest_even), or TestFloat's names")
-    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: infinity; of block_quantize saturate)")
-    add("--tininess", metavar="WHEN", help=f"{_names(Tininess)} rounding (default: after)")
-    add("--infinite-input", metavar="RULE", help=f"what convert makes of infinity: {_names(InfiniteInput)}")
+    add_rounding_options(parser, "infinity; of block_quantize saturate")
     add("--daz", action="store_true", help="subnormal operands count as zero")
-    add("--ftz", action="store_true", help="subnormal results become zero")
     add("--nan-policy", metavar="NAME", help=f"{', '.join(NAN_POLICIES)} (default: canonical)")
-    add("--sr-bits", type=positive, metavar="N", help="width of the random numbers of stochastic rounding")
     exact = "raise inexact when rounding to integers (default; not with TestFloat's names)"
     add("--exact", action=argparse.BooleanOptionalAction, default=None, help=exact)
     accumulator = 'how vecdot sums, such as amp("half"), tensor_core("H100"), fma("float16")'
@@ -43,6 +49,39 @@ def add_case_options(parser: argparse.ArgumentParser) -> None:
     add("--length", type=positive, metavar="K", help="products of vecdot (default: 16)")
     add("--addend", action="store_true", help="vecdot has an operand c, where sums start")
     add_block_options(parser)
+
+
+def add_rounding_options(parser: argparse.ArgumentParser, overflow: str = "infinity") -> None:
+    """Options that say how results are rounded, beside --rounding, as `rounding_settings` reads them."""
+    add = parser.add_argument
+    add("--overflow", metavar="RULE", help=f"{_names(Overflow)} (default: {overflow})")
+    add("--tininess", metavar="WHEN", help=f"{_names(Tininess)} rounding (default: after)")
+    add(
+        "--infinite-input",
+        metavar="RULE",
+        help=f"what an infinity becomes when it is converted: {_names(InfiniteInput)}",
+    )
+    add("--ftz", action="store_true", help="subnormal results become zero")
+    add("--sr-bits", type=positive, metavar="N", help="width of the random numbers of stochastic rounding")
+
+
+def rounding_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of an environment that these options give.
+
+    Raises
+    ------
+    ValueError
+        Naming what is accepted.
+    """
+    settings: dict[str, Any] = {}
+    for name, kind in (("overflow", Overflow), ("tininess", Tininess), ("infinite_input", InfiniteInput)):
+        if getattr(options, name) is not None:
+            settings[name] = as_member(kind, getattr(options, name), name)
+    if options.ftz:
+        settings["ftz"] = True
+    if options.sr_bits is not None:
+        settings["sr_bits"] = options.sr_bits
+    return settings
 
 
 def add_block_options(parser: argparse.ArgumentParser) -> None:
@@ -61,12 +100,9 @@ def _names(kind: Any) -> str:
 def case_of(operation: str, options: argparse.Namespace) -> Case:
     """The case that options describe."""
     try:
-        settings: dict[str, Any] = {"daz": options.daz, "ftz": options.ftz, "sr_bits": options.sr_bits}
+        settings = rounding_settings(options) | {"daz": options.daz}
         if options.rounding is not None:
             settings["rounding"] = as_rounding_mode(options.rounding)
-        for name, kind in (("overflow", Overflow), ("tininess", Tininess), ("infinite_input", InfiniteInput)):
-            if getattr(options, name) is not None:
-                settings[name] = as_member(kind, getattr(options, name), name)
         if options.nan_policy is not None:
             settings["nan"] = options.nan_policy
         if operation == QUANTIZE:
@@ -89,6 +125,26 @@ def case_of(operation: str, options: argparse.Namespace) -> Case:
         )
     except (ValueError, TypeError) as error:
         raise CommandError(one_line(str(error))) from None
+
+
+def asked(options: argparse.Namespace) -> Case | None:
+    """The case that --op and the options beside it describe; None where they leave it to the file."""
+    if options.op is not None:
+        return case_of(options.op, options)
+    usual = argparse.ArgumentParser()
+    add_case_options(usual)
+    given = [name for name, value in vars(usual.parse_args([])).items() if getattr(options, name) != value]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise CommandError(f"{names} without --op; accepted: --op too, or nothing of a file that says what it holds")
+    return None
+
+
+def headed(options: argparse.Namespace) -> bool:
+    """Whether a file that is written has a first line: one under TestFloat's names is what TestFloat's tools read."""
+    if options.heading is not None:
+        return bool(options.heading)
+    return TESTFLOAT_NAME.fullmatch(options.operation) is None
 
 
 def refused(file: str, doing: str, error: OSError | ValueError) -> CommandError:

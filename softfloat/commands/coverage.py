@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import softfloat
-from softfloat.commands.cases import add_case_options, case_of, refused, size_of
+from softfloat.commands.cases import add_case_options, asked, headed, refused, size_of
 from softfloat.commands.output import CommandError, console, one_line, print_json
 from softfloat.markup import grouped, plain_table
 from softfloat.progress import bar
@@ -33,7 +33,7 @@ def add_parsers(commands: Any) -> None:
         "Exit status 0 if every bin that can be reached is, 1 if some are empty, 2 if the file is malformed.",
     )
     parser.add_argument("file", metavar="FILE", help="text, compressed text or an archive; - for standard input")
-    parser.add_argument("--op", required=True, metavar="OP", help="what was computed")
+    parser.add_argument("--op", metavar="OP", help="what was computed (default: what the file says it holds)")
     add_case_options(parser)
     parser.add_argument("--all", action="store_true", help="name every empty bin")
     search = "look for rows that fill empty bins, and say which there are none for"
@@ -42,7 +42,7 @@ def add_parsers(commands: Any) -> None:
     parser.set_defaults(run=_coverage)
 
 
-def _read(file: str, case: Case) -> Coverage:
+def _read(file: str, case: Case | None) -> Coverage:
     from softfloat.testing.vectors.coverage import coverage_of
 
     try:
@@ -55,8 +55,7 @@ def _read(file: str, case: Case) -> Coverage:
 
 
 def _coverage(options: argparse.Namespace) -> int:
-    case = case_of(options.op, options)
-    found = _read(options.file, case)
+    found = _read(options.file, asked(options))
     document = found.as_dict()
     rendered = render_coverage(found, options.all)
     left = sum(len(found.fillable(x.name)) for x in found.dimensions)
@@ -127,7 +126,7 @@ def cover(case: Case, options: argparse.Namespace) -> int:
     operands = found.fill(options.seed)
     results, flags = case.run(operands)
     try:
-        rows = write_rows(options.output, case, [[*operands, results, flags]], len(results))
+        rows = write_rows(options.output, case, [[*operands, results, flags]], len(results), headed=headed(options))
     except BrokenPipeError:
         raise
     except OSError as error:

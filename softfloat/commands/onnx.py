@@ -12,7 +12,7 @@ import numpy as np
 import softfloat
 from softfloat.commands import onnx_convert
 from softfloat.commands.arguments import SEED_HELP, rounding_mode, seed
-from softfloat.commands.output import CommandError, console, grid, one_line, print_json
+from softfloat.commands.output import CommandError, console, grid, helping, one_line, print_json
 from softfloat.commands.reproduce import attempt_plot
 from softfloat.environments import Environment, Overflow, as_member
 from softfloat.files import replacing
@@ -36,7 +36,8 @@ def add_parsers(commands: Any) -> None:
         help="run saved models in emulated arithmetic, and convert them",
         description="Works on models saved as ONNX (extra `onnx`).",
     )
-    subcommands = onnx.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
+    onnx.set_defaults(run=helping(onnx))
+    subcommands = onnx.add_subparsers(dest="subcommand", metavar="SUBCOMMAND")
     for add in SUBCOMMANDS:
         add(subcommands)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from softfloat.checks import nearest
 from softfloat.files import plain
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "console",
     "exit_status",
     "grid",
+    "helping",
     "measurements",
     "one_line",
     "print_json",
@@ -51,11 +53,42 @@ class CommandError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
+    """argparse with errors of one line, which say what was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse has it; an option that there is not is refused first, whatever else is missing."""
+        for word in (args or []) if self._subparsers is None else []:
+            name = word.partition("=")[0]
+            if word == "--":
+                break
+            if (
+                word.startswith("--")
+                and " " not in name
+                and not any(x.startswith(name) for x in self._option_string_actions)
+            ):
+                self.error(f"unrecognized arguments: {one_line(word)}{nearest(name, self._option_string_actions)}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Of commands and choices."""
+        if action.choices is not None and value not in action.choices:
+            names = [str(x) for x in action.choices]
+            meant = nearest(str(value), names)
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {', '.join(names)}){meant}")
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
         raise CommandError(message)
+
+
+def helping(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """What a parser with commands runs where none is given."""
+
+    def run(_: argparse.Namespace) -> int:
+        print(parser.format_help(), end="")
+        return 0
+
+    return run
 
 
 def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:

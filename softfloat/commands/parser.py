@@ -1,7 +1,7 @@
 """The command line: a parser, and the commands that stand in files of their own.
 
 Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody
-reads the output.
+reads the output. Without a command the help is printed, and that is no error, as of pip: nothing was asked that failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from softfloat.commands import (
     reproduce,
     vectors,
 )
-from softfloat.commands.output import Parser, exit_status
+from softfloat.commands.output import Parser, exit_status, helping
 
 __all__ = ["main"]
 
@@ -34,7 +34,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     parser = Parser(prog="softfloat", description="Bit-exact software floating point for narrow formats.")
     parser.add_argument("--version", action="version", version=f"softfloat {softfloat.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    parser.set_defaults(run=helping(parser))
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:
         module.add_parsers(commands)
     return parser

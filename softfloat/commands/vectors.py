@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import softfloat
 from softfloat.blocks.formats import BLOCK_ROSTER
 from softfloat.commands.arguments import non_negative, positive, seed
-from softfloat.commands.cases import add_case_options, case_of, refused, size_of
+from softfloat.commands.cases import add_case_options, asked, case_of, headed, refused, size_of
 from softfloat.commands.coverage import cover
 from softfloat.commands.output import CommandError, console, one_line, print_json
 from softfloat.files import replacing
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["add_parsers", "junit", "render_report"]
 
 MOST_OPERANDS = 8  # of a dot product, shown for each mismatch
+ONE_LINE = 60  # characters of code, bits, value and flags that stand side by side in 80 columns
 
 
 def add_parsers(commands: Any) -> None:
@@ -57,6 +58,8 @@ def add_parsers(commands: Any) -> None:
     cover = (
         "only rows that fill the bins which FILE's rows leave empty (without FILE: all bins); see softfloat coverage"
     )
+    first = "a first line that says what the rows are, for `softfloat check` (default; not with TestFloat's names)"
+    vectors.add_argument("--heading", action=argparse.BooleanOptionalAction, default=None, help=first)
     vectors.add_argument("--cover", nargs="?", const="", metavar="FILE", help=cover)
     vectors.set_defaults(run=_vectors)
 
@@ -68,8 +71,9 @@ def add_parsers(commands: Any) -> None:
         "file is malformed or has no rows.",
         epilog=f"{operations}. {formats}",
     )
-    check.add_argument("file", metavar="FILE", help="text, compressed text or an archive; - for standard input")
-    check.add_argument("--op", required=True, metavar="OP", help="what was computed")
+    files = "text, compressed text, an archive, or errors that TestFloat's tools report; - for standard input"
+    check.add_argument("file", metavar="FILE", help=files)
+    check.add_argument("--op", metavar="OP", help="what was computed (default: what the file says it holds)")
     add_case_options(check)
     flags = "exact; subset: flags may be missing; ignore (default: exact)"
     check.add_argument("--flags", default="exact", metavar="HOW", help=f"how flags are compared: {flags}")
@@ -104,6 +108,7 @@ def _vectors(options: argparse.Namespace) -> int:
                 seed=options.seed,
                 distribution=options.distribution,
                 level=options.level,
+                headed=headed(options),
                 progress=progress,
             )
     except BrokenPipeError:
@@ -132,7 +137,7 @@ def _is_standard_output(file: str) -> bool:
 def _check(options: argparse.Namespace) -> int:
     from softfloat.testing.verdicts.check import check_vectors
 
-    case = case_of(options.op, options)
+    case = asked(options)
     if options.junit is not None and not os.path.isdir(os.path.dirname(os.path.abspath(options.junit))):
         raise CommandError(one_line(f"cannot write {options.junit}: its folder does not exist"))
     try:
@@ -206,6 +211,8 @@ def render_report(report: Report, file: str = "") -> RenderableType:
         parts.append(Text(f"malformed line {line}: {reason}", "red"))
     if report.note:
         parts.append(Text(report.note, "dim"))
+    if report.likenesses and not report.mismatches:
+        parts += _explanations(report)
     if report.mismatches:
         parts += [Text(), _summary(report), Text()]
         parts += _explanations(report)
@@ -253,7 +260,14 @@ def _shared(report: Report) -> list[RenderableType]:
 def _explanations(report: Report) -> list[RenderableType]:
     from rich.text import Text
 
+    from softfloat.testing.verdicts.diagnosis import NEARLY_ALL
+
+    if report.likenesses and not any(x.named for x in report.findings):
+        return [Text.assemble("looks like ", (str(x), "bold"), f" ({x.options})") for x in report.likenesses]
     if not report.findings:
+        kind, count = max(report.classes.items(), key=lambda item: item[1])
+        if count >= NEARLY_ALL * report.mismatches:
+            return [Text(f"Of one kind ({kind}), but no known mistake explains which rows.", "dim"), *_shared(report)]
         return [Text("No known mistake explains this.", "dim"), *_shared(report)]
     several = len(report.findings) > 1
     named = all(x.named for x in report.findings)
@@ -270,6 +284,8 @@ def _explanations(report: Report) -> list[RenderableType]:
         explains = f"explains {_share(finding.share)} of the mismatches{sampled}"
         if finding.result_share == finding.result_share and finding.result_share > finding.share:
             explains += f", {_share(finding.result_share)} of the wrong results"
+        if finding.contradictions and not finding.named:
+            explains += f"; {grouped(finding.contradictions)} right rows speak against it"
         lines += [text, Text(f"  {explains}", "dim")]
     return lines + _shared(report)
 
@@ -283,21 +299,29 @@ def _shown(report: Report) -> list[RenderableType]:
     for found in report.first:
         steps = "" if found.ulps is None else f", {grouped(found.ulps)} apart"
         parts.append(Text(f"line {found.line}: {found.kind}{steps}", "bold"))
-        table = plain_table()
-        for style in ("dim", "", "", ""):
-            table.add_column(style=style, overflow="fold")
-
-        def row(x: Decoded, flags: str = "", table: Table = table) -> None:
-            fields: Text = markup.styled(x.fields) if x.fields else Text()
-            table.add_row(f"  {x.name}", x.code, fields, x.value, flags)
-
-        for operand in found.operands[:MOST_OPERANDS]:
-            row(operand)
+        numbers = [(x, "") for x in found.operands[:MOST_OPERANDS]]
         hidden = len(found.operands) - MOST_OPERANDS
+        last = [(found.expected, _flags(found, True)), (found.actual, _flags(found, False))]
+        names = [f"  {x.name}" for x, _ in [*numbers, *last]]
+        narrow = max(sum(map(len, (x.code, x.pattern, x.value, flags))) for x, flags in [*numbers, *last]) <= ONE_LINE
+        table = plain_table()
+        for style in ("dim", *[""] * (4 if narrow else 1)):
+            table.add_column(style=style, no_wrap=True)
+
+        def row(name: str, x: Decoded, flags: str = "", narrow: bool = narrow, table: Table = table) -> None:
+            fields: Text = markup.styled(x.fields) if x.fields else Text()
+            if narrow:
+                table.add_row(name, x.code, fields, x.value, flags)
+            else:  # bits in a line of their own: they are not to be broken
+                table.add_row(name, Text.assemble(f"{x.code}  {x.value}", f"  {flags}" if flags else ""))
+                table.add_row("", fields)
+
+        for name, (x, flags) in zip(names, numbers, strict=False):
+            row(name, x, flags)
         if hidden > 0:
-            table.add_row("  ...", "", Text(f"{hidden} more operands", "dim"), "")
-        row(found.expected, _flags(found, True))
-        row(found.actual, _flags(found, False))
+            table.add_row("  ...", Text(f"{hidden} more operands", "dim"))
+        for name, (x, flags) in zip(names[-2:], last, strict=True):
+            row(name, x, flags)
         parts.append(table)
     return parts
 
@@ -335,6 +359,7 @@ def junit(report: Report, file: str = "") -> bytes:
         [
             *(f"{name}: {count}" for name, count in report.classes.items()),
             *(f"cause: {x.name}, {x.meaning}: {_share(x.share)}" for x in report.findings),
+            *(f"looks like {x}" for x in report.likenesses),
             *(_sentence(found) for found in report.first),
         ]
     )

@@ -16,7 +16,14 @@ from softfloat.display.figures import (
     staircase,
 )
 from softfloat.display.graphs import coloured_graph
-from softfloat.display.inspection import Inspection, Neighbour, inspect_code, inspect_number, render_inspection
+from softfloat.display.inspection import (
+    Inspection,
+    Neighbour,
+    code_from_bits,
+    inspect_code,
+    inspect_number,
+    render_inspection,
+)
 from softfloat.display.measures import (
     ExponentShares,
     FunctionError,
@@ -46,6 +53,7 @@ __all__ = [
     "ValueTable",
     "check_plot_folder",
     "check_plot_path",
+    "code_from_bits",
     "coloured_graph",
     "count_between",
     "exact_decimal",

@@ -206,6 +206,7 @@ def check_plot_folder(path: str | os.PathLike[str]) -> Path:
         As `check_plot_path` does for files in it.
     """
     path = Path(path)
+    require_matplotlib()
     path.mkdir(exist_ok=True)
     check_plot_path(path / "figure.png")
     return path

@@ -25,7 +25,15 @@ from softfloat.status import Flags
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Inspection", "Neighbour", "inspect_code", "inspect_number", "inspection_rows", "render_inspection"]
+__all__ = [
+    "Inspection",
+    "Neighbour",
+    "code_from_bits",
+    "inspect_code",
+    "inspect_number",
+    "inspection_rows",
+    "render_inspection",
+]
 
 
 LONGEST_NEIGHBOUR = 26  # characters; longer values are written in hexadecimal
@@ -235,6 +243,28 @@ def inspect_code(code: int, fmt: Format | str) -> Inspection:
         below=None if not_a_number else _neighbour(code, value, int(bits.next_down(code, fmt)[0]), fmt),
         above=None if not_a_number else _neighbour(code, value, int(bits.next_up(code, fmt)[0]), fmt),
     )
+
+
+def code_from_bits(text: str, fmt: Format | str) -> int | None:
+    """A code from its bits as an inspection prints them, with spaces or points between fields; None of any other text.
+
+    >>> hex(code_from_bits("0 11110 1111111111", "float16"))
+    '0x7bff'
+
+    Raises
+    ------
+    ValueError
+        If the fields are not those of the format.
+    """
+    fmt = Format.from_name(fmt)
+    parts = text.split() if " " in text.strip() else text.strip().split(".")
+    least = 2 if " " in text.strip() else 3  # 0.1 is a number
+    if len(parts) < least or not all(re.fullmatch("[01]+", part) for part in parts):
+        return None
+    widths = [len(digits) for _, digits in formats.bit_fields(0, fmt)]
+    if [len(part) for part in parts] != widths:
+        raise ValueError(f"{text.strip()!r} is no code of {fmt}, whose fields have {' '.join(map(str, widths))} bits")
+    return int("".join(parts), 2)
 
 
 def inspect_number(

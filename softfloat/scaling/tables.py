@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from softfloat.accumulators import Accumulator, chunked, fma, tensor_core, torch_mm
 from softfloat.blocks import BlockFormat
-from softfloat.checks import check_kind, check_switch, nearest
+from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.environments import Rounding
 from softfloat.formats import Format
 from softfloat.scaling.recipes import (
@@ -356,8 +356,5 @@ def check_recipe(recipe: Any, argument: str = "recipe") -> Recipe:
         return recipe
     if not isinstance(recipe, str):
         raise TypeError(f"{argument} must be a softfloat.scaling.Recipe or the name of one, got {recipe!r}")
-    if recipe not in RECIPES:
-        raise ValueError(
-            f"{argument} must be one of {', '.join(map(repr, RECIPES))}, got {recipe!r}{nearest(recipe, RECIPES)}"
-        )
+    check_choice(argument, recipe, RECIPES)
     return RECIPES[recipe]

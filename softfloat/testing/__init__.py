@@ -27,6 +27,19 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.identification.scales import ScaleFit as ScaleFit
     from softfloat.testing.identification.scales import ScaleIdentification as ScaleIdentification
     from softfloat.testing.identification.scales import identify_scales as identify_scales
+    from softfloat.testing.strategies import TIE_OPERATIONS as TIE_OPERATIONS
+    from softfloat.testing.strategies import arrays as arrays
+    from softfloat.testing.strategies import codes as codes
+    from softfloat.testing.strategies import environments as environments
+    from softfloat.testing.strategies import finite as finite
+    from softfloat.testing.strategies import formats as formats
+    from softfloat.testing.strategies import matrices as matrices
+    from softfloat.testing.strategies import near_ties as near_ties
+    from softfloat.testing.strategies import normal as normal
+    from softfloat.testing.strategies import roundings as roundings
+    from softfloat.testing.strategies import soft_arrays as soft_arrays
+    from softfloat.testing.strategies import subnormal as subnormal
+    from softfloat.testing.strategies import values as values
     from softfloat.testing.vectors.columns import Column as Column
     from softfloat.testing.vectors.columns import Number as Number
     from softfloat.testing.vectors.corners import Rows as Rows
@@ -55,6 +68,10 @@ if TYPE_CHECKING:  # which names there are, for type checkers
     from softfloat.testing.verdicts.diagnosis import Finding as Finding
 
 _EXPORTS = {
+    "strategies": (  # all but `edges`, which has a namesake here
+        *("TIE_OPERATIONS", "arrays", "codes", "environments", "finite", "formats", "matrices", "near_ties", "normal"),
+        *("roundings", "soft_arrays", "subnormal", "values"),
+    ),
     "vectors.columns": ("Column", "Number"),
     "vectors.expressions": ("parse_accumulator",),
     "vectors.operations": ("OPERATIONS", "Case", "Operation", "resolve"),
@@ -76,7 +93,7 @@ _EXPORTS = {
 
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
-__all__ = sorted(_HOME)
+__all__ = sorted(name for name, module in _HOME.items() if module != "strategies")  # which needs hypothesis
 
 
 if not TYPE_CHECKING:

@@ -696,11 +696,71 @@ def test_accumulators_as_json():
         (["formats", "--format"], ["--format"]),
         (["formats", "half"], ["half"]),
         (["multiply"], ["multiply", "reproduce", "inspect", "formats", "accumulators"]),
-        ([], ["COMMAND"]),
+        (["insepct", "1"], ["insepct", "did you mean 'inspect'?"]),
+        (["chekc", "x.txt"], ["did you mean 'check'?"]),
+        (["inspect", "1", "--overflw", "saturate"], ["--overflw", "did you mean '--overflow'?"]),
+        (["vectors", "add", "--fromat=half"], ["--fromat", "did you mean '--format'?"]),
+        (["identify", "--pyton", "m:f"], ["--pyton", "did you mean '--python'?"]),
+        (["vectors", "ad", "-f", "half"], ["did you mean 'add'?"]),
+        (["vectors", "f16_mulad"], ["did you mean 'mulAdd'?"]),
+        (["accumulators", "tensorcore"], ["did you mean 'tensor_core'?"]),
+        (["inspect", "1", "-f", "mxfp4", "--rule", "florr"], ["did you mean 'floor'?"]),
+        (["onnx", "rnu"], ["did you mean 'run'?"]),
+        (["onnx", "run", "m.onnx", "--iner", "format"], ["did you mean '--inner'?"]),
+        (["onnx", "run", "m.onnx", "--inner", "float23"], ["'float23'", "did you mean 'float32'?"]),
+        (["inspect", "1", "--overflow", "saturated"], ["overflow", "saturate"]),
+        (["inspect", "0x3c00", "--overflow", "saturate"], ["--overflow", "'0x3c00' is a code"]),
+        (["inspect", "0 1110 1111111111"], ["1 5 10 bits"]),
+        (["inspect", "0 11110 1111111111", "-f", "bfloat16"], ["1 8 7 bits"]),
     ],
 )
 def test_errors_are_one_line(arguments, words):
     Run(*arguments).assert_error(*words)
+
+
+def test_words_that_are_like_no_other_are_not_guessed_at():
+    assert "did you mean" not in Run("multiply").err
+    assert "did you mean" not in Run("inspect", "1", "--quux").err
+
+
+@pytest.mark.parametrize("arguments", [(), ("onnx",)])
+def test_without_a_command_the_help_is_printed(arguments):
+    run = Run(*arguments)
+    assert (run.status, run.err) == (0, "")
+    assert run.out == Run(*arguments, "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "flags"),
+    [
+        (("500", "-f", "e4m3fn", "--overflow", "saturate"), "0x7e", ["INEXACT", "OVERFLOW"]),
+        (("500", "-f", "e4m3fn"), "0x7f", ["INEXACT", "OVERFLOW"]),
+        (("inf", "-f", "e4m3fn", "--infinite-input", "saturate"), "0x7e", []),
+        (("1e-7", "--ftz"), "0x0000", ["INEXACT", "UNDERFLOW"]),
+        (("6.1035e-5", "--tininess", "before"), "0x0400", ["INEXACT", "UNDERFLOW"]),
+        (("6.1035e-5",), "0x0400", ["INEXACT"]),
+        (("1.0001", "-r", "stochastic", "--sr-bits", "1"), "0x3c00", ["INEXACT"]),
+    ],
+)
+def test_inspect_rounds_as_it_is_told(arguments, code, flags):
+    (found,) = Run("inspect", *arguments, "--json").document["values"]
+    assert (found["code"], found["flags"]) == (code, flags)
+
+
+@pytest.mark.parametrize("fmt", [name for name, fmt in ROSTER.items() if fmt.signed])
+def test_inspect_reads_the_bits_that_it_prints(fmt):
+    for code in (0, ROSTER[fmt].max_code, ROSTER[fmt].sign_bit):
+        (line,) = [x for x in Run("inspect", hex(code), "-f", fmt).out.splitlines() if x.startswith("bits")]
+        pattern = line.removeprefix("bits").strip()
+        for text in (pattern, pattern.replace(" ", ".") if pattern.count(" ") > 1 else pattern):
+            assert Run("inspect", text, "-f", fmt).out == Run("inspect", hex(code), "-f", fmt).out
+    assert "11110" in Run("inspect", "0.11110").err + Run("inspect", "0.11110").out  # one point: a number
+
+
+def test_a_folder_for_plots_is_not_made_without_matplotlib(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    Run("reproduce", "--plots", str(tmp_path / "plots")).assert_error("matplotlib")
+    assert not (tmp_path / "plots").exists()
 
 
 def test_version_and_help():

@@ -59,7 +59,10 @@ NEVER = {"nan riscv", "nan arm_dn", "no DIVBYZERO"}
 NEVER_EXACT = {"tininess before", "ftz", "ftz without sign", "overflow saturate", "overflow nan"} | {
     *("no UNDERFLOW", "no OVERFLOW", "UNDERFLOW when exact", "OVERFLOW alone")
 }
-SUMS_ARE_EXACT_WHEN_TINY = NEVER | {"tininess before", "no UNDERFLOW"}
+DELIVERED, NOT_ZEROS, EXACT_TOO = (
+    f"UNDERFLOW by the delivered result{rest}" for rest in ("", ", not by zeros", ", exact or not")
+)
+SUMS_ARE_EXACT_WHEN_TINY = NEVER | {"tininess before", "no UNDERFLOW", DELIVERED, NOT_ZEROS}
 NOT_OF_COMPARISONS = NEVER | {"ftz", "no INEXACT", "no UNDERFLOW", "no OVERFLOW"}
 INNOCENT_MIDDLES = {
     f"double rounding through {name}" for name in ("float16", "bfloat16", "tfloat32", "float32", "float64")
@@ -88,12 +91,14 @@ PLANTED = {
     ),
     "float32 sqrt": (
         resolve("sqrt", "float32"),
-        NEVER | NEVER_EXACT | {"rounding nearest_away", "double rounding through float64"},
+        NEVER
+        | NEVER_EXACT
+        | {"rounding nearest_away", "double rounding through float64", DELIVERED, NOT_ZEROS, EXACT_TOO},
     ),
     "half exp": (
         resolve("exp", "float16"),
         NEVER
-        | {"rounding nearest_away", "tininess before", "UNDERFLOW when exact", "no negative zero"}
+        | {"rounding nearest_away", "tininess before", "UNDERFLOW when exact", "no negative zero", DELIVERED, EXACT_TOO}
         | {"double rounding through float32", "double rounding through float64", "host float32 function"},
     ),
     "float32 to half": (resolve("f32_to_f16"), NEVER | {"infinite operands keep"}),
@@ -109,7 +114,7 @@ PLANTED = {
     ),
     "half dot": (
         resolve("vecdot", "float16", accumulator="fma('float16')", addend=True),
-        NEVER | {"tininess before", "no negative zero"},
+        NEVER | {"tininess before", "no negative zero", DELIVERED, NOT_ZEROS},
     ),
 }
 """Cases, and which mistakes make no difference to them (or may make none); every other one must be caught."""
@@ -167,6 +172,11 @@ def test_which_mistakes_are_known_of_an_addition() -> None:
     wanted |= {f"double rounding through {wide}" for wide in ("tfloat32", "float32", "float64")}
     wanted |= {"double rounding of subnormals", "no negative zero"}
     wanted |= {"no sticky bit, 1 guard bit", "no sticky bit, 2 guard bits", "no sticky bit, 3 guard bits"}
+    wanted |= {f"UNDERFLOW by the delivered result{rest}" for rest in ("", ", not by zeros", ", exact or not")}
+    guards = ["0 guard bits", "1 guard bit", *(f"{n} guard bits" for n in range(2, 6))]
+    wanted |= {f"no alignment sticky, {guard}" for guard in guards} | {f"late sticky, {guard}" for guard in guards[1:4]}
+    wanted |= {"hidden 1 in subnormals", "hidden 1 in subnormals and zeros", "subnormals halved", "no special codes"}
+    wanted |= {"subnormal results flushed", "subnormal results flushed to +0", "exponent wraps", "sign of a in x - x"}
     wanted |= {"computes sub", "computes mul", "computes div", "operands swapped", "bytes reversed", "first operand"}
     assert {cause.name for cause in causes_of(ADD)} == wanted
 

@@ -21,7 +21,7 @@ from softfloat.status import Flags
 from softfloat.testing.vectors.block_measures import block_dimensions, ladder, measure_blocks, no_such_row
 from softfloat.testing.vectors.block_operations import SCALE
 from softfloat.testing.vectors.distributions import draw_operands
-from softfloat.testing.vectors.files import Chunk, File, Progress, read_vectors
+from softfloat.testing.vectors.files import UNSAID, Chunk, File, Progress, VectorError, described, read_vectors
 from softfloat.testing.vectors.levels import corners_of
 from softfloat.testing.vectors.measures import dimensions, flag_names, followed, measure, products_of_a_step
 from softfloat.testing.vectors.operations import Case
@@ -364,7 +364,7 @@ def _exact_below(case: Case, fmt: Format) -> bool:
 
 
 def coverage_of(
-    file: File | Iterable[Chunk], case: Case, *, flags: bool = False, progress: Progress | None = None
+    file: File | Iterable[Chunk], case: Case | None = None, *, flags: bool = False, progress: Progress | None = None
 ) -> Coverage:
     """What the rows of a file reach.
 
@@ -372,7 +372,8 @@ def coverage_of(
     ----------
     file : path, "-", binary stream, or iterable of Chunk
         As `read_vectors` takes it, or what it yields. Results and flags are the file's.
-    case : Case
+    case : Case, optional
+        By default what the file says by its first line.
     flags : bool
         Whether rows must have flags; if not, they may.
     progress : callable, optional
@@ -381,12 +382,18 @@ def coverage_of(
     Raises
     ------
     VectorError
-        For malformed rows, and files without rows are no error.
+        For malformed rows, and files without rows are no error; for one that does not say what it holds.
     OSError
         If the file cannot be read.
     """
-    found = Coverage(case)
     is_file = isinstance(file, (str, bytes)) or hasattr(file, "read") or hasattr(file, "__fspath__")
+    if case is None and is_file:
+        file, case, _, _, trouble = described(file)  # type: ignore[arg-type]
+        if case is None:
+            raise VectorError(trouble or UNSAID)
+    if case is None:
+        raise ValueError("case must be given for rows that come from no file")
+    found = Coverage(case)
     chunks: Any = read_vectors(file, case, flags=flags, progress=progress) if is_file else file  # type: ignore[arg-type]
     for chunk in chunks:
         found.add(chunk.operands, chunk.results, chunk.flags)

@@ -1,15 +1,16 @@
 """Files of test vectors: Berkeley TestFloat's text, and NumPy archives.
 
 Text has a row in each line: operands, result and flags as hexadecimal digits, as many as a code has, with a space
-between them. A dot product of k products has a0 ... a(k-1), b0 ... b(k-1), c if it has an addend, result, flags. There
-are no headings and no comments. Streams of multiply-accumulate rows ("mac") have a column "clear" in the place of c: 1
+between them. A dot product of k products has a0 ... a(k-1), b0 ... b(k-1), c if it has an addend, result, flags. A first
+line that begins with # or // is no row; `softfloat.testing.vectors.headings` makes and reads such that say what the rows are.
+There are no other comments. Streams of multiply-accumulate rows ("mac") have a column "clear" in the place of c: 1
 where a sum starts anew. Files are written in capitals; small letters, a prefix 0x (then with any number of
 digits), tabs and blanks, CRLF, a missing last line feed and empty lines at the end are read too. Names that end in .gz
-are compressed; what is compressed is recognised.
+are compressed; what is compressed is recognised. Error reports of TestFloat's tools are read for the rows of the device.
 
 An archive (.npz) has an array of unsigned integers for each column: "a", "b" ..., "result", "flags", of shape (rows,),
 or (rows, k) in dot products. Signed integers, floats and ml_dtypes of the column's width are read for their bits.
-Objects are refused; nothing is unpickled.
+Objects are refused; nothing is unpickled. What the first line of text says is the archive's comment (of the ZIP file).
 
 Both are read in pieces: memory does not grow with the file.
 """
@@ -21,6 +22,7 @@ import errno
 import gzip
 import io
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -31,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,11 +41,13 @@ from softfloat.checks import check_choice, check_count, check_seed
 from softfloat.files import replacing
 from softfloat.testing.vectors.columns import Column
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS
+from softfloat.testing.vectors.error_reports import Error, case_of_report, errors, functions_of, is_report, numbers_of
+from softfloat.testing.vectors.headings import COMMENTS, case_from, heading
 from softfloat.testing.vectors.levels import CHUNK, LEVELS, count_rows, level_chunks, random_chunks
 from softfloat.testing.vectors.operations import Case
 from softfloat.testing.vectors.streams import addends
 
-__all__ = ["Chunk", "VectorError", "read_vectors", "write_rows", "write_vectors"]
+__all__ = ["UNSAID", "Chunk", "Described", "VectorError", "described", "read_vectors", "write_rows", "write_vectors"]
 
 Codes = np.ndarray[Any, Any]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes]
@@ -51,8 +55,14 @@ Progress: TypeAlias = Callable[[int], None]
 
 BLOCK = 1 << 19  # bytes of text at a time
 MOST_MALFORMED = 20  # lines after which reading is given up
+MOST_DESCRIBED = 1 << 16  # bytes of a first line
+MOST_LINES = 100  # of the first ones, that are looked at before they are read
+REPORTED = 1 << 12  # rows of error reports at a time
 NPZ_MAGIC, GZIP_MAGIC = b"PK\x03\x04", b"\x1f\x8b"
 EMPTY_NPZ_MAGIC = b"PK\x05\x06"
+
+
+UNSAID = "the file does not say what it holds; accepted: an operation and a format (--op, --format)"
 
 
 class VectorError(ValueError):
@@ -151,7 +161,7 @@ def format_rows(layout: Layout, arrays: Sequence[Codes]) -> bytes:
     for column, start, codes in zip(layout.columns, layout.starts, arrays, strict=True):
         step = column.digits + 1
         part = text[:, start : start + (column.length or 1) * step]
-        wide = np.asarray(codes).reshape(rows, -1)
+        wide = np.asarray(codes).reshape(rows, column.length or 1)
         for digit in range(column.digits):
             shift = wide.dtype.type(4 * (column.digits - 1 - digit))
             part[:, digit::step] = CAPITALS[(wide >> shift) & wide.dtype.type(15)]
@@ -268,7 +278,8 @@ class TextReader:
         self.rest = data[cut:]
         if cut:
             yield from self._block(data[:cut])
-        if len(self.rest) > self.longest:
+        first = self.line == 1 and self.rest.startswith(COMMENTS)
+        if len(self.rest) > (MOST_DESCRIBED if first else self.longest):
             raise VectorError(f"{_shown(self.rest)} is longer than any row of {self.layouts[0].names}", self.line)
 
     def close(self) -> Iterator[Chunk]:
@@ -278,6 +289,11 @@ class TextReader:
             yield from self._block(rest)
 
     def _block(self, block: bytes) -> Iterator[Chunk]:
+        if self.line == 1 and block.startswith(COMMENTS):
+            _, _, block = block.partition(b"\n")
+            self.line = 2
+        if not block:
+            return
         chunk = None if self.empty is not None else self._regular(block) or self._regular(normalized(block))
         if chunk is not None:
             yield chunk
@@ -350,6 +366,7 @@ class TextReader:
 
 DAMAGE = (ValueError, EOFError, OSError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
 """What reading the data of a damaged archive raises."""
+COMPRESSION_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -410,17 +427,217 @@ def _read(
         reader = TextReader(case, flags, malformed)
         packed = head[:2] == GZIP_MAGIC
         text: Any = stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
+        text = _Begun(b"", text)
+        with _undamaged(reader):
+            report = is_report(text.first_line())
+        if report:
+            with _undamaged(reader):
+                yield from _reported(text, case, malformed)
+            return
         while True:
-            try:
-                data = text.read1(BLOCK) if hasattr(text, "read1") else text.read(BLOCK)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise VectorError(f"the compressed data are damaged: {error}", reader.line) from None
+            with _undamaged(reader):
+                data = text.read(BLOCK)
             if not data:
                 break
             yield from reader.feed(data)
             if progress is not None:
                 progress(_position(stream))
         yield from reader.close()
+
+
+@contextlib.contextmanager
+def _undamaged(reader: TextReader) -> Iterator[None]:
+    try:
+        yield
+    except COMPRESSION_DAMAGE as error:
+        raise VectorError(f"the compressed data are damaged: {error}", reader.line) from None
+
+
+class _Begun(io.RawIOBase):
+    """A stream some of which was read already."""
+
+    def __init__(self, begun: bytes, rest: Any) -> None:
+        self.begun, self.rest = begun, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """What was read already; then the rest."""
+        if self.begun:
+            size = len(self.begun) if size is None or size < 0 else size
+            found, self.begun = self.begun[:size], self.begun[size:]
+            return found
+        return bytes((self.rest.read1 if hasattr(self.rest, "read1") else self.rest.read)(size) or b"")
+
+    def peek(self, size: int) -> bytes:
+        """What comes first."""
+        while len(self.begun) < size and self._more(size):
+            pass
+        return self.begun
+
+    def _more(self, size: int) -> bool:
+        begun, self.begun = self.begun, b""
+        more = self.read(size)
+        self.begun = begun + more
+        return bool(more)
+
+    def first_line(self) -> bytes:
+        """The first line, which stays to be read; of a longer one the beginning."""
+        while b"\n" not in self.begun and len(self.begun) < MOST_DESCRIBED and self._more(BLOCK):
+            pass
+        return self.begun.partition(b"\n")[0]
+
+    def tell(self) -> int:
+        return _position(self.rest)
+
+
+class Described(NamedTuple):
+    """What a file says of itself.
+
+    Attributes
+    ----------
+    file : path, "-" or binary stream
+        To be read instead: a stream cannot be read twice.
+    case : Case or None
+        None where the file does not say it.
+    said : str
+        What it says: "first line", "report" or "".
+    rows : sequence of lists of str
+        The numbers of its first lines of text, as they stand there.
+    trouble : str
+        Why there is no case although something is said, or "".
+    """
+
+    file: File
+    case: Case | None = None
+    said: str = ""
+    rows: Sequence[list[str]] = ()
+    trouble: str = ""
+
+
+def described(file: File) -> Described:
+    """What a file says of its rows: by its first line, or as an error report of TestFloat's tools.
+
+    Parameters
+    ----------
+    file : path, "-" or binary stream
+        As of `read_vectors`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    with contextlib.ExitStack() as stack:
+        stream: Any = _opened(file, stack)
+        read: Any = file
+        if not stream.seekable():
+            stream = read = _Begun(b"", stream)
+        place = None if isinstance(stream, _Begun) else stream.tell()
+        try:
+            head = _head(stream)
+            if head in (NPZ_MAGIC, EMPTY_NPZ_MAGIC):
+                return _by_first_line(read, b"" if place is None else _comment(stream), [])
+            packed = head[:2] == GZIP_MAGIC
+            text = _Begun(b"", gzip.GzipFile(fileobj=stream) if packed else stream)
+            read = text if place is None else read
+            first = text.first_line()
+            if not is_report(first):
+                return _by_first_line(read, first, _first_rows(text.begun))
+            whole = b"".join(iter(lambda: text.read(BLOCK), b""))
+            return _by_report(io.BytesIO(whole) if place is None else read, whole)
+        except COMPRESSION_DAMAGE:  # who reads it says what is wrong
+            return Described(read)
+        finally:
+            if place is not None:
+                stream.seek(place)
+
+
+def _first_rows(text: bytes) -> list[list[str]]:
+    """The numbers of lines that are nothing else; of each line the fields."""
+    lines = [line for line in text.split(b"\n")[:MOST_LINES] if not line.startswith(COMMENTS)]
+    rows = [line.decode("latin-1").lower().replace("0x", "").split() for line in lines]
+    return [row for row in rows if row and all(re.fullmatch("[0-9a-f]{1,16}", x) for x in row)]
+
+
+def _line(text: Any) -> bytes:
+    """The next line of a stream, with its end."""
+    found = text.first_line()
+    return bytes(text.read(len(found) + 1))
+
+
+def _by_first_line(file: File, first: bytes, rows: Sequence[list[str]]) -> Described:
+    try:
+        case = case_from(first.decode("utf-8", "replace").rstrip("\r"))
+    except ValueError as error:
+        return Described(file, None, "first line", rows, str(error))
+    return Described(file, case, "" if case is None else "first line", rows)
+
+
+def _by_report(file: File, text: bytes) -> Described:
+    functions = functions_of(text)
+    trouble = f"the report is of errors in {'; '.join(functions)}"
+    if len(functions) > 1:
+        return Described(file, None, "report", [], f"{trouble}; accepted: one of them, by --op and its options")
+    try:
+        return Described(file, case_of_report(functions[0]) if functions else None, "report")
+    except ValueError as error:
+        return Described(file, None, "report", [], f"{trouble}: {error}")
+
+
+def _comment(stream: Any) -> bytes:
+    """Of an archive."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return archive.comment
+    except DAMAGE:  # who reads it says what is wrong
+        return b""
+
+
+def _reported(text: Any, case: Case, malformed: list[tuple[int, str]] | None) -> Iterator[Chunk]:
+    """The rows of a report that are of this case."""
+    layout, others, found = Layout(case.columns), [], 0
+    lines: list[int] = []
+    rows: list[list[int]] = []
+
+    def chunk() -> Chunk:
+        arrays = layout.arrays(rows)
+        taken = np.array(lines, np.int64)
+        lines.clear()
+        rows.clear()
+        return Chunk(taken, arrays[: len(case.stored)], arrays[-2], arrays[-1])
+
+    matches: dict[str, bool] = {"": True}
+    for row in errors(enumerate(iter(lambda: _line(text), b""), 1)):
+        if isinstance(row, Error) and row.function not in matches:
+            try:
+                matches[row.function] = case_of_report(row.function).title == case.title
+            except ValueError:
+                matches[row.function] = False
+            if not matches[row.function]:
+                others.append(row.function)
+        try:
+            if not isinstance(row, Error):
+                raise ValueError(row[1])
+            if not matches[row.function]:
+                continue
+            found += 1
+            rows.append(numbers_of(row, case.columns))
+            lines.append(row.line)
+        except ValueError as error:
+            line = row.line if isinstance(row, Error) else row[0]
+            if malformed is None:
+                raise VectorError(str(error), line) from None
+            malformed.append((line, str(error)))
+            if len(malformed) >= MOST_MALFORMED:
+                raise VectorError(f"the {MOST_MALFORMED}th malformed line; the rest is not read", line) from None
+        if len(rows) == REPORTED:
+            yield chunk()
+    if rows:
+        yield chunk()
+    if not found and others:
+        raise VectorError(f"the report is of errors in {'; '.join(others)}, and none of {case.title}")
 
 
 def _opened(file: File, stack: contextlib.ExitStack) -> IO[bytes]:
@@ -569,6 +786,7 @@ def write_vectors(
     seed: int = 0,
     distribution: str = "mixed",
     level: str | int = "random",
+    headed: bool = False,
     progress: Progress | None = None,
 ) -> int:
     """Write operands, right results and flags.
@@ -589,6 +807,9 @@ def write_vectors(
     level : {"random", "1", "2", "exhaustive"}
         "1" and "2" (or the integers): the corner products of `softfloat.testing.vectors.corners` and `.dots`, always the
         same. "exhaustive": every combination of operands once, in order, the first operand slowest.
+    headed : bool
+        Whether a first line says what the rows are (`softfloat.testing.vectors.headings`): then `check_vectors` needs no case.
+        Berkeley TestFloat's testfloat_ver reads files without it.
     progress : callable, optional
         Called with the number of rows written so far.
 
@@ -616,13 +837,19 @@ def write_vectors(
     else:
         total = check_count("count", 10_000 if count is None else count)
         chunks = random_chunks(case, total, seed, distribution)
-    return write_rows(file, case, chunks, total, progress)
+    return write_rows(file, case, chunks, total, progress, headed)
 
 
 def write_rows(
-    file: File, case: Case, chunks: Iterable[list[Codes]], total: int, progress: Progress | None = None
+    file: File,
+    case: Case,
+    chunks: Iterable[list[Codes]],
+    total: int,
+    progress: Progress | None = None,
+    headed: bool = False,
 ) -> int:
     """Write rows that are there: operands, results and flags of pieces, `total` rows in all. The rest as of `write_vectors`."""
+    first = f"{heading(case)}\n".encode() if headed else b""
     name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     if name == "":
         raise ValueError("file must be a path, '-' or a binary stream, got ''")
@@ -634,13 +861,14 @@ def write_rows(
         else:
             stream = file
         if name is not None and name.endswith(".npz"):
-            _write_archive(stream, case, chunks, total, progress, stack)
+            _write_archive(stream, case, chunks, total, progress, stack, first.strip())
             return total
         if name is not None and name.endswith(".gz"):
             stream = stack.enter_context(
                 gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0)
             )
         layout, done = Layout(case.columns), 0
+        stream.write(first)
         for arrays in chunks:
             stream.write(format_rows(layout, arrays))
             done += len(arrays[-1])
@@ -671,6 +899,7 @@ def _write_archive(
     total: int,
     progress: Progress | None,
     stack: contextlib.ExitStack,
+    comment: bytes,
 ) -> None:
     """Columns go to files of their own first: an archive has them one after the other."""
     spools = [stack.enter_context(tempfile.TemporaryFile()) for _ in case.columns]  # noqa: SIM115 -- it is one
@@ -682,6 +911,7 @@ def _write_archive(
         if progress is not None:
             progress(done)
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = comment
         for column, spool in zip(case.columns, spools, strict=True):
             member = zipfile.ZipInfo(f"{column.name}.npy")  # of 1980: the same vectors are the same file
             member.compress_type = zipfile.ZIP_DEFLATED

@@ -27,6 +27,7 @@ from softfloat import bits
 from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.blocks import BlockFormat
+from softfloat.checks import nearest
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
@@ -455,6 +456,7 @@ def resolve(
         raise ValueError(
             f"unknown operation {operation!r}; accepted: {', '.join(OPERATIONS)}, {STREAM}, "
             "and Berkeley TestFloat's names, such as f16_add, f16_mulAdd, f32_to_f16, f32_to_i32"
+            f"{nearest(operation, [*OPERATIONS, STREAM])}"
         )
     row = OPERATIONS[name]
     if format is None:
@@ -524,7 +526,8 @@ def _from_testfloat(
     else:
         names = {row.testfloat: row.name for row in OPERATIONS.values() if row.testfloat}
         if rest not in names:
-            raise ValueError(f"unknown operation {operation!r}; TestFloat's are: {', '.join(names)}")
+            meant = nearest(rest, names)
+            raise ValueError(f"unknown operation {operation!r}; TestFloat's are: {', '.join(names)}{meant}")
         name = names[rest]
         if source.kind != "float":
             raise ValueError(unsupported)

@@ -29,6 +29,7 @@ from softfloat.testing.vectors.columns import as_number
 from softfloat.testing.vectors.operations import OPERATIONS, Case
 from softfloat.testing.verdicts.block_causes import block_causes
 from softfloat.testing.verdicts.cause import Cause, Pair, Predict, changed, ran
+from softfloat.testing.verdicts.plain_units import unit_causes
 from softfloat.testing.verdicts.sum_causes import addends, orders, sums
 
 __all__ = ["FAMILIES", "causes_of"]
@@ -451,6 +452,23 @@ def _flags(case: Case) -> Iterator[Cause]:
 
         yield Cause("UNDERFLOW when exact", "UNDERFLOW is raised by exact subnormal results too", changed(always))
 
+        def delivered(zeros: bool, exact: bool, results: Codes, flags: Codes) -> tuple[Any, Any]:
+            zero = np.asarray(bits.iszero(results, fmt)) & (flags & Flags.INEXACT != 0)
+            tiny = np.asarray(bits.issubnormal(results, fmt))
+            raised = tiny & (exact | (flags & Flags.INEXACT != 0)) | zeros & zero
+            return results, flags & np.uint8(31 & ~int(Flags.UNDERFLOW)) | np.where(raised, Flags.UNDERFLOW, 0)
+
+        for rest, meaning, zeros, exact in (
+            ("", "subnormal or zero, and inexact", True, False),
+            (", not by zeros", "subnormal and inexact", False, False),
+            (", exact or not", "subnormal, exact ones too, or zero and inexact", True, True),
+        ):
+            yield Cause(
+                f"UNDERFLOW by the delivered result{rest}",
+                f"UNDERFLOW is raised where the delivered result is {meaning}; tininess is not asked",
+                changed(partial(delivered, zeros, exact)),
+            )
+
         def alone(results: Codes, flags: Codes) -> tuple[Any, Any]:
             over = (flags & Flags.OVERFLOW) != 0
             return results, np.where(over, flags & np.uint8(30), flags)
@@ -484,6 +502,7 @@ FAMILIES: tuple[Callable[[Case], Iterator[Cause]], ...] = (
     _unfused,
     _twice,
     _sticky_lost,
+    unit_causes,
     _narrow_operands,
     _comparisons,
     _mistaken,

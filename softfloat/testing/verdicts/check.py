@@ -23,9 +23,20 @@ from softfloat.bits.operations import ELEMENTWISE
 from softfloat.checks import check_choice, check_count
 from softfloat.status import Flags
 from softfloat.testing.vectors.columns import Column, Number
-from softfloat.testing.vectors.files import Chunk, File, Progress, VectorError, read_vectors
+from softfloat.testing.vectors.files import (
+    UNSAID,
+    Chunk,
+    File,
+    Layout,
+    Progress,
+    VectorError,
+    described,
+    format_rows,
+    read_vectors,
+)
 from softfloat.testing.vectors.operations import Case
 from softfloat.testing.verdicts.diagnosis import NEARLY_ALL, Finding, Rows, diagnose
+from softfloat.testing.verdicts.likeness import LOOKED_AT, Likeness, looks_like
 from softfloat.testing.verdicts.regions import Region, regions
 
 __all__ = ["CLASSES", "FLAG_MODES", "NAN_MODES", "Checker", "Mismatch", "Report", "check_vectors"]
@@ -44,6 +55,11 @@ INTEGER_RULES = ("x86", "arm")
 CODE_OPERATIONS = {row.name for row in ELEMENTWISE.values() if row.result == "float" and not row.flags}
 """Operations on codes: their NaNs have the payloads of operands, and nothing else will do."""
 
+MOSTLY_WRONG = 0.5  # of the rows: then they may be of another operation
+MOST_LIKENESSES = 3
+
+REPORT_NOTE = "TestFloat's report of errors: it has no right rows, and the expected results in it are not looked at"
+OTHER_NOTE = "the first line of the file says that it holds {}"
 INTEGER_NOTE = "integers that NaN, infinities and numbers out of range become are those of the NaN policy {}"
 
 CLASSES = (
@@ -345,8 +361,11 @@ class Report:
         Mismatches that the diagnosis looked at.
     regions : tuple of Region
         Where no known mistake explains the rows: what they share, the shortest description first.
+    likenesses : tuple of Likeness
+        Where most rows are wrong, or none has the columns: the operations and formats that the rows are right as.
     note : str
-        A rule that was found in the file and is not the environment's: what integers NaN becomes; or "".
+        A rule that was found in the file and is not the environment's: what integers NaN becomes; that the file says it holds
+        something else; or "".
     malformed : tuple of (int, str)
         Lines that are no rows, and why.
     failure : str
@@ -373,6 +392,7 @@ class Report:
     explained: float = 0.0
     diagnosed: int = 0
     regions: tuple[Region, ...] = ()
+    likenesses: tuple[Likeness, ...] = ()
     note: str = ""
     malformed: tuple[tuple[int, str], ...] = ()
     failure: str = ""
@@ -410,6 +430,7 @@ class Report:
             "diagnosed": self.diagnosed,
             "kappa": _plain_kappa(self.kappa),
             "regions": [x.as_dict() for x in self.regions],
+            "looks_like": [{"operation": x.case.title, "share": x.share} for x in self.likenesses],
             "note": self.note or None,
             "malformed": [{"line": line, "reason": reason} for line, reason in self.malformed],
             "failure": self.failure or None,
@@ -620,10 +641,28 @@ class Checker:
             diagnosed=0 if wrong is None else len(wrong),
             kappa=self.kappa,
             regions=tuple(shared),
+            likenesses=tuple(self._likenesses(findings)) if causes else (),
             malformed=tuple(malformed),
             failure=failure,
             interrupted=interrupted,
         )
+
+    def _likenesses(self, findings: Sequence[Finding]) -> list[Likeness]:
+        """What the rows look like, if most of them are wrong and nobody knows why."""
+        case, wrong, right = self.case, self.wrong.taken(), self.right.taken()
+        if wrong is None or self.mismatches < MOSTLY_WRONG * self.rows or any(x.named for x in findings):
+            return []
+        if case.blocks is not None or case.operation.result == "sum":
+            return []
+        share = LOOKED_AT * self.mismatches // self.rows
+        lines: list[list[str]] = []
+        for rows, most in ((wrong, share), (right, LOOKED_AT - share)):
+            if rows is not None and most:
+                part = rows.part(slice(None, None, max(1, len(rows) // most)))
+                arrays = [*part.operands, part.found[0], *([] if part.found[1] is None else [part.found[1]])]
+                text = format_rows(Layout(case.columns[: len(arrays)]), arrays).decode()
+                lines += [line.split() for line in text.splitlines()]
+        return looks_like(lines, case)[:MOST_LIKENESSES]
 
 
 def _spelled(column: Column, codes: Any) -> list[Decoded]:
@@ -683,7 +722,7 @@ class Sticky(Late):
 
 def check_vectors(
     file: File | Iterable[Chunk],
-    case: Case,
+    case: Case | None = None,
     *,
     flags: str = "exact",
     nan: str | None = None,
@@ -698,8 +737,9 @@ def check_vectors(
     ----------
     file : path, "-", binary stream, or iterable of Chunk
         As `read_vectors` takes it, or what it yields.
-    case : Case
-        What the columns are, and how results are rounded.
+    case : Case, optional
+        What the columns are, and how results are rounded; by default what the file says by its first line, or as an error report
+        of TestFloat.
     flags : {"exact", "subset", "ignore"}
         How flags are compared: all; those that are raised must be right; not at all, and the file need not have them.
     nan : {"any", "canonical", "payload"}, optional
@@ -726,11 +766,26 @@ def check_vectors(
     OSError
         If the file cannot be read.
     """
-    checker = Checker(case, flags, nan, first)
+    is_file = isinstance(file, (str, bytes)) or hasattr(file, "read") or hasattr(file, "__fspath__")
     malformed: list[tuple[int, str]] = []
-    failure, interrupted = "", False
+    failure, note, interrupted = "", "", False
+    rows: Sequence[list[str]] = ()
+    if is_file:
+        file, said, how, rows, trouble = described(file)  # type: ignore[arg-type]
+        if case is None and trouble:
+            raise VectorError(trouble)
+        if how == "report":
+            note = REPORT_NOTE
+        elif case is not None and said is not None and said.title != case.title:
+            note = OTHER_NOTE.format(said.title)
+        else:
+            note = trouble
+        case = said if case is None else case
+    if case is None:
+        likely = looks_like(rows, enough=MOSTLY_WRONG)[:MOST_LIKENESSES]
+        raise VectorError(UNSAID + "".join(f"; it looks like {x.case.title}: {x.options}" for x in likely))
+    checker = Checker(case, flags, nan, first)
     try:
-        is_file = isinstance(file, (str, bytes)) or hasattr(file, "read") or hasattr(file, "__fspath__")
         chunks: Any = file
         if is_file:
             chunks = read_vectors(file, case, flags=flags != "ignore", malformed=malformed, progress=progress)  # type: ignore[arg-type]
@@ -742,4 +797,7 @@ def check_vectors(
         if not interruptible:
             raise
         interrupted = True
-    return checker.report(malformed, failure, interrupted, causes)
+    report = checker.report(malformed, failure, interrupted, causes)
+    if malformed and not report.rows and causes:
+        report = replace(report, likenesses=tuple(looks_like(rows, case)[:MOST_LIKENESSES]))
+    return replace(report, note="; ".join(x for x in (note, report.note) if x))

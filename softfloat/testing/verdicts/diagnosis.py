@@ -16,6 +16,7 @@ import numpy as np
 from softfloat.testing.vectors.operations import Case
 from softfloat.testing.verdicts.cause import Cause, Pair
 from softfloat.testing.verdicts.causes import causes_of
+from softfloat.testing.verdicts.plain_units import likeliest
 
 __all__ = ["NEARLY_ALL", "Finding", "Rows", "diagnose"]
 
@@ -25,6 +26,8 @@ NEARLY_ALL = 0.99  # of the wrong rows: the rest may be of other causes
 WORTH_SHOWING = 0.02  # of the wrong rows
 MOST_TOGETHER = 4  # causes at once
 HINTED = 32  # wrong rows that one of many causes is tried on before those
+HALF = 0.5  # of the wrong results, that several mistakes in one unit must explain to be shown
+FEW_CONTRADICTIONS = 0.02  # of the right rows: several mistakes are not known as exactly as one
 SCREENED = 512  # wrong rows that a cause is tried on first
 
 
@@ -131,6 +134,11 @@ def diagnose(case: Case, wrong: Rows, right: Rows, differ: Differ) -> tuple[list
         for cause in causes:
             if cause.alone and _explained(cause, wrong.part(hint), differ, bad_results[hint])[0].mean() >= NEARLY_ALL:
                 found += _tried(cause, wrong, right, few, some, differ, bad_results)
+    doubtful: list[Finding] = []
+    if bad_results.any() and not any(_whole(x) for x, _ in found):
+        joined = _joined(case, wrong, right, few, some, differ, bad_results)
+        doubtful = [x for x, _ in joined if x.contradictions]
+        found += joined
     whole_causes = [x for x, _ in found if _whole(x)]
     if whole_causes:
         whole_causes.sort(key=lambda x: -x.share)
@@ -147,8 +155,23 @@ def diagnose(case: Case, wrong: Rows, right: Rows, differ: Differ) -> tuple[list
         covered |= explains
     together = float(covered.mean())
     if together >= NEARLY_ALL:
-        chosen = [dataclasses.replace(x, named=True) for x in chosen]
+        chosen = [dataclasses.replace(x, named=x.named or x not in doubtful) for x in chosen]
     return chosen, together
+
+
+def _joined(
+    case: Case, wrong: Rows, right: Rows, few: Rows, some: Codes, differ: Differ, bad_results: Codes
+) -> list[tuple[Finding, Codes]]:
+    """The unit with several mistakes whose results are most like the device's; it may contradict a few right rows."""
+    some_right = right.part(slice(None, None, max(1, len(right) // SCREENED)))
+    operands = [np.concatenate(x) for x in zip(few.operands, some_right.operands, strict=True)]
+    results = np.concatenate([few.found[0], some_right.found[0]])
+    unit = likeliest(case, operands, lambda found: ~differ((found[0], None), (results, None))[0])
+    if len(unit.chosen) < 2:
+        return []
+    cause = Cause(unit.name, unit.meaning, unit.predict(case))
+    found = _tried(cause, wrong, right, few, some, differ, bad_results, allowed=FEW_CONTRADICTIONS)
+    return [(x, explains) for x, explains in found if x.result_share >= HALF]
 
 
 def _whole(x: Finding) -> bool:
@@ -157,9 +180,19 @@ def _whole(x: Finding) -> bool:
 
 
 def _tried(
-    cause: Cause, wrong: Rows, right: Rows, few: Rows, some: Codes, differ: Differ, bad_results: Codes
+    cause: Cause,
+    wrong: Rows,
+    right: Rows,
+    few: Rows,
+    some: Codes,
+    differ: Differ,
+    bad_results: Codes,
+    allowed: float = 0,
 ) -> list[tuple[Finding, Codes]]:
-    """What a cause explains, and which wrong rows; nothing where it explains none. `few` are `some` of the wrong rows."""
+    """What a cause explains, and which wrong rows; nothing where it explains none. `few` are `some` of the wrong rows.
+
+    A share of the right rows that is `allowed` may contradict it.
+    """
     try:
         if len(wrong) > len(few) and not any(x.any() for x in _explained(cause, few, differ, bad_results[some])):
             return []
@@ -177,7 +210,7 @@ def _tried(
     if not worse.any():  # right about results, whatever becomes of flags
         explains = (whole if not contradictions else whole & bad_results) | results
         named = named or result_share >= NEARLY_ALL
-    elif contradictions:
+    elif worse.mean() > allowed:
         return []
     return [(Finding(cause.name, cause.meaning, share, result_share, contradictions, named), explains)]
 
