@@ -574,8 +574,8 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
         if (
             choices[HOW_UNSIGNED] != 0
             and (rule_c & DAZ_BIT) != 0
-            and (c & source_c.magnitude_mask) != 0
             and value[0, 0] == 0.0
+            and decode(c, stage_source(rule_c ^ DAZ_BIT, entered, integers, floats)) != 0.0
         ):
             value[0, 0] = 0.0
         found |= 1 if is_signalling(c, source_c) else 0

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from commands import Run
 
-from softfloat import Environment, bits, export
-from softfloat.accumulators import PRESETS, Accumulator
+from softfloat import Environment, Format, bits, export
+from softfloat.accumulators import PRESETS, Accumulator, Stage
 from softfloat.engine.native import Job
 from softfloat.export import FUNCTIONS, TARGETS, Prototype
 from softfloat.export.functions import prototypes
@@ -129,6 +129,18 @@ def differences(
         else:
             assert not exported.scalar_differences(these, name, columns, found, flags, rule), name
     return np.flatnonzero((found != codes) | (flags != raised))
+
+
+@pytest.mark.exhaustive
+def test_an_addend_in_a_format_without_subnormals_keeps_its_sign(tmp_path: Path) -> None:
+    """Its code is a zero, and no subnormal that `unsigned_zeros` would make +0."""
+    fmt = Format("e8m6_no_subnormals", exponent_bits=8, mantissa_bits=6, bias=-18, nan="none", subnormals=False)
+    how = Accumulator(name="signs", running=Stage(fmt), product=Stage(fmt), unsigned_zeros=True)
+    library = made(tmp_path / "sf", functions=[], formats=[fmt], accumulators=[how], lengths=[1])
+    for daz in (False, True):
+        environment = Environment(rounding="toward_negative", daz=daz)
+        dot = library.functions.dot_signs_e8m6_no_subnormals_add
+        assert dot([0x4002], [2], 0x4002, exported.rule(environment)) == (0x4000, 0)
 
 
 def test_results_and_flags_are_those_of_bits(small: Library) -> None:
