@@ -7,7 +7,7 @@ import contextlib
 import gc
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -187,6 +187,15 @@ def interruptible() -> Iterator[None]:
             raise lost[0]
 
 
+class Waiting(threading.local):
+    """Whether nobody waits any more for what this thread compiles."""
+
+    over: Callable[[], bool] = staticmethod(lambda: False)
+
+
+waiting = Waiting()
+
+
 class _Into(Compiler):
     """A compiler into libraries of a class of its own."""
 
@@ -194,6 +203,8 @@ class _Into(Compiler):
 
     def define_pipelines(self) -> Any:
         """Numba's own passes. What is called is known to them by the caller's flags too; these differ between loops and parts."""
+        if waiting.over():
+            raise KeyboardInterrupt
         state, shown = self.state, ConfigStack().top()
         shown.release_gil = shown.forceinline = False
         shown.no_cpython_wrapper = shown.no_cfunc_wrapper = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from numba.core.codegen import JITCodeLibrary
 from softfloat.kernels import jit, linking
 
 import softfloat.jit
+from softfloat.engine import threads as workers
 
 pytestmark = pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
 
@@ -221,6 +224,39 @@ def test_what_a_callback_loses_ends_the_call(
     loop(values)
     assert values.tolist() == wanted
     assert function(1, 1) in (0, 1, True)
+
+
+def test_what_nobody_waits_for_is_not_compiled_by_other_threads(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that was interrupted waits for the others, which may not take a minute for loops that nobody needs."""
+    monkeypatch.setattr(workers._workers, "count", 2)
+    monkeypatch.setattr(workers, "SMALLEST_SHARE", 1)
+    loop, values, begun = jit.compiled(stepping_loop), np.arange(4.0), threading.Event()
+    define = linking._Into.define_pipelines
+
+    def wait(compiler: Any) -> Any:
+        begun.set()
+        end = time.monotonic() + 60
+        while not linking.waiting.over() and time.monotonic() < end:
+            time.sleep(0.01)
+        return define(compiler)
+
+    def work(start: int, stop: int) -> int:
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(60)
+            raise KeyboardInterrupt
+        loop(values)
+        return 0
+
+    monkeypatch.setattr(linking._Into, "define_pipelines", wait)
+    with pytest.raises(KeyboardInterrupt):
+        workers.share(2 * workers.ALIGNMENT, work)
+    assert not loop.overloads
+    assert values.tolist() == [0.0, 1.0, 2.0, 3.0]
+    monkeypatch.undo()
+    assert workers.share(2 * workers.ALIGNMENT, lambda start, stop: int(linking.waiting.over())) == 0
+    wanted = expected(values)
+    loop(values)
+    assert values.tolist() == wanted
 
 
 def test_other_exceptions_that_nobody_hears_of_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
