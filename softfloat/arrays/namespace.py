@@ -5,19 +5,17 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from softfloat import engine
 from softfloat.arrays import softarray as soft
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.standard import DEVICE, FUNCTIONS_OF, DType, Namespace, check_device
 from softfloat.formats import Format
 
 __all__ = ["FInfo"]
-
-generic: Any = np
 
 NUMPYS = """
 abs acos acosh add all any argmax argmin asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift bitwise_or
@@ -179,31 +177,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if not isinstance(x, SoftArray):
         held, fmt = soft.of_others(x)
         held = held if isinstance(held, np.ndarray) else np.from_dlpack(held)
-        x = (
-            held
-            if fmt is None and held.dtype.kind in "biu"
-            else soft.asarray(held)
-            if fmt is None
-            else soft.wrapped(held, fmt)
-        )
+        if fmt is not None:
+            x = soft.wrapped(held, fmt)
+        else:
+            x = held if held.dtype.kind in "biu" else soft.asarray(held)
     return x.copy() if copy else x
 
 
-OTHERS = [
-    finfo,
-    iinfo,
-    isdtype,
-    can_cast,
-    result_type,
-    astype,
-    sort,
-    argsort,
-    clip,
-    meshgrid,
-    broadcast_arrays,
-    conj,
-    from_dlpack,
-]
+OTHERS = (
+    finfo, iinfo, isdtype, can_cast, result_type, astype, sort, argsort, clip, meshgrid, broadcast_arrays, conj, from_dlpack,
+)  # fmt: skip
 """The functions for which no format is chosen."""
 
 
@@ -242,9 +225,9 @@ def _in_formats(name: str) -> Callable[..., Any]:
     function = getattr(np, name)
 
     def of_floats(*arguments: Any, **keywords: Any) -> Any:
-        arrays = [x for x in arguments[:2] if isinstance(x, (SoftArray, np.ndarray, np.generic))]
-        if arrays and not any(isinstance(x, SoftArray) for x in arrays):
-            raise TypeError(f"{name} of {arrays[0].dtype} would be float64; accepted: after astype() to a format")
+        if not any(isinstance(x, SoftArray) for x in arguments[:2]):
+            found = getattr(arguments[0], "dtype", "numbers")
+            raise TypeError(f"{name} of {found} would be float64; accepted: after astype() to a format")
         return function(*arguments, **keywords)
 
     return _signed(of_floats, function, name)
@@ -262,16 +245,15 @@ def _summing(name: str) -> Callable[..., Any]:
     return _signed(summed, function, name)
 
 
-def _signed(wrapper: Callable[..., Any], function: Any, name: str) -> Callable[..., Any]:
-    """With the signature and the name of NumPy's."""
-    signature = inspect.signature(wrapper if isinstance(function, np.ufunc) else function)
-    wrapped: Any = wraps(function)(wrapper) if not isinstance(function, np.ufunc) else wrapper
-    wrapped.__name__ = wrapped.__qualname__ = name
+def _signed(wrapper: Any, function: Any, name: str) -> Any:
+    """With the name, the text and the parameters of NumPy's."""
     if isinstance(function, np.ufunc):
-        names = [inspect.Parameter(f"x{i + 1}", inspect.Parameter.POSITIONAL_ONLY) for i in range(function.nin)]
-        signature = inspect.Signature(names)
-    wrapped.__signature__ = signature
-    return wrapped
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        signature = inspect.Signature([inspect.Parameter(f"x{i + 1}", kind) for i in range(function.nin)])
+    else:
+        signature = inspect.signature(function)
+    wrapper.__name__, wrapper.__doc__, wrapper.__signature__ = name, function.__doc__, signature
+    return wrapper
 
 
 def functions(fmt: Format) -> Mapping[str, Any]:
@@ -289,9 +271,13 @@ def functions(fmt: Format) -> Mapping[str, Any]:
     def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
         """Numbers as an array: floats in a format, integers and truths in NumPy's."""
         check_device(device)
-        if dtype is None and not isinstance(obj, SoftArray):
-            plain = _plain(obj)
-            if plain is not None:
+        engine.refuse_mask(obj, "obj")
+        if not isinstance(obj, (SoftArray, np.ndarray, np.generic)):
+            held, known = soft.of_others(obj)
+            obj = held if known is None else soft.wrapped(held, known)
+        if dtype is None and soft.format_within(obj) is None:
+            plain = np.asarray(obj)
+            if plain.dtype.kind in "biu":
                 return np.array(plain, copy=copy)
         wanted = None if dtype is None else _dtype(dtype, "dtype")
         if wanted is not None and not isinstance(wanted, DType):
@@ -341,12 +327,17 @@ def functions(fmt: Format) -> Mapping[str, Any]:
         """Ones on a diagonal, +0 elsewhere."""
         return asarray(np.eye(n_rows, n_cols, k, bool), dtype=kind(dtype, device))
 
-    def like(name: str) -> Callable[..., Any]:
-        def made_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-            return made(name, x.shape, _of(x) if dtype is None else dtype, device)
+    def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+        """`zeros` in the shape of an array, and its dtype."""
+        return made("zeros", x.shape, _of(x) if dtype is None else dtype, device)
 
-        made_like.__name__, made_like.__doc__ = f"{name}_like", f"`{name}` in the shape of an array, and its dtype."
-        return made_like
+    def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+        """`ones` in the shape of an array, and its dtype."""
+        return made("ones", x.shape, _of(x) if dtype is None else dtype, device)
+
+    def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+        """`empty` in the shape of an array, and its dtype."""
+        return made("empty", x.shape, _of(x) if dtype is None else dtype, device)
 
     def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
         """`full` in the shape of an array, and its dtype."""
@@ -356,35 +347,19 @@ def functions(fmt: Format) -> Mapping[str, Any]:
         """What there is."""
         return Information(fmt)
 
-    def ours() -> list[Any]:
-        makers = [
-            asarray,
-            zeros,
-            ones,
-            empty,
-            full,
-            arange,
-            linspace,
-            eye,
-            full_like,
-            *map(like, ("zeros", "ones", "empty")),
-        ]
-        return [*makers, *OTHERS, __array_namespace_info__]
-
-    computing = {name: _in_formats(name) for name in FLOATS.split()} | {
-        name: _summing(name) for name in SUMMING.split()
+    ours = (
+        asarray, zeros, ones, empty, full, arange, linspace, eye, zeros_like, ones_like, empty_like, full_like, *OTHERS,
+        __array_namespace_info__,
+    )  # fmt: skip
+    return {
+        **{name: getattr(np, name) for name in NUMPYS.split() if hasattr(np, name)},
+        **{name: _in_formats(name) for name in FLOATS.split()},
+        **{name: _summing(name) for name in SUMMING.split()},
+        **CONSTANTS,
+        **PLAIN,
+        **{one.__name__: one for one in ours},
+        "linalg": Namespace(fmt, "linalg", **{name: getattr(np.linalg, name) for name in LINALG.split()}),
     }
-    plain = {name: getattr(generic, name) for name in NUMPYS.split() if hasattr(np, name)}
-    plain["linalg"] = Namespace(fmt, "linalg", **{name: getattr(generic.linalg, name) for name in LINALG.split()})
-    return {**plain, **computing, **CONSTANTS, **PLAIN, **{one.__name__: one for one in ours()}}
 
 
 FUNCTIONS_OF.append(functions)
-
-
-def _plain(obj: Any) -> Any:
-    """What is made of integers and truths alone, as NumPy has it; None for everything else."""
-    if soft.format_within(obj) is not None:
-        return None
-    found = np.asarray(obj)
-    return found if found.dtype.kind in "biu" else None

@@ -173,9 +173,23 @@ def test_arrays_that_are_made() -> None:
     for refused in (lambda: XP.asarray([0.1], copy=False), lambda: XP.asarray(half, dtype=XP.float32, copy=False)):
         with pytest.raises(ValueError, match="copy"):
             refused()
+    for refused in (lambda: XP.sqrt(2.0), lambda: XP.zeros(2, dtype=float), lambda: XP.zeros(2, dtype="nothing")):
+        with pytest.raises(TypeError, match=r"float64|must be a dtype of the namespace"):
+            refused()
     for integers in (XP.sqrt, XP.mean, lambda x: XP.divide(x, x)):
         with pytest.raises(TypeError, match=r"of int64 would be float64; accepted: after astype"):
             integers(XP.asarray([1, 2]))
+
+
+def test_tensors_become_arrays() -> None:
+    """PyTorch's halves keep their format and their memory, its integers are NumPy's."""
+    torch = pytest.importorskip("torch")
+    brain, integers = torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.int32)
+    for function in (XP.asarray, XP.from_dlpack):
+        found = function(brain)
+        found[0] = 3
+        assert (found.dtype == XP.bfloat16, brain[0].item()) == (True, 3)
+        assert function(integers).dtype == XP.int32
 
 
 def test_unique_values() -> None:

@@ -307,20 +307,17 @@ def _named(function: Any) -> str:
 
 
 def _cases() -> list[tuple[str, str]]:
-    """(function, keyword) of every parameter with a default."""
+    """(function, keyword) of every parameter with a default, and of what a function takes beside its parameters."""
     found = []
     for function in FUNCTIONS:
-        name = _named(function)
-        if name in ELSEWHERE:
-            continue
-        parameters = inspect.signature(function).parameters.values()
-        keywords = [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
-        first = 0 if name in ARGUMENTS else 1
-        given = [p.name for p in parameters][: len(ARGUMENTS.get(name, ())) or first]
-        keywords += [key for key in SPECIAL.get(name, {}) if key not in keywords]
-        found += [
-            (name, key) for key in keywords if key not in given and SPECIAL.get(name, {}).get(key, key) is not ...
+        name, parameters = _named(function), inspect.signature(function).parameters
+        keywords = [
+            key for key, p in parameters.items() if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY
         ]
+        given = list(parameters)[: len(ARGUMENTS.get(name, (X,)))]
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            keywords += SPECIAL.get(name, {})
+        found += [(name, key) for key in keywords if key not in given and name not in ELSEWHERE]
     return sorted(set(found))
 
 

@@ -28,6 +28,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "asarray": lambda m: softfloat.asarray(m(NUMBERS), "float16"),
     "beside a SoftArray": lambda m: softfloat.array([X, m(NUMBERS)], "float16"),
     "SoftArray": lambda m: softfloat.SoftArray(m(NUMBERS), "float16"),
+    "array_namespace": lambda m: softfloat.array_namespace("float16").asarray(m(INTEGERS)),
     "from_codes": lambda m: softfloat.from_codes(m(INTEGERS), "float16"),
     "full": lambda m: softfloat.full((1, 4), m(NUMBERS), "float16"),
     "full_like": lambda m: softfloat.full_like(m(NUMBERS), 1, "float16"),
