@@ -34,15 +34,8 @@ def batch(readings, operation, manner, whole):
 
 
 @jit.once
-def aligned_batch(readings, group, result, writing):
-    """The loop of aligned blocks, as `tiles.summing` has them, written as `stacked.WRITERS` says."""
-    sums = summing("aligned", np.float64, group, 2, result)
-    return _batch(readings, np.float64, 2, sums, False, False, writing_out(writing))
-
-
-@jit.once
 def unit_batch(readings, unit, phased, writing):
-    """The same of units whose terms are aligned, maybe in phases, and whose stores draw nothing."""
+    """The same of units whose terms are aligned, maybe in phases, and whose stores draw nothing, written as `stacked.WRITERS` says."""
     unit_sums = summing_in_phases(unit) if phased else summing_one_by_one(unit)
 
     def sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):

@@ -5,7 +5,7 @@ import numpy as np
 from . import jit
 from .counted_draws import COUNTED_TURNS, counting_again
 from .counted_units import counting_tile, turns_at_once
-from .counting_steps import counting_exact_step, counting_tiles, counting_turn, drawn_counting
+from .counting_steps import counting_exact_step, counting_tiles, drawn_counting
 from .jit import copy_first, flat, in_rows, scratch, viewed
 from .lanes import tile
 from .noise import drawing
@@ -23,7 +23,6 @@ from .steps import (
     UNDERFLOW,
     VALUE,
     Numbers,
-    aligned_step,
 )
 from .tiles import COUNTED_ROWS, QUICK, REST, VAIN, take_counts
 from .unit_loops import Kind
@@ -89,17 +88,11 @@ def _blocks(kind, carrier, block, planes, layout, options):
         unit, of_nan = options
         every, at_once = counting_tile(Kind(unit, **shape), of_nan), turns_at_once(unit)
         draws = getattr(unit, "stored", "") == "drawn"
-    elif kind == "exact":
+    else:
         size, blocks, stored, saturate, _ = options
         step = counting_exact_step(size, blocks, stored, saturate, options[4])
         slots += (UNDERFLOW, *(OVERFLOW,) * saturate, OVERFLOWED) * bool(stored)
         draws, at_once = stored == "drawn", (1 << COUNT_BITS[64]) // (2 * blocks)
-    else:
-        narrow = options[0] == "half"
-        step = counting_turn(aligned_step(block, *options, True), not narrow)
-        slots += (UNDERFLOW, OVERFLOWED) * narrow
-        draws, at_once = False, (1 << COUNT_BITS[64]) // 2
-    if kind != "unit":
         every = tile(
             ("paired counted", kind, options), step, carrier, slots, Numbers._fields, block, planes, **shape
         )  # fmt: skip

@@ -400,16 +400,3 @@ def counting_exact_step(block, blocks, stored, saturate, of_nan, careful=True):
         return state
 
     return in_phases(begun, *(summed(number) for number in range(blocks)), kept)
-
-
-def counting_turn(step, finite):
-    """A step that does one addition a turn, looked at alike. `finite`: no sum overflows."""
-
-    def counted(tile, row, state):
-        before = state[VALUE]
-        after = step(tile, row, state | {INEXACT: before.all_of(0.0)})
-        lost, value = after.pop(INEXACT).bits().nonzero(), after[VALUE]
-        counted_addition(after, None, before, lost, value, None if finite else lost & (value.magnitude() >= np.inf))
-        return after
-
-    return counted

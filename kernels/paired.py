@@ -40,7 +40,6 @@ from .steps import (
     UNDERFLOW,
     VALUE,
     Numbers,
-    aligned_step,
     exact_step,
 )
 from .tiles import WATCH
@@ -150,8 +149,6 @@ def _steps(kind, block, options):
     if kind == "unit":
         (unit,) = options
         return MAKERS[unit.kind], options, tuple(slot for slot in slots_of(unit) if slot < SLOTS)
-    if kind == "aligned":
-        return aligned_step, (block, *options), (UNDERFLOW,) * (options[0] == "half")
     if kind == "exact":
         stored, saturate = options[2:]
         slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * bool(stored and saturate)
@@ -183,8 +180,8 @@ def flags_of(value, inexact, underflow, overflow, nan_flags):
 def chain(kind, carrier, block, planes, layout, reading, records, *options):
     """loop(state, a, b, kept, numbers): further products for every panel's outputs.
 
-    `kind` is an operation of STEPS, or "add", which takes a alone, with a Manner as its option; "aligned" or "exact",
-    with those of the step; or "unit", with a description of `units`. In the layout "paired", a
+    `kind` is an operation of STEPS, or "add", which takes a alone, with a Manner as its option; "exact", with
+    those of the step; or "unit", with a description of `units`. In the layout "paired", a
     and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. `reading`: as `laid` says. state is
     (panels, SLOTS * cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
     there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).

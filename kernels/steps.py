@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .vectors import Vector
-
 
 class Numbers(NamedTuple):
     """What a call's steps know of formats and rules. Integers are bits of the carrier, in disguise."""
@@ -36,10 +34,6 @@ class Numbers(NamedTuple):
     noise_down: int = 0
     noise_unit: int = 0  # and what the last of them is worth
     undecided: float = 0.0  # what random bits after the first 16 may add
-    scale_of_grid: int = 0
-    grid_of_scale: int = 0
-    kept_bits: int = 0
-    floor: int = 0
 
 
 def packed(numbers, carrier):
@@ -607,48 +601,3 @@ def gathered(values, join):
     while len(parts) > 1:
         parts = [join(*parts[n : n + 2]) if n + 1 < len(parts) else parts[n] for n in range(0, len(parts), 2)]
     return parts[0]
-
-
-def aligned_step(block, result, watchful):
-    """A block of products and the running sum, each cut to the grid of the largest exponent, added, and rounded.
-
-    `result`: "cut" keeps the bits a parameter says, "half" rounds to half, nearest even.
-    """
-
-    def step(tile, row, state):
-        running = state[VALUE]
-        power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
-        own = running.nonzero().choose(power, 0.0)
-        powers = (tile.a(row, product, 1) * tile.b(product, 1) for product in range(block))
-        scale = own.at_least(gathered(powers, Vector.at_least))
-        scale = (scale > 0.0).choose(scale, 1.0)
-        per_grid = (tile.integer("scale_of_grid") - scale.bits()).floats()
-        grid = (scale.bits() - tile.integer("grid_of_scale")).floats()
-        term = running * per_grid
-        kept = term.truncated()
-        cut = kept.bits() ^ term.bits()
-        terms = [kept]
-        for product in range(block):
-            term = (tile.a(row, product) * per_grid) * tile.b(product)
-            terms.append(term.truncated())
-            if watchful:
-                cut = cut | (terms[-1].bits() ^ term.bits())
-        s = (gathered(terms, Vector.__add__) + 0.0) * grid
-        if result == "half":
-            y = round_narrow(tile, s)
-            tiny = (s.magnitude() < HALF_TINY).choose(y.bits() ^ s.bits(), 0)
-            state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
-            finite = running.magnitude() <= HALF_LARGEST
-            y = (y.magnitude() > HALF_LARGEST).choose(tile.parameter("beyond_positive").with_sign(y), y)
-            y = finite.choose(y, running)
-        else:
-            y = (s.bits() & tile.integer("kept_bits")).floats()
-        if watchful:
-            lost = cut | (y.bits() ^ s.bits())
-            if result == "half":
-                lost = finite.choose(lost, 0)
-            state[INEXACT] = state[INEXACT].bits() | lost
-        state[VALUE] = y
-        return state
-
-    return step

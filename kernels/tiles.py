@@ -41,7 +41,6 @@ from .steps import (
     UNDERFLOW,
     VALUE,
     Numbers,
-    aligned_step,
     exact_step,
 )
 from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
@@ -154,7 +153,7 @@ def compiled_tile(name, step, carrier, block, planes, watchful, *more, shared=()
 def summing(kind, carrier, block, planes, *options):
     """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, over tiles first ... last - 1.
 
-    `kind` is an operation of STEPS, with a Manner as its option, or "aligned", with the result's. a is (products, planes,
+    `kind` is an operation of STEPS, with a Manner as its option. a is (products, planes,
     row panels, k, ROWS), b (products, planes, column panels, k, lanes); c and values are (products, ROWS * row panels,
     lanes * column panels), c may be of one product, for all; all of the carrier's type, but values may be 16 bits wide, for
     codes of half or bfloat16 where the sums are such. Tiles of a product are numbered as `tile_of` says, those of the next
@@ -163,14 +162,9 @@ def summing(kind, carrier, block, planes, *options):
     `roomy`: what operands add up to is as small as loops that split sums ask. This is a part of other loops.
     """
     lanes = LANES[carrier]
-    quick, split, lifted, family = None, None, False, ""
-    if kind == "aligned":
-        make, slots, options = aligned_step, (UNDERFLOW,) * (options[0] == "half"), (block, *options)
-    else:
-        (manner,) = options
-        family = manner.family
-        make, slots = STEPS[kind, family], manner.slots
-        quick, split, lifted = quick_tile(kind, manner), split_tile(kind, manner), is_lifted(kind, manner)
+    (manner,) = options
+    family, make, slots = manner.family, STEPS[kind, manner.family], manner.slots
+    quick, split, lifted = quick_tile(kind, manner), split_tile(kind, manner), is_lifted(kind, manner)
     made = {watches: make(*options, watches) for watches in (True, False)}
     if kind == "mul_add" and rounds_in_pairs(*options):
         made[False] = paired_mul_add_step()

@@ -35,7 +35,7 @@ from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import DrawnCompensated, UnitWay
-from softfloat.engine.ways import AlignedBlocks, Drawn, ExactBlocks, OneByOne, Place, Random, Tally, Way
+from softfloat.engine.ways import Drawn, ExactBlocks, OneByOne, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
@@ -305,8 +305,6 @@ def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
     """What `kernels.paired.chain` calls a way, and the options of its step."""
     if isinstance(way, OneByOne):
         return way.operation, (way.manner,)
-    if isinstance(way, AlignedBlocks):
-        return "aligned", (way.result,)
     if isinstance(way, UnitWay):
         return "unit", (way.unit,)
     assert isinstance(way, ExactBlocks)

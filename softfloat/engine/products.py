@@ -468,7 +468,7 @@ class Together(NamedTuple):
 def together(planned: Program) -> Together | None:
     """What does many grids of a program, if there is such."""
     way = _way(planned)
-    by_unit = (way is None or _rows_together(way)) and not planned.goes_on and unit_stacks.takes_stacks(planned)
+    by_unit = way is None and not planned.goes_on and unit_stacks.takes_stacks(planned)
     return Together(planned, way, by_unit) if way is not None or by_unit else None
 
 
@@ -538,7 +538,7 @@ def _quick(
                 return done[0][np.newaxis], done[1][np.newaxis]
             x, y = a[:, cut], b[cut]
             operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
-            if way is None or (of_part is not None and isinstance(way, ways.AlignedBlocks)):
+            if way is None:
                 done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
             else:
                 done = tiling.run(way, part, operands, place, random, of_part)
@@ -567,12 +567,8 @@ def _quick(
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     way = _way(planned)
-    if way is None or _rows_together(way) or (tally is not None and isinstance(way, ways.AlignedBlocks)):
-        done = _by_unit(planned, a, b, start, place, random, None, tally)
-        if done is not None:
-            return done
     if way is None:
-        return None
+        return _by_unit(planned, a, b, start, place, random, None, tally)
     done = None if tally is None else _by_tiles(planned, problem.a, problem.b, start, problem, call, tally)
     if done is not None:
         return done
@@ -611,7 +607,7 @@ def _by_tiles(
 ) -> Done | None:
     """Codes of one grid, where the problem's lies, from panel to result; it fills the `tally`, if there is one."""
     way = _way(planned)
-    if way is None or _rows_together(way):
+    if way is None:
         return None
     x, y = arranged(a[np.newaxis], 2, planned), arranged(b[np.newaxis], 1, planned)
     c, random = None if start is None else start[np.newaxis], ways.Random(key_of(call), call.stream)
@@ -623,11 +619,6 @@ def _way(planned: Program) -> ways.Way | None:
     """The faster loop of a grid, if there is one that begins with these random numbers."""
     way = ways.choose(planned)
     return None if way is None or (planned.goes_on and not way.draws_anywhere) else way
-
-
-def _rows_together(way: ways.Way) -> bool:
-    """Whether the loops of units are quicker."""
-    return isinstance(way, ways.AlignedBlocks) and way.group >= unit_ways.TOGETHER
 
 
 def _by_unit(

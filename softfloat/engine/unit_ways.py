@@ -40,8 +40,6 @@ LEAST_IN_ALL = 1 << 22
 LEAST_LINE = 1 << 13
 """The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
 LONGEST_SEGMENT = 128
-TOGETHER = 8
-"""Products of an aligned block from which all rows of a tile together are quicker than one after the other."""
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
 EXACT_BITS = 53

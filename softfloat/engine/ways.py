@@ -384,48 +384,6 @@ class ExactBlocks(Way):
         return loop, (*tally, *address, *self._spanned(panels, True))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AlignedBlocks(Way):
-    """Blocks cut to the grid of the largest exponent; their sums cut to the format's bits, or rounded to half."""
-
-    result: str
-
-    carrier: ClassVar[type] = np.float64
-    planes: ClassVar[int] = 2
-    stacked: ClassVar[bool] = True
-
-    @property
-    def counts(self) -> bool:
-        """Whether there are loops that count: of outputs in a line."""
-        return True
-
-    def numbers(self, planned: Program) -> Any:
-        """What the steps know of formats and rules."""
-        fmt, kept = planned.sites[dots().RUNNING].format, planned.accumulator.fraction_bits
-        assert kept is not None
-        return steps().Numbers(
-            largest=float(fmt.max),
-            beyond_positive=np.inf if fmt.infinities else np.nan,
-            lowest=(1023 + fmt.emin) << 52,
-            magic=(52 - fmt.mantissa_bits) << 52 | 1 << 51,
-            scale_of_grid=(2 * 1023 + kept) << 52,
-            grid_of_scale=kept << 52,
-            kept_bits=(1 << 64) - (1 << (52 - fmt.mantissa_bits)),
-            floor=(1023 + fmt.emin) << 52,
-        )
-
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands."""
-        return tiles().deterministic("aligned", self.carrier, self.group, 2, self.result), (NO_LOWS, False)
-
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
-        """The loop of `kernels.batches`, which writes what the tiles hold."""
-        if not writing:
-            return None
-        loop: Callable[..., int] = batches().aligned_batch(readings, self.group, self.result, writing)
-        return loop
-
-
 # -- choosing --------------------------------------------------------------------------------------------------------
 
 
@@ -468,9 +426,9 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
         floor.FUSED: one_by_one,
         floor.ROUNDED: one_by_one,
         floor.EXACT: _exact,
-        floor.ALIGNED: _aligned,
     }
-    return makers[planned.kind](planned)
+    make = makers.get(planned.kind)  # aligned blocks have none: they are units
+    return None if make is None else make(planned)
 
 
 def in_pairs(planned: Program) -> OneByOne | None:
@@ -609,24 +567,3 @@ def _exact(planned: Program) -> Way | None:
     return ExactBlocks(
         block=accumulator.block, stored=stored, group=group if stored else accumulator.block, site=store or running
     )
-
-
-def _aligned(planned: Program) -> Way | None:
-    running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
-    rule = running.rule
-    if parameters.is_unusual(running.format.spec) or not 1 < planned.block <= LONGEST:
-        return None
-    if rule.daz or rule.ftz or rule.overflow is not Overflow.INFINITY or rule.infinite_input is InfiniteInput.NAN:
-        return None
-    if store is not None and store.format.spec != FLOAT32:
-        return None
-    exponents = running.format.exponent_bits == FLOAT32.exponent_bits and running.format.bias == FLOAT32.bias
-    if rule.rounding is Rounding.TOWARD_ZERO and exponents and rule.always_infinite:
-        result = "cut"
-    elif rule.rounding is Rounding.NEAREST_EVEN and running.format.spec == FLOAT16 and store is None:
-        if rule.tininess is not spec.Tininess.AFTER:
-            return None
-        result = "half"
-    else:
-        return None
-    return AlignedBlocks(result=result, group=planned.block, site=store or running)
