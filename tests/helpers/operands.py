@@ -39,6 +39,7 @@ def edges(fmt: Format) -> np.ndarray:
         codes.add(fmt.nan_code)
     if fmt.nan == "ieee":
         codes |= {fmt.inf_code | 1, fmt.nan_code | 1} if fmt.mantissa_bits > 1 else set()
+    codes = {code for code in codes if 0 <= code < 1 << (fmt.bits - fmt.signed)}  # the shortest formats have few
     signed = {code ^ fmt.sign_bit for code in codes}
     return np.array(sorted(codes | signed), fmt.dtype)
 
