@@ -21,6 +21,7 @@ from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
 from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
+from softfloat.environments import Rounding
 from softfloat.formats import Format, check_format, float32
 from softfloat.positions import Place, Position
 
@@ -167,7 +168,8 @@ class Contraction:
         are `cumulative` have the numbers of outputs in the shape `numbered`.
         """
         planned = self.program(length)
-        if not planned.draws and self.segment is None:  # of a segment, options are the whole's
+        asked = planned.draws or self.call.whole.rounding is Rounding.STOCHASTIC
+        if not asked and self.segment is None:  # of a segment, options are the whole's
             refuse_undrawn(self.call.given & DRAWING)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
