@@ -1,7 +1,7 @@
 """The command line: a parser, and the commands that stand in files of their own.
 
 Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody
-reads the output.
+reads the output, 143 and 129 after SIGTERM and SIGHUP.
 """
 
 from __future__ import annotations

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, TypeVar
 
 from softfloat.checks import check_count
 from softfloat.progress import bars, is_watched
 
 ALIGNMENT = 1 << 12  # chunks start at multiples of it: a whole number of random tiles and of cache lines
 SMALLEST_SHARE = 1 << 16  # elements that are worth waking a thread for
+T = TypeVar("T")
 
 
 # -- threads ---------------------------------------------------------------------------------------------------------
@@ -65,6 +67,39 @@ def set_num_threads(count: int) -> None:
     _workers.resize(check_count("count", count))
 
 
+def _until(over: threading.Event, work: Callable[..., T], *span: int) -> T:
+    """Work of another thread, which compiles nothing more once it is over."""
+    from softfloat.kernels import linking
+
+    def look() -> None:
+        if over.is_set():
+            raise KeyboardInterrupt
+
+    linking.waiting.look = look
+    try:
+        return work(*span)
+    finally:
+        del linking.waiting.look
+
+
+@contextlib.contextmanager
+def _others() -> Iterator[tuple[Callable[..., None], list[Future[Any]]]]:
+    """What to hand work to other threads with, and what they make of it. An interrupted call leaves none behind that still writes."""
+    over = threading.Event()
+    futures: list[Future[Any]] = []
+
+    def submit(work: Callable[..., Any], *span: int) -> None:
+        futures.append(_workers.pool().submit(_until, over, work, *span))
+
+    try:
+        yield submit, futures
+    except BaseException:
+        over.set()
+        raise
+    finally:
+        wait(futures)
+
+
 def share(size: int, work: Callable[[int, int], int]) -> int:
     """Call work(start, stop) over 0 ... size in chunks, in parallel where it pays; returns the results OR-ed together."""
     threads = min(_workers.count, max(1, size // SMALLEST_SHARE))
@@ -73,17 +108,14 @@ def share(size: int, work: Callable[[int, int], int]) -> int:
     step = -(-size // threads)
     step = -(-step // ALIGNMENT) * ALIGNMENT
     spans = [(start, min(start + step, size)) for start in range(0, size, step)]
-    futures: list[Future[int]] = []
     seen = 0
-    try:
-        for start, stop in spans[1:]:
+    with _others() as (submit, futures):
+        for span in spans[1:]:
             try:
-                futures.append(_workers.pool().submit(work, start, stop))
+                submit(work, *span)
             except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
-                seen |= int(work(start, stop))
+                seen |= int(work(*span))
         seen |= int(work(*spans[0]))
-    finally:
-        wait(futures)  # an interrupted call leaves no thread behind that still writes
     for future in futures:
         seen |= int(future.result())
     return seen
@@ -129,18 +161,17 @@ def _share_spans(spans: list[tuple[int, int]], work: Callable[[int, int], int], 
             work(*span)
             progress.advance()
 
-    futures: list[Future[None]] = []
-    try:
-        for _ in range(min(_workers.count, len(spans)) - 1):
-            try:
-                futures.append(_workers.pool().submit(drain))
-            except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
-                break
-        drain()
-    finally:
-        with lock:
-            remaining = iter(())
-        wait(futures)
+    with _others() as (submit, futures):
+        try:
+            for _ in range(min(_workers.count, len(spans)) - 1):
+                try:
+                    submit(drain)
+                except RuntimeError:  # the interpreter is leaving, and takes no more work for other threads
+                    break
+            drain()
+        finally:
+            with lock:
+                remaining = iter(())
     for future in futures:
         future.result()
 
