@@ -5,7 +5,7 @@ Numba would make machine code of each function, and of everything that it calls 
 
 import contextlib
 import gc
-import sys
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
@@ -15,6 +15,15 @@ import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.targetconfig import ConfigStack
+
+
+class Waiting(threading.local):
+    """Who waits for what this thread compiles: `look`, between two steps of that, raises what is to end it."""
+
+    look: Callable[[], None] = staticmethod(lambda: None)
+
+
+waiting = Waiting()
 
 
 class _Environments:
@@ -63,6 +72,7 @@ class Part(JITCodeLibrary):
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Of the function alone: vectors of what it is linked to depend on it."""
+        waiting.look()
         super()._optimize_functions(Defined(ll_module))
 
     def finalize(self) -> None:
@@ -134,7 +144,18 @@ class Whole(JITCodeLibrary):
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Of the loop alone, before all is linked: vectors depend on it."""
+        waiting.look()
         super()._optimize_functions(Defined(ll_module))
+
+    def _optimize_final_module(self) -> None:
+        """Of all."""
+        waiting.look()
+        super()._optimize_final_module()
+
+    def _finalize_specific(self) -> None:
+        """Machine code."""
+        waiting.look()
+        super()._finalize_specific()
 
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
@@ -160,40 +181,40 @@ FLAT_UNNEEDED = UNNEEDED | {"InlineClosureLikes"}
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ends with what a signal's handler raised in the meantime where nobody heard of it.
+    """What handlers of signals do, they do between two steps of what is compiled, or at the end.
 
-    A signal that comes while LLVM makes machine code is handled by the Python code that runs next. That is a callback for caches, and
-    ctypes prints what a callback raises and goes on.
+    They raise exceptions. In a callback of LLVM's, which is the first Python code to run after machine code was made, ctypes prints and
+    drops them; and a lock of llvmlite's that was just taken stays locked.
     """
-    if threading.current_thread() is not threading.main_thread():  # which alone handles signals
+    if threading.current_thread() is not threading.main_thread() or "look" in vars(waiting):
         yield
         return
-    lost: list[BaseException] = []
-    tell_of = sys.unraisablehook
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    came: list[tuple[int, Any]] = []
+    over = False
 
-    def keep(unraisable: Any) -> None:
-        raised = unraisable.exc_value
-        if isinstance(raised, (KeyboardInterrupt, SystemExit)) or "ctypes callback" in (unraisable.err_msg or ""):
-            lost.append(raised)
-        else:
-            tell_of(unraisable)
+    def note(number: int, frame: Any) -> None:
+        came.append((number, frame))
+        if over:
+            look()
 
-    sys.unraisablehook = keep
+    def look() -> None:
+        while came:
+            number, frame = came.pop(0)
+            handlers[number](number, frame)
+
     try:
+        for number in handlers:
+            signal.signal(number, note)
+        waiting.look = look
         yield
     finally:
-        sys.unraisablehook = tell_of
-        if lost:
-            raise lost[0]
-
-
-class Waiting(threading.local):
-    """Whether nobody waits any more for what this thread compiles."""
-
-    over: Callable[[], bool] = staticmethod(lambda: False)
-
-
-waiting = Waiting()
+        over = True
+        vars(waiting).pop("look", None)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        look()
 
 
 class _Into(Compiler):
@@ -203,8 +224,7 @@ class _Into(Compiler):
 
     def define_pipelines(self) -> Any:
         """Numba's own passes. What is called is known to them by the caller's flags too; these differ between loops and parts."""
-        if waiting.over():
-            raise KeyboardInterrupt
+        waiting.look()
         state, shown = self.state, ConfigStack().top()
         shown.release_gil = shown.forceinline = False
         shown.no_cpython_wrapper = shown.no_cfunc_wrapper = True

@@ -71,11 +71,15 @@ def _until(over: threading.Event, work: Callable[..., T], *span: int) -> T:
     """Work of another thread, which compiles nothing more once it is over."""
     from softfloat.kernels import linking
 
-    linking.waiting.over = over.is_set
+    def look() -> None:
+        if over.is_set():
+            raise KeyboardInterrupt
+
+    linking.waiting.look = look
     try:
         return work(*span)
     finally:
-        del linking.waiting.over
+        del linking.waiting.look
 
 
 @contextlib.contextmanager
