@@ -162,6 +162,11 @@ def laid_out(numbers: Codes, size: int) -> Codes:
     return found
 
 
+@lru_cache(maxsize=64)
+def _span_of_ones(fmt: Format) -> tiling.Extent:
+    return tiling.extent_of(1.0, 1.0, True, fmt)
+
+
 def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> tuple[Codes, Any] | None:
     """(codes, flags) of products, whose operands are flat; without `a` a row of ones."""
     (count, rows, length, columns, _), shape, decode = plan.grid, plan.shape, plan.decode
@@ -185,8 +190,8 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
         if not plan.beyond and not plan.extent(values)[2]:
             return None
     else:
-        ones = np.ones((1, length)) if a is None else left
-        spans = [tiling.extent(x, fmt) for x, fmt in zip((ones, right), plan.inputs, strict=False)]
+        first, second = plan.inputs[:2]
+        spans = [_span_of_ones(first) if a is None else tiling.extent(left, first), tiling.extent(right, second)]
         span_of_c = None if start is None else tiling.extent(start, plan.inputs[2])
         if not tiling.fits_tiles(plan.way, length, spans, span_of_c):
             return None
