@@ -217,7 +217,7 @@ def test_descending_orders_are_stable() -> None:
 @pytest.mark.parametrize("library", ["scipy", "sklearn"])
 def test_libraries_that_ask_for_a_namespace(library: str) -> None:
     """SciPy and scikit-learn compute in the format where they dispatch."""
-    pytest.importorskip(library)
+    pytest.importorskip(library, minversion={"scipy": "1.15", "sklearn": "1.7"}[library])
     program = {
         "scipy": """
             from scipy.constants import convert_temperature

@@ -305,7 +305,7 @@ PLOTS: dict[str, Callable[[Any, SoftArray], Any]] = {
     "bars of widths": lambda axes, x: axes.bar(range(9), x, width=x, bottom=x * x),
     "barh": lambda axes, x: axes.barh(x, x, align="edge"),
     "labels": lambda axes, x: axes.bar_label(axes.bar(range(9), x)),
-    "grouped bars": lambda axes, x: getattr(axes, "grouped_bar", axes.stackplot)([x, x * x]),
+    "grouped bars": lambda axes, x: getattr(axes, "grouped_bar", axes.hist)([x, x * x]),  # of matplotlib 3.11
     "hist2d": lambda axes, x: axes.hist2d(x, x * x),
     "hist2d of weights": lambda axes, x: axes.hist2d(x, x, bins=3, range=[[0, 1], [0, 1]], weights=x * x),
     "hist of edges": lambda axes, x: axes.hist(x * x, bins=x),
