@@ -361,8 +361,16 @@ def units() -> dict[str, Case]:
             own: dict[str, Any] = {"tininess": tininess, **flushed} | ({"nan": nan} if nan else {})
             overrides = {"float32": {**options, **options["overrides"].get("float32", {}), **own}}
             names = ("c", "index", "seed", "stream", "out_format", "overrides")
-            overrides["float32"] = {x: v for x, v in overrides["float32"].items() if x not in names}
             policy = {"nan": nan} if nan else {}
+            if "daz" in flushed:  # operands are read as their own formats' settings say
+                for fmt in pair:
+                    overrides[fmt.name] = {
+                        **options,
+                        **options["overrides"].get(fmt.name, {}),
+                        **policy,
+                        "daz": flushed["daz"],
+                    }
+            overrides = {fmt: {x: v for x, v in own.items() if x not in names} for fmt, own in overrides.items()}
             every = {x: {**v, **policy} for x, v in options["overrides"].items()}
             return oracle.fma(a, b, pair, F32, **{**options, **policy, "overrides": {**every, **overrides}})
 
