@@ -615,10 +615,14 @@ class Plan:
             values = np.where(void, 0.0, values)
         with np.errstate(invalid="ignore"):
             scaled = values * layout.spread(scales.multiplier)
-        scaled = np.where(
-            (values == 0) | np.isinf(values), values, scaled
-        )  # whatever the multiplier, zero and infinite ones too
-        return values, scaled if self.fmt.power_of_two_scale else single(scaled), void
+        nan = np.isnan(values)
+        # whatever the multiplier, zero, infinite and NaN too
+        scaled = np.where((values == 0) | np.isinf(values) | nan, values, scaled)
+        if not self.fmt.power_of_two_scale:
+            scaled = single(scaled)
+            if nan.any():  # whose sign and payload are the element's affair
+                scaled = np.where(nan, values, scaled)
+        return values, scaled, void
 
     def encoded(self, scaled: Reals, flags: str) -> tuple[Codes, Any]:
         """Codes of scaled numbers."""

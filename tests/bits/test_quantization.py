@@ -327,6 +327,15 @@ def test_types_of_numbers() -> None:
 # -- special numbers -------------------------------------------------------------------------------------------------
 
 
+def test_a_negative_nan_keeps_its_sign_under_policies_that_hand_it_on() -> None:
+    """Beside nothing but NaNs the multiplier is a NaN as well, and rounding to float32 has a NaN of its own."""
+    x = np.array([0xFFC00000, 0x7FC00000], np.uint32).view(np.float32)
+    fmt = BlockFormat("d", element="float16", scale="float6_e3m2fn", block=1)
+    for rule in ("te", "amax"):
+        blocks, _ = bits.quantize(x, fmt, rule, nans="element", nan="arm_ah")
+        assert [hex(code) for code in blocks.elements.tolist()] == ["0xfe00", "0x7e00"]
+
+
 def test_a_nan_makes_its_block_nan_or_one_element() -> None:
     x = np.array([1, np.nan, 0.5, -6], np.float32)
     blocks, flags = bits.quantize(x, "mxfp4")
