@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from softfloat import bits, jit
+from softfloat import Environment, bits, jit
 
 STEPS = 10_000
 GOAL = 5.0
@@ -23,8 +23,9 @@ GOAL = 5.0
 
 def neuron(fmt: str, values: bool, **rule: Any) -> Any:
     """spikes(steps): how often a neuron fires, and its last state."""
+    env = Environment(**rule)
     add, sub, mul, fma, le = (
-        jit.function(name, fmt, values=values, **rule) for name in ("add", "sub", "mul", "fma", "le")
+        jit.function(name, fmt, values=values, environment=env) for name in ("add", "sub", "mul", "fma", "le")
     )
 
     def number(x: float) -> Any:

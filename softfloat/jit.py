@@ -19,7 +19,7 @@ import numpy as np
 from softfloat import engine
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.checks import check_switch
-from softfloat.engine import Call, Inlined, Options
+from softfloat.engine import Call, Inlined, Options, uses_of
 from softfloat.formats import Format, check_format
 
 __all__ = ["OPERATIONS", "function"]
@@ -125,7 +125,7 @@ def function(
             f"values is for operations on numbers of one kind, not {operation!r}, between numbers and codes"
         )
     reads = {"convert": source.name, "encode": "float64"}.get(operation)
-    call = Call(cast(Options, options), target, reads)
+    call = Call(cast(Options, options), target, reads, uses_of(operation))
     if call.position is not None:
         raise ValueError("environment must be one without position; it comes with each call")
     if call.settings.rounding.name == "STOCHASTIC" and call.settings.generator != "philox4x32":

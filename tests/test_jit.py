@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import NAN_POLICIES
 
-from softfloat import ROSTER, Format, bits, jit, reference
+from softfloat import ROSTER, Environment, Format, bits, jit, reference
 from softfloat.environments import Settings
 from softfloat.formats import check_format
 
@@ -156,7 +156,7 @@ def check_against_the_oracle(case: dict[str, Any], stream: int, by_address: bool
     drawn = seed is not None and operation not in DRAW_NOTHING
     handed = bits.random_bits(len(rows), seed=seed or 0, stream=stream, sr_bits=rule.get("sr_bits", 52)).tolist()
     options = rule if seed is None or not by_address else {**rule, "seed": seed}
-    call = plain(jit.function(operation, fmt, **case["more"], flags=True, **options))
+    call = plain(jit.function(operation, fmt, **case["more"], flags=True, environment=Environment(**options)))
     for position, (row, number) in enumerate(zip(rows, handed, strict=True)):
         tail = () if not drawn else (stream, position) if by_address else (number,)
         extra = {"random_bits": number} if seed is not None and operation not in DRAW_NOTHING else {}
@@ -166,7 +166,8 @@ def check_against_the_oracle(case: dict[str, Any], stream: int, by_address: bool
 
 @pytest.mark.parametrize("name", ["minimum", "maximum_number"])
 def test_what_draws_nothing_needs_no_bits(name: str) -> None:
-    call = plain(jit.function(name, Format.p3109("binary8p3se"), rounding="stochastic", sr_method="half", sr_bits=3))
+    env = Environment(rounding="stochastic", sr_method="half", sr_bits=3)
+    call = plain(jit.function(name, Format.p3109("binary8p3se"), environment=env))
     assert call(0x40, 0x41) in (0x40, 0x41)
 
 
@@ -441,3 +442,12 @@ def test_functions_say_what_they_take() -> None:
     )
     with pytest.raises(ValueError, match=r"bits must be an integer from 0 to 2\^8 - 1"):
         plain(call)(0, 0, 0, 256)
+
+
+@pytest.mark.parametrize(
+    ("operation", "options"),
+    [("add", {"sr_bits": 4}), ("eq", {"rounding": "toward_zero"}), ("le", {"tininess": "before"}), ("mul", {"seed": 1})],
+)
+def test_options_that_do_nothing_are_refused(operation: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"^{next(iter(options))} has no effect"):
+        jit.function(operation, "float16", **options)
