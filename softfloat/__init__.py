@@ -16,9 +16,9 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if (  # a checkout, started in or named by PYTHONPATH: kernels/ lies beside this folder, as much does that is not the package's
-    not Path(__file__).with_name("kernels").joinpath("spec.py").is_file()
-    and all((Path(__file__).parents[1] / "kernels" / x).is_file() for x in ("__init__.py", "carrier.py", "spec.py"))
+# In a checkout kernels/ lies beside this folder. Three of its files are asked for: a folder of that name beside an installed package is another's.
+if not Path(__file__).with_name("kernels").joinpath("spec.py").is_file() and all(
+    (Path(__file__).parents[1] / "kernels" / x).is_file() for x in ("__init__.py", "carrier.py", "spec.py")
 ):
     __path__.append(str(Path(__file__).parents[1]))
     importlib.import_module(f"{__name__}.kernels")
