@@ -14,7 +14,7 @@ from softfloat.bits.numbers import convert, encode
 from softfloat.bits.sums import matmul
 from softfloat.checks import check_kind
 from softfloat.engine import Options, as_environment, check_codes
-from softfloat.engine.options import DRAWING, refuse_undrawn
+from softfloat.engine.options import refuse_undrawn
 from softfloat.environments import Rounding
 from softfloat.formats import float32
 from softfloat.kernels.spec import INVALID
@@ -111,7 +111,7 @@ def matmul_split(
     if chosen in (Rounding.STOCHASTIC, "stochastic", "SR", "STOCHASTIC", "sr"):
         raise ValueError("rounding must not be stochastic for matmul_split: its products would share random numbers")
     each = options.get("flags", "each")
-    refuse_undrawn({name for name, value in options.items() if name in DRAWING and value is not None})
+    refuse_undrawn({name for name, value in options.items() if value is not None})
     settings = cast(Options, {**as_environment(options), "flags": "each"})
     x, y = check_codes(a, float32, "a"), check_codes(b, float32, "b")
     left, right = split_parts(x, how), split_parts(y, how)

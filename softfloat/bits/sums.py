@@ -16,7 +16,7 @@ from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
 from softfloat.engine.draws import rounding_bits
-from softfloat.engine.options import DRAWING, refuse_undrawn
+from softfloat.engine.options import refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
@@ -170,7 +170,7 @@ class Contraction:
         planned = self.program(length)
         asked = planned.draws or self.call.whole.rounding is Rounding.STOCHASTIC
         if not asked and self.segment is None:  # of a segment, options are the whole's
-            refuse_undrawn(self.call.given & DRAWING)
+            refuse_undrawn(self.call.given)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict
 
@@ -44,6 +44,8 @@ CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "positio
 ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
 DRAWING = {"sr_bits", "sr_method", "generator", "seed"}
 """Options of stochastic rounding alone."""
+UNDRAWN = DRAWING - {"seed"}
+"""Those that are refused where nothing is drawn. A seed may stand, as a stream may: it is an address."""
 
 
 class Uses(NamedTuple):
@@ -84,8 +86,9 @@ def refuse_idle(names: Collection[str], kind: str, accepted: Collection[str]) ->
         )
 
 
-def refuse_undrawn(names: Collection[str]) -> None:
-    """Refuse options of stochastic rounding where nothing is drawn."""
+def refuse_undrawn(given: Set[str]) -> None:
+    """Refuse options of stochastic rounding, of those given, where nothing is drawn."""
+    names = given & UNDRAWN
     if names:
         raise ValueError(
             f"{', '.join(sorted(names))} has no effect without rounding='stochastic'; accepted: with it, or as part of "
@@ -179,7 +182,7 @@ class Call:
         if uses is not None:
             refuse_idle(self.given - uses.settings, uses.kind, uses.settings)
             if self.settings.rounding is not Rounding.STOCHASTIC:
-                refuse_undrawn(self.given & DRAWING)
+                refuse_undrawn(self.given)
             elif self.random_bits is not None:
                 refuse_idle(self.given & {"seed", "generator"}, "calls with random_bits", {"random_bits", "sr_bits"})
 
