@@ -83,7 +83,6 @@ TABLES: dict[str, tuple[Case, ...]] = {
         ("tensor_core('H100', zero_exponent=-126)", HALF, {}),
         ("tensor_core('H100', input='bfloat16', zero_exponent=-126)", BF16, {}),
         ("torch_mm('mm', 'bfloat16')", BF16, {}),
-        ("torch_mm('mm', 'float16', k=256, split=2)", HALF, {}),
         ("torch_mm('linear')", HALF, {}),
         ("torch_mm('addmm')", HALF, {}),
         ("torch_mm('scaled_mm', 'float8_e4m3fn')", E4M3, {}),
