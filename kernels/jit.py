@@ -29,7 +29,7 @@ from .linking import PartCompiler, SimplifiedCompiler, WholeCompiler, interrupti
 
 _UNCALLED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Called by Python or C by no address; wrappers take long to compile."""
-KERNEL = {"forceinline": True, "pipeline_class": SimplifiedCompiler, **_UNCALLED}
+KERNEL: Any = {"forceinline": True, "pipeline_class": SimplifiedCompiler, **_UNCALLED}
 kernel = register_jitable(**KERNEL)
 """Decorator of scalar functions: plain Python to a debugger and to NUMBA_DISABLE_JIT, machine code always inlined in a loop.
 

@@ -189,8 +189,8 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or "look" in vars(waiting):
         yield
         return
-    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    every = {int(number): signal.getsignal(number) for number in signal.valid_signals()}
+    handlers = {number: handler for number, handler in every.items() if callable(handler)}
     came: list[tuple[int, Any]] = []
     over = False
 
