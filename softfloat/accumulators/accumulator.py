@@ -564,6 +564,12 @@ class Accumulator:
         return self.alignment
 
     @property
+    def kept_bits(self) -> int | None:
+        """Fraction bits that terms keep where these and the running sum are cut toward zero, to one grid; None of all others."""
+        how = self.aligned
+        return how.terms if how is not None and how == Alignment(how.terms, zeros=how.zeros, least=how.least) else None
+
+    @property
     def partials(self) -> Format:
         """What a running sum is in memory, and what c comes in."""
         if self.reduction:
@@ -580,7 +586,10 @@ class Accumulator:
         return first if first.p >= second.p else second
 
     def replace(self, **changes: Any) -> Accumulator:
-        """The same with some parameters changed."""
+        """The same with some parameters changed. `fraction_bits` of one that has an `alignment` are the terms' in it."""
+        bits = changes.get("fraction_bits")
+        if bits is not None and self.alignment is not None and "alignment" not in changes:
+            changes |= {"fraction_bits": None, "alignment": replace(self.alignment, terms=bits)}
         return replace(self, **changes)
 
     def __repr__(self) -> str:

@@ -190,7 +190,7 @@ def test_distances_around_the_boundaries_of_the_accumulator(accumulator: str) ->
     exponents = np.where(products > 0, np.frexp(products)[1], -1000)[two]
     ordered = np.sort(exponents, axis=1)
     distances = set((ordered[:, -1] - ordered[:, -2]).tolist())
-    kept = case.accumulator.fraction_bits or 24
+    kept = case.accumulator.kept_bits or 24
     assert distances >= set(range(kept + 4))
 
 

@@ -170,7 +170,7 @@ def test_running_sums_are_followed_to_the_result(accumulator: str) -> None:
             assert flags[row] & Flags.INEXACT
         if len(formats) == 1 and case.accumulator.store is None and case.accumulator.product is None:
             exact = all(x == "exact" for x in bins["rounding"][row] + bins["rounding of subnormals"][row])
-            if exact and case.accumulator.fraction_bits is None and not flags[row] & Flags.OVERFLOW:
+            if exact and case.accumulator.aligned is None and not flags[row] & Flags.OVERFLOW:
                 assert not flags[row] & Flags.INEXACT
 
 

@@ -136,6 +136,7 @@ def test_the_example_of_every_preset(name: str) -> None:
     examples |= {x: PRESETS[x].example for x in ("compensated", "fixed_point", "arm_fdot", "arm_fmmla")}
     examples |= {array.name: f"{array.name}({array.inputs[0]!r})" for array in ARRAYS}
     examples["systolic"] = examples["gaudi_mme"]  # which is taken for one column of it
+    examples["torch_mm"] = examples["tensor_core"].replace("float16", "bfloat16")  # whose sum it is
     assert examples[name] in how
     assert document["calls"] <= MAXIMUM_CALLS
 

@@ -230,7 +230,8 @@ def descriptions(found: Measurement) -> Iterator[list[Candidate]]:
                 ROUNDINGS if outside is not None and running_bits > memory.mantissa_bits else (None,)
             )
             inner_modes = ROUNDINGS if stores[0] is not None or segment else measured
-            for mode, stored, flush, infinite in itertools.product(inner_modes, stores, (False, True), (False, True)):
+            switches = (False, True), (False, True), (True, False) if cut is not None else (False,)
+            for mode, stored, flush, infinite, positive in itertools.product(inner_modes, stores, *switches):
                 if infinite and mode in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY):
                     continue  # infinite anyway
                 stage = Stage(running, mode, daz=flush or None, ftz=flush or None, always_infinite=infinite)
@@ -239,7 +240,7 @@ def descriptions(found: Measurement) -> Iterator[list[Candidate]]:
                     "running": stage,
                     "daz": found.settings.get("daz") or None,
                 }
-                parameters |= {"unpacked": unpacked, "fraction_bits": cut}
+                parameters |= {"unpacked": unpacked, "fraction_bits": cut, "positive_zeros": positive}
                 if parameters.get("tree") or product is not None:
                     parameters["product"] = Stage(product or running, measured[0])
                 if outside is not None:
@@ -281,7 +282,7 @@ def spelled(accumulator: Accumulator) -> str:
             parts.append(f"{name}={_stage_text(stage)}")
     for name, default in (
         ("block", 1), ("fraction_bits", None), ("store_every", 1), ("order", (0,)), ("chains", 1), ("tree", False),
-        ("segment", None), ("daz", None), ("unpacked", None),
+        ("segment", None), ("daz", None), ("unpacked", None), ("positive_zeros", False),
     ):  # fmt: skip
         value = getattr(accumulator, name)
         if value != default and not (name == "daz" and value is False):

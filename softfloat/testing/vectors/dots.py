@@ -185,7 +185,7 @@ class Range:
             dict.fromkeys([how.running.format, *(x.format for x in stages if x is not None), case.target.format])
         )
         self.running = how.running.format
-        self.p, self.kept = how.running.format.p, how.fraction_bits
+        self.p, self.kept = how.running.format.p, how.kept_bits
         ones = [(1 << x.p) - 1 for x in (a, b)]
         narrow = min(ones)
         found = [

@@ -285,9 +285,9 @@ def furthest(case: Case) -> int:
     how = case.accumulator
     if how is not None:
         most, p = 2 * how.running.format.p + 4, how.running.format.p
-        if how.fraction_bits is not None and followed(case):
+        if how.kept_bits is not None and followed(case):
             terms = 4 * products_of_a_step(case) + 2 * (case.addend or _steps(case) > 1)  # each product is below 4
-            most = min(most, how.fraction_bits + (terms - 1).bit_length() - p)
+            most = min(most, how.kept_bits + (terms - 1).bit_length() - p)
         return max(most, 2)
     most = 2 * fmt.p + 4
     if case.operation.name == "mul":
@@ -306,8 +306,8 @@ def most_lost(case: Case) -> int:
     if how is None:
         return 2 * case.format.p - 1 if case.operation.name == "fma" else case.format.p
     p = how.running.format.p
-    if followed(case) and how.fraction_bits is not None:
-        return how.fraction_bits + 1
+    if followed(case) and how.kept_bits is not None:
+        return how.kept_bits + 1
     if followed(case) and products_of_a_step(case) == 1:
         factors = how.product.format.p if how.product is not None else sum(fmt.p for fmt in case.formats)
         return max(p, factors)
@@ -490,7 +490,7 @@ def _steps(case: Case) -> int:
 def _kept(case: Case) -> int:
     """The furthest alignment that matters."""
     assert case.accumulator is not None
-    return max(case.accumulator.running.format.p, case.accumulator.fraction_bits or 0) + 3
+    return max(case.accumulator.running.format.p, case.accumulator.kept_bits or 0) + 3
 
 
 def _step_bins(case: Case) -> tuple[str, ...]:
@@ -513,7 +513,7 @@ def _dot_dimensions(case: Case) -> Iterator[Dimension]:
     if case.addend or (followed(case) and _steps(case) > 1):
         yield Dimension("alignment of the running sum", distances)
     lost = most_lost(case)
-    bounded = followed(case) and (case.accumulator.fraction_bits is not None or products_of_a_step(case) == 1)
+    bounded = followed(case) and (case.accumulator.kept_bits is not None or products_of_a_step(case) == 1)
     last = str(lost) if bounded else f"{lost} and more"
     yield Dimension("cancellation", (*map(str, range(lost)), last, "all"))
     yield Dimension("carry", ("no", "yes"))
@@ -602,8 +602,10 @@ def _measure_step(
     exponent = np.stack(places)
     largest = np.where(nonzero, exponent, -(1 << 20)).max(axis=0)
     distance = np.where(nonzero & finite, np.clip(largest - exponent, 0, kept + 1), NONE)
-    if how.fraction_bits is not None and followed(case):
-        unit = largest - how.fraction_bits
+    if how.kept_bits is not None and followed(case):
+        assert how.aligned is not None
+        floor = largest if how.aligned.least is None else np.maximum(largest, how.aligned.least)
+        unit = floor - how.kept_bits
         terms = [_cut(x, unit) for x in terms]
     total = terms[0]
     for x in terms[1:]:
