@@ -20,6 +20,7 @@ from softfloat.blocks import BlockFormat, check_rule
 from softfloat.blocks.formats import check_block_format
 from softfloat.display.inspection import value_text
 from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
+from softfloat.engine import as_environment
 from softfloat.environments import Rounding, as_rounding
 from softfloat.status import Flags
 
@@ -158,7 +159,8 @@ def inspect_block(
     mode = as_rounding(rounding)
     if mode is Rounding.STOCHASTIC and "random_bits" not in options:
         options["seed"] = seed
-    blocks, flags = bits.quantize(rounded, fmt, rule, block=len(numbers), rounding=mode, **options)
+    settled = as_environment({**options, "rounding": mode})  # integers have no tininess, which may be set all the same
+    blocks, flags = bits.quantize(rounded, fmt, rule, block=len(numbers), **settled)
     unit = np.full(blocks.scales.shape, fmt.scale.one_code, fmt.scale.dtype)
     elements = bits.dequantize(bits.BlockCodes(blocks.elements, unit, fmt, block=blocks.block_shape))
     scale = float(np.abs(bits.decode(blocks.scales, fmt.scale))[0])

@@ -70,6 +70,9 @@ def first_difference(ours: Any, theirs: Any, path: str = "") -> str:
 def assert_javascript_agrees(node: Node, state: dict, event: dict) -> dict:
     """Returns the answer."""
     after, refused = outcome(state, event)
+    refused = refused.partition("; did you mean")[
+        0
+    ]  # advice for those who type names, which the page does not let them
     expected = {"refused": refused} if refused else {"state": after, "view": exploration.view(after)}
     found = node.ask({"state": state, "event": event})
     assert not first_difference(json.loads(json.dumps(expected)), found)
