@@ -17,6 +17,7 @@ from softfloat import BLOCK_ROSTER, ROSTER, BlockFormat, Flags, Format, bits
 from softfloat.blocks import SCALE_RULES
 from softfloat.display import block_exploration, exploration, inspect_code, inspect_number, pages
 from softfloat.display.inspection import inspection_rows, short_text
+from softfloat.engine import as_environment
 
 MODES = list(exploration.ROUNDINGS)
 
@@ -213,7 +214,7 @@ def assert_javascript_quantises_as_bits_does(
     after = exploration.act(state, event)
     fmt = exploration.format_of(after)
     element_format = fmt if element == "{format}" else block_exploration.FIXED.get(element, element)
-    size, options = after["block"]["size"], exploration._options(after) | {"overflow": "saturate"}
+    size, options = after["block"]["size"], as_environment(exploration._options(after) | {"overflow": "saturate"})
     made = BlockFormat(
         "b", element=element_format, scale=scale, block=size, tensor_scale=None if tensor == "none" else tensor
     )
