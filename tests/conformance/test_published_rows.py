@@ -11,6 +11,7 @@ from tallies import Tally
 
 import softfloat
 from softfloat import bits
+from softfloat.engine import as_environment
 
 FORMATS = {"f16": softfloat.float16, "bf16": softfloat.bfloat16, "f32": softfloat.float32}
 MODES = {
@@ -42,6 +43,7 @@ def load(path: Path) -> dict[str, np.ndarray]:
 
 def emulate(name: str, a: np.ndarray, b: np.ndarray | None, c: np.ndarray | None, exact: bool, **options: object):
     """(result, flags, result format or None) of a TestFloat function."""
+    options = as_environment(options)
     if "_to_" in name:
         source, _, destination = name.partition("_to_")
         if source in INTEGERS:

@@ -12,6 +12,7 @@ from tallies import Tally
 
 import softfloat
 from softfloat import bits
+from softfloat.engine import as_environment
 
 FORMATS = {
     "f16": softfloat.float16,
@@ -36,6 +37,7 @@ def result_of(row: dict[str, str], nan: str) -> tuple[int, int]:
         "overflow": {"ieee": "infinity", "sat": "saturate"}[row["overflow"]],
         "nan": nan,
     }
+    options = as_environment(options)
     if row["op"] == "to_int":
         return tuple(map(int, bits.to_integer(int(row["a"], 16), FORMATS[row["src"]], INTEGERS[row["fmt"]], **options)))
     fmt = FORMATS[row["fmt"]]

@@ -87,7 +87,7 @@ def results(count, operations, modes, formats, ways):
             else:
                 tail = {"convert": [softfloat.float8_e5m2], "to_integer": [np.int8]}.get(name, [])
                 arguments = [*codes, fmt_, *tail]
-            codes, flags = getattr(bits, name)(*arguments, **options)
+            codes, flags = getattr(bits, name)(*arguments, **softfloat.engine.as_environment(options))
             found[f"{name} {mode} {fmt} {nan}"] = np.stack([codes.astype(np.int64), flags])
     for fmt in formats:
         codes = operands(FORMATS[fmt], 2, count)

@@ -698,5 +698,7 @@ def test_formats_go_by_name() -> None:
         order = [given_.get(parameter, "float16") for parameter in parameters if parameter in [*given_, *formats]]
         assert function(*order) == wanted
         for one in formats:
-            with pytest.raises(TypeError, match=rf"^{one} must be a softfloat\.Format or the name of one, got 16"):
+            with pytest.raises(
+                TypeError, match=rf"^{one} must be a softfloat\.Format, the name of one, or a dtype, got 16"
+            ):
                 function(**given_, **dict.fromkeys(formats, F16) | {one: 16})

@@ -143,11 +143,12 @@ HOW: dict[str, tuple[dict[str, Any], softfloat.Accumulator | None]] = {
 
 
 def repeated(operation: Operation) -> tuple[np.ndarray, int]:
-    """What `softfloat.bits` says, told everything anew: settings one by one, a status byte for each element."""
+    """What `softfloat.bits` says, told everything anew: settings in an environment of their own, a status byte for each element."""
     names = "rounding overflow tininess infinite_input daz ftz nan sr_bits generator seed"
     options = {name: getattr(operation.environment, name) for name in names.split()}
     function = getattr(bits, operation.function)
-    result, flags = function(*operation.operands, stream=operation.stream, **options, **operation.options)
+    settled = softfloat.Environment(**options)
+    result, flags = function(*operation.operands, stream=operation.stream, environment=settled, **operation.options)
     assert np.shape(flags) == np.shape(result)
     return np.asarray(result), int(np.bitwise_or.reduce(flags, axis=None))
 
