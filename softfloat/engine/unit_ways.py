@@ -183,12 +183,14 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
 def worth_line(planned: Program, outputs: int) -> bool:
     """Whether so many outputs are worth a loop of their own, once that is compiled, beside the plain one, which takes seven times longer to compile.
 
-    Compensated sums and registers are at any size, as they are usually rounded; of other roundings there are so many that few sums of
-    each take less together by the one loop that serves all.
+    Compensated sums and registers, as they are usually rounded, and tensor cores' are at any size; of other roundings there are so many
+    that few sums of each take less together by the one loop that serves all.
     """
     how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
     usual = rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz)
     if usual and (how.compensation is not None or how.fixed is not None):
+        return True
+    if how.kept_bits is not None and not (rule.daz or rule.ftz) and (usual or rule.rounding is Rounding.TOWARD_ZERO):
         return True
     return planned.length * -(-outputs // lanes) * lanes >= LEAST_LINE
 
