@@ -254,8 +254,8 @@ class _Work:
 
     @property
     def phased(self) -> bool:
-        """Whether blocks are so long that their products are no code of their own."""
-        return isinstance(self.way, UnitWay) and unit_ways.phased(self.way.unit)
+        """Whether blocks are so long that their products are no code of their own; counted ones have some."""
+        return self.tally is None and isinstance(self.way, UnitWay) and unit_ways.phased(self.way.unit)
 
     @property
     def piece(self) -> int:

@@ -40,6 +40,8 @@ LEAST_IN_ALL = 1 << 22
 LEAST_LINE = 1 << 13
 """The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
 LONGEST_SEGMENT = 128
+COUNTED = 16
+"""Products of an aligned block, those of tensor cores, that are counted in lines by code written out."""
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
 EXACT_BITS = 53
@@ -100,7 +102,7 @@ class UnitWay(Way):
     @property
     def counts(self) -> bool:
         """Whether there are loops that count: of outputs in a line."""
-        return not phased(self.unit)
+        return not phased(self.unit) or self.unit.block <= COUNTED
 
 
 class Singles(UnitWay):
