@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import tallies
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
+os.environ.pop("COLUMNS", None)  # commands would break lines, and what tests look for in them
 
 FEW_COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector: oracles make numbers by the million, hardly any of which ends in a circle."""
@@ -105,7 +107,27 @@ COUNTS = pytest.StashKey[tallies.Counts]()
 FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
 
+class HalfImported:
+    """A module that lacks a package stays imported by half where pytest looks for its examples; whoever imports it later must see what is missing.
+
+    A plugin of its own, because hooks of this file are asked about tests/ alone.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+        report: pytest.CollectReport = yield
+        if report.skipped:
+            path = collector.path.relative_to(collector.config.rootpath)
+            parts = [*path.parts[:-1], *([] if path.stem == "__init__" else [path.stem])]
+            for count in range(len(parts), 1, -1):
+                name, parent = ".".join(parts[:count]), sys.modules.get(".".join(parts[: count - 1]))
+                if parent is not None and vars(parent).get(parts[count - 1]) is not sys.modules.get(name):
+                    sys.modules.pop(name, None)
+        return report
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(HalfImported())
     gc.disable()  # until everything is collected
     known = hypothesis.settings()  # those of the profile in force
     examples = 2000 if config.getoption("--exhaustive") else FEW_EXAMPLES
