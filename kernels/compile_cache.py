@@ -104,6 +104,42 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
+def read(path: Path) -> bytes | None:
+    """What a file of compiled code holds; None if there is none, or it is damaged, and then removed."""
+    try:
+        _use(path.parent)
+        data = path.read_bytes()
+    except OSError:
+        return None
+    content = data[CHECKSUM_BYTES:]
+    if hashlib.sha256(content).digest() == data[:CHECKSUM_BYTES]:
+        return content
+    remove(path)
+    return None
+
+
+def remove(path: Path) -> None:
+    """A file that cannot be used."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def write(path: Path, content: bytes) -> bool:
+    """Whether the file is there now; if not, one line says why, once."""
+    try:
+        _write(path, hashlib.sha256(content).digest() + content)
+    except OSError as error:
+        tell_once_why(error)
+        return False
+    return True
+
+
+def tell_once_why(error: Exception) -> None:
+    """Why compiled code is not kept."""
+    reason = getattr(error, "strerror", None) or error
+    tell_once(f"softfloat: cannot keep compiled code ({reason}); NUMBA_CACHE_DIR can name a folder for it")
+
+
 class CompileCache(_Cache):
     """What Numba's dispatcher asks for compiled code.
 
@@ -166,18 +202,13 @@ class CompileCache(_Cache):
             return None
         try:
             path = self._path(sig, target_context.codegen())
-            _use(path.parent)
-            data = path.read_bytes()
-        except (OSError, RuntimeError):
+        except RuntimeError:
             return None
+        content = read(path)
         try:
-            content = data[CHECKSUM_BYTES:]
-            if hashlib.sha256(content).digest() != data[:CHECKSUM_BYTES]:
-                raise ValueError("the file is damaged")
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            return None if content is None else CompileResult._rebuild(target_context, *pickle.loads(content))
         except Exception:  # unpickling and linking may raise anything
-            with contextlib.suppress(OSError):
-                path.unlink()
+            remove(path)
             return None
 
     def save_overload(self, sig: object, data: Any) -> None:
@@ -186,10 +217,6 @@ class CompileCache(_Cache):
         if not self._enabled or data.lifted or data.library.has_dynamic_globals:
             return
         try:
-            path = self._path(sig, data.codegen)
-            content = dumps(data._reduce())
-            _write(path, hashlib.sha256(content).digest() + content)
-            self.kept = True
-        except (OSError, RuntimeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            tell_once(f"softfloat: cannot keep compiled code ({reason}); NUMBA_CACHE_DIR can name a folder for it")
+            self.kept = write(self._path(sig, data.codegen), dumps(data._reduce()))
+        except RuntimeError as error:
+            tell_once_why(error)

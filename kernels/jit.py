@@ -86,7 +86,7 @@ def fill_row(target, value):
 def _source_digest() -> int:
     """62 bits of SHA-256 over all kernel sources: what is compiled depends on more of them than the outermost function's."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return int.from_bytes(digest.digest()[:8], "little") >> 2
 

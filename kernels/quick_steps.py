@@ -250,11 +250,6 @@ def quickly_drawn(tile, s, noise, state, family, roomy, exact, lifted=False):
     return y
 
 
-def drawn_manner(family, options):
-    """Of stages that draw, what `watch_subnormal` asks."""
-    return Manner(family, "stochastic", daz=options.daz)
-
-
 def quick_drawn_fma_step(family, options):
     """A fused multiply-add of the CPU, toward zero if it can, and random bits. `options` are Draws."""
     lift = lift_of(family)

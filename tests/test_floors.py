@@ -45,14 +45,15 @@ INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
     "counting_steps redrawn | compensated loops dot_steps quantization tiles | "
-    "compensated_draws counted_draws counted_levels dots drawn_tiles few "
-    "four_over_six hadamard rules units | alone unit_loops | counted_units paired | counted_lines drawn_trees entries inlined stacked | "
-    "batches exported subtrees",
+    "compensated_draws counted_draws dots drawn_tiles few "
+    "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
+    "alone sums.arithmetics sums.noise unit_loops | counted_units paired sums.loop | counted_lines entries inlined stacked sums.target | "
+    "batches exported",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise inlined known native | "
-    "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | drawn_trees units | block_units lines plain | "
+    "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | described units | block_units lines plain | "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "

@@ -247,17 +247,17 @@ def drawn_tiles() -> ModuleType:
 
 
 @cache
-def drawn_trees() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import drawn_trees as module
+def sums() -> ModuleType:
+    """The generator of loops, imported when first needed."""
+    from softfloat.kernels.sums import target as module
 
     return module
 
 
 @cache
-def subtrees() -> ModuleType:
-    """What adds whole subtrees in pairs."""
-    from softfloat.kernels import subtrees as module
+def descriptions() -> ModuleType:
+    """What it takes, alike."""
+    from softfloat.kernels.sums import description as module
 
     return module
 
@@ -266,14 +266,6 @@ def subtrees() -> ModuleType:
 def alone() -> ModuleType:
     """The loop for few outputs that draw."""
     from softfloat.kernels import alone as module
-
-    return module
-
-
-@cache
-def counted_levels() -> ModuleType:
-    """What looks at additions in pairs."""
-    from softfloat.kernels import counted_levels as module
 
     return module
 

@@ -14,7 +14,7 @@ from softfloat.engine import (
     apart,
     arguments,
     block_units,
-    drawn_trees,
+    described,
     elementwise,
     entire,
     joining,
@@ -134,14 +134,10 @@ def _by_line(
                 if found is not None:
                     outputs[found[2] % outputs.size] = True
                 return found and found[:2]
-            if trees.serves(part, counting):
-                return trees.run(part, of.a, of.b, of.c, counted)
             place, random = ways.Place(of.first, 0, of.stride), ways.Random(key, call.stream)
-            return (
-                drawn_trees.run_line(part, of.a, of.b, of.c, place, random, counted)
-                if drawn_trees.serves(part)
-                else None
-            )
+            paired = described.run_line(part, of.a, of.b, of.c, place, random, counted)
+            levels = paired is None and counted is None and trees.serves(part)
+            return trees.run(part, of.a, of.b, of.c) if levels else paired
         way: ways.Way | None = ways.choose(part)
         if way is None and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
@@ -589,11 +585,11 @@ def _by_tree(
     random: ways.Random,
     tally: ways.Tally | None,
 ) -> Done | None:
-    """Sums in pairs of one grid, by tiles or else level by level."""
-    if trees.serves(planned, tally is not None):
-        done = trees.by_tiles(planned, operands, tally)
-        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c, tally) if done is None else done
-    return drawn_trees.run(planned, operands, place, random, tally) if drawn_trees.serves(planned) else None
+    """Sums in pairs of one grid, by generated loops or else level by level."""
+    done = described.run_grid(planned, operands, place, random, tally)
+    if done is None and tally is None and trees.serves(planned):
+        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c)
+    return done
 
 
 def _by_tiles(

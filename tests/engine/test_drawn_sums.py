@@ -12,7 +12,7 @@ from tiling_cases import SERVED
 
 from softfloat import Environment, Format, Position, Rounding, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator, exact, pairwise
-from softfloat.engine import drawn_trees, elementwise, plain, small
+from softfloat.engine import described, elementwise, plain, small
 
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 OPTIONS: list[dict[str, Any]] = [
@@ -150,7 +150,7 @@ def test_threads(how: Accumulator, threads: int) -> None:
 
 def test_lines_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of a larger result, some outputs at a time."""
-    monkeypatch.setattr(drawn_trees, "PIECE", 1)
+    monkeypatch.setattr(described, "PIECE", 1)
     rng, fmt = np.random.default_rng(5), Format.from_name("float16")
     a, b = (bits.encode(rng.standard_normal(shape), fmt)[0] for shape in ((300, 19), (19, 1)))
     both_ways(a, b, fmt, pairwise(fmt), position=Position((2, 3), (310, 7)))
@@ -177,7 +177,6 @@ def test_specials(how: Accumulator, special: int) -> None:
 @pytest.mark.parametrize("side", [-1, 0, 1])
 def test_a_tree_settles_what_the_carrier_hides(share: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """1 and just what the random number takes to round up, or a little less or more."""
-    from softfloat.kernels import drawn_trees as kernels
     from softfloat.kernels import redrawn
     from softfloat.kernels.carrier import source_of
     from softfloat.kernels.rounding import target_of
@@ -187,7 +186,7 @@ def test_a_tree_settles_what_the_carrier_hides(share: int, side: int, monkeypatc
     monkeypatch.setattr(redrawn, "dot_low", lambda *address: share % 2**36)
     y = (2**52 - share) * 2.0**-52 * fmt.eps * (1 + side * fmt.eps)
     source, target = source_of(*numbers), target_of(*numbers)
-    found, flags = kernels.sum_again(1.0, y, share >> 36, 0, 0, source, target, 52, 0, 0)
+    found, flags = redrawn.sum_again(1.0, y, share >> 36, 0, 0, source, target, 52, 0, 0)
     assert (found, flags) == (1 + fmt.eps * (side >= 0), 1)
 
 

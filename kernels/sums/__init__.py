@@ -1,0 +1,1 @@
+"""Loops over sums, generated: a description of a sum becomes machine code."""

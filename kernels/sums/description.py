@@ -1,0 +1,59 @@
+"""What is summed, and how: the value that a loop is made from. Nothing here knows of loops."""
+
+from typing import NamedTuple
+
+from ..steps import Draws, Manner
+
+STOCHASTIC = "stochastic"
+
+
+class Stage(NamedTuple):
+    """How products and sums round."""
+
+    family: str
+    """Of formats: "half", "bfloat16", "narrow", "float32"; of float32 "float32_of_narrow", where products are exact."""
+    rounding: str = "nearest_even"
+    noted: bool = False
+    """An overflow becomes a finite number."""
+    daz: bool = False
+    ftz: bool = False
+    of_nan: bool = False
+    """Infinities stand for NaN, which is no least and no greatest sum."""
+    wide: bool = False
+    """Products have more bits than float32."""
+
+    @property
+    def draws(self):
+        """Whether it rounds stochastically."""
+        return self.rounding == STOCHASTIC
+
+    @property
+    def single(self):
+        """Whether sums are float32, which the CPU rounds."""
+        return self.family.startswith("float32")
+
+    @property
+    def manner(self):
+        """As `steps` know it."""
+        return Manner(*self)
+
+    @property
+    def options(self):
+        """As `steps` know one that draws."""
+        return Draws(self.noted, False, self.daz, self.ftz, self.of_nan, self.wide)
+
+
+class Sum(NamedTuple):
+    """An order, how it rounds, whether additions are counted, and how operands and outputs lie."""
+
+    order: str
+    stage: Stage
+    counts: bool
+    layout: str
+    rows: int
+    lanes: int
+
+    @property
+    def cells(self):
+        """Outputs of a tile."""
+        return self.rows * self.lanes

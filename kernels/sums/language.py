@@ -1,0 +1,218 @@
+"""A small staged language: Python that runs while code is written, in LLVM's terms. LLVM makes registers of its variables.
+
+Numba would type and lower the same code for seconds; what is written here is LLVM's own language from the start.
+"""
+
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+from ..vectors import Vector
+
+BIT, BYTE, WORD, LONG = (ir.IntType(width) for width in (1, 8, 32, 64))
+SINGLE, DOUBLE = ir.FloatType(), ir.DoubleType()
+SIZES = {BYTE: 1, WORD: 4, LONG: 8, SINGLE: 4, DOUBLE: 8}
+RARELY = 1, 100  # weights of branches
+CACHE_LINE = 64
+
+
+class Int:
+    """An integer, or a bit, in code being written. Numbers beside it are of its type."""
+
+    def __init__(self, builder, value):
+        self.builder, self.value = builder, value
+
+    def _of(self, x):
+        return x.value if isinstance(x, Int) else ir.Constant(self.value.type, x)
+
+    def _made(self, name, x):
+        return Int(self.builder, getattr(self.builder, name)(self.value, self._of(x)))
+
+    def _is(self, sign, x):
+        return Int(self.builder, self.builder.icmp_signed(sign, self.value, self._of(x)))
+
+    def __add__(self, x):
+        return self._made("add", x)
+
+    def __sub__(self, x):
+        return self._made("sub", x)
+
+    def __mul__(self, x):
+        return self._made("mul", x)
+
+    def __and__(self, x):
+        return self._made("and_", x)
+
+    def __or__(self, x):
+        return self._made("or_", x)
+
+    def __lshift__(self, x):
+        return self._made("shl", x)
+
+    def __rshift__(self, x):
+        return self._made("lshr", x)
+
+    def __floordiv__(self, x):
+        return self._made("udiv", x)
+
+    def __mod__(self, x):
+        return self._made("urem", x)
+
+    def __lt__(self, x):
+        return self._is("<", x)
+
+    def __gt__(self, x):
+        return self._is(">", x)
+
+    def __ge__(self, x):
+        return self._is(">=", x)
+
+    def same(self, x):
+        """Whether they are equal."""
+        return self._is("==", x)
+
+    def differs(self, x):
+        """Whether they are not."""
+        return self._is("!=", x)
+
+    def choose(self, chosen, otherwise):
+        """Of a bit: one number or another."""
+        kind = chosen if isinstance(chosen, Int) else otherwise
+        return Int(self.builder, self.builder.select(self.value, kind._of(chosen), kind._of(otherwise)))
+
+    def least(self, x):
+        """The lesser."""
+        return (self < x).choose(self, x)
+
+    def trailing_zeros(self):
+        """Zeros after the last bit that is set."""
+        return Int(self.builder, self.builder.cttz(self.value, ir.Constant(BIT, 0)))
+
+    def cut(self, kind):
+        """The last bits."""
+        return Int(self.builder, self.builder.trunc(self.value, kind))
+
+    def long(self):
+        """As a number without sign of 64 bits."""
+        return Int(self.builder, self.builder.zext(self.value, LONG))
+
+
+class Variable:
+    """A place for a value, which becomes a register."""
+
+    def __init__(self, place, kind, builder):
+        self._place, self._kind, self._builder = place, kind, builder
+
+    def get(self):
+        """What it holds."""
+        return self._kind(self._builder, self._builder.load(self._place))
+
+    def set(self, x):
+        """Hold another."""
+        self._builder.store(x.value, self._place)
+
+
+class Code:
+    """Where code is written: a function. Vectors have so many lanes."""
+
+    def __init__(self, function, lanes):
+        self.builder, self.lanes = ir.IRBuilder(function.append_basic_block("entry")), lanes
+        self.arguments = function.args
+
+    def int(self, x):
+        """A number of 64 bits."""
+        return x if isinstance(x, Int) else Int(self.builder, ir.Constant(LONG, x & 0xFFFFFFFFFFFFFFFF))
+
+    def truth(self, holds):
+        """A bit."""
+        return Int(self.builder, ir.Constant(BIT, int(holds)))
+
+    def everywhere(self, x, kind=SINGLE):
+        """A number known by now, in every lane."""
+        return Vector(self.builder, ir.Constant(ir.VectorType(kind, self.lanes), [x] * self.lanes))
+
+    def splat(self, scalar):
+        """A number in every lane."""
+        scalar = getattr(scalar, "value", scalar)
+        kind = ir.VectorType(scalar.type, self.lanes)
+        first = self.builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(WORD, 0))
+        zeros = ir.Constant(ir.VectorType(WORD, self.lanes), [0] * self.lanes)
+        return Vector(self.builder, self.builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), zeros))
+
+    def only(self, vector):
+        """The number of a vector of one lane."""
+        return self.builder.extract_element(vector.value, ir.Constant(WORD, 0))
+
+    def variable(self, x):
+        """A variable that begins as an Int or a Vector."""
+        made = Variable(self._room(x.value.type), type(x), self.builder)
+        made.set(x)
+        return made
+
+    def _room(self, kind):
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(kind)
+
+    def room(self, count, kind=SINGLE):
+        """Memory for so many numbers, on lines of the cache."""
+        place = self._room(ir.ArrayType(kind, count))
+        place.align = CACHE_LINE
+        return self.builder.bitcast(place, kind.as_pointer())
+
+    def at(self, pointer, where):
+        """The place of the number after so many others."""
+        return self.builder.gep(pointer, [self.int(where).value])
+
+    def as_words(self, pointer):
+        """A place of numbers as one of words."""
+        return self.builder.bitcast(pointer, WORD.as_pointer())
+
+    def load(self, pointer, where=0):
+        """A vector."""
+        kind = pointer.type.pointee
+        place = self.builder.bitcast(self.at(pointer, where), ir.VectorType(kind, self.lanes).as_pointer())
+        return Vector(self.builder, self.builder.load(place, align=SIZES[kind]))
+
+    def store(self, vector, pointer, where=0):
+        """A vector, of words as of floats."""
+        place = self.builder.bitcast(self.at(pointer, where), vector.value.type.as_pointer())
+        self.builder.store(vector.value, place, align=SIZES[vector.element])
+
+    def get(self, pointer, where=0):
+        """A number, as an Int of whatever type it has."""
+        return Int(self.builder, self.builder.load(self.at(pointer, where)))
+
+    def put(self, x, pointer, where=0):
+        """A number."""
+        self.builder.store(x.value, self.at(pointer, where))
+
+    def copy(self, source, target, count):
+        """So many numbers, whole vectors."""
+        with self.loop(count // self.lanes) as n:
+            self.store(self.load(source, n * self.lanes), target, n * self.lanes)
+
+    @contextmanager
+    def when(self, condition, rarely=False):
+        """Code for where a bit is set."""
+        weights = {"likely": False} if rarely else {}
+        with self.builder.if_then(condition.value, **weights):
+            yield
+
+    @contextmanager
+    def loop(self, stop, first=0):
+        """Code for first, first + 1 ... below stop."""
+        builder, stop, i = self.builder, self.int(stop), self.variable(self.int(first))
+        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch((i.get() < stop).value, body, done)
+        builder.position_at_end(body)
+        yield i.get()
+        i.set(i.get() + 1)
+        builder.branch(head)
+        builder.position_at_end(done)
+
+    def call(self, function, *arguments):
+        """What a function returns."""
+        found = [self.int(x).value if isinstance(x, int) else getattr(x, "value", x) for x in arguments]
+        return Int(self.builder, self.builder.call(function, found))

@@ -1,0 +1,64 @@
+"""Observers: what is told beside the sum. Roundings tell them what was there, what became of it, and where something was lost."""
+
+from typing import Any, NamedTuple
+
+from ..counting_steps import count, note_extremes
+from ..one_by_one import note_inexact
+from ..steps import COUNTS, GREATEST, INEXACT, LEAST, OVERFLOWED, ROUNDED, SWAMPED
+
+
+class Addition(NamedTuple):
+    """A sum: as numbers are read, what was there before and after, and lanes where bits were lost, where it overflowed, where it is another
+    sum than what was there; the last two None where all that is lost says it."""
+
+    before: Any
+    after: Any
+    lost: Any
+    over: Any = None
+    changed: Any = None
+
+
+class Nobody:
+    """Looks at nothing."""
+
+    slots = ()
+    looks = False
+
+    def product(self, state, lost):
+        """A product, which lost something in some lanes."""
+
+    def addition(self, state, added):
+        """An addition."""
+
+
+class Flags(Nobody):
+    """Whether anything was inexact; the other flags come with roundings."""
+
+    looks = True
+
+    def product(self, state, lost):
+        note_inexact(state, lost)
+
+    def addition(self, state, added):
+        note_inexact(state, added.lost)
+
+
+class Counts(Nobody):
+    """How many additions lost something, were swamped, overflowed; the least and the greatest sum. `of_nan`: infinities are no sums."""
+
+    slots = COUNTS, LEAST, GREATEST, OVERFLOWED
+    looks = True
+
+    def __init__(self, of_nan):
+        self._of_nan = of_nan
+
+    def product(self, state, lost):
+        count(state, {INEXACT: lost})
+
+    def addition(self, state, added):
+        changed = added.lost if added.changed is None else added.changed
+        happened = {ROUNDED: added.lost, SWAMPED: changed & added.after.equals(added.before)}
+        if added.over is not None:
+            happened[OVERFLOWED] = added.over
+        count(state, happened)
+        note_extremes(state, added.after, self._of_nan)

@@ -1,0 +1,78 @@
+"""Machine code of descriptions: what was made once is found in memory, or on disk."""
+
+import ctypes
+import hashlib
+import threading
+from functools import cache
+
+import llvmlite
+import llvmlite.binding as llvm
+from numba.core.registry import cpu_target
+
+from .. import compile_cache
+from ..jit import SOURCE_DIGEST
+from .loop import FIELDS, Maker
+from .whole import address as again_address
+
+_lock = threading.Lock()
+
+
+def _processor():
+    """(triple, CPU, features) that code is made for: Numba's own, which NUMBA_CPU_NAME and NUMBA_CPU_FEATURES set."""
+    return cpu_target.target_context.codegen().magic_tuple()
+
+
+@cache
+def _machine():
+    triple, cpu, features = _processor()
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
+
+
+def _made(what):
+    """The object file of a sum. Vectors are written out: LLVM looks for none."""
+    machine, module = _machine(), Maker(what).module
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    parsed = llvm.parse_assembly(str(module))
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(parsed, passes)
+    return machine.emit_object(parsed)
+
+
+def _path(what):
+    """Where it is kept; None if there is no place."""
+    parts = tuple(what), tuple(what.stage), _processor(), llvmlite.__version__
+    try:
+        return compile_cache.folder(SOURCE_DIGEST) / f"sum-{hashlib.sha256(repr(parts).encode()).hexdigest()[:40]}.o"
+    except RuntimeError:
+        return None
+
+
+def _linked(content):
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+    engine.finalize_object()
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("loop"))
+    function.engine = engine  # which owns the code
+    return function
+
+
+@cache
+def _found(what):
+    path = _path(what)
+    content = path and compile_cache.read(path)
+    if not content:
+        content = _made(what)
+        if path is not None:
+            compile_cache.write(path, content)
+    return _linked(content)
+
+
+def loop_of(what):
+    """loop(address of FIELDS as words of 64 bits), of a Sum. It holds no interpreter lock."""
+    with _lock:
+        return _found(what)
+
+
+__all__ = ["FIELDS", "again_address", "loop_of"]

@@ -1,0 +1,236 @@
+"""Programs as descriptions of sums, from which `kernels.sums` generates loops; and the calls of these.
+
+Whoever interprets a field of a program, its accumulator or a stage's rule names it here. A field that nobody names must be as it is by
+default: then a sum that a new field describes goes the plain way, and no condition has to be added for that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softfloat.engine import elementwise, threads, tiling, trees
+from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import decoded
+from softfloat.engine.known import SCALED_NORMAL
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, descriptions, dots, sums, tiles
+from softfloat.engine.programs import Program
+from softfloat.engine.ways import (
+    OneByOne,
+    Place,
+    Random,
+    Tally,
+    Way,
+    family_of_sums,
+    lowest_of,
+    one_by_one,
+    overflow_serves,
+    products_are_exact,
+    products_are_wide,
+)
+from softfloat.kernels.spec import Overflow, Rounding
+
+PIECE = 1 << 20
+"""Products of outputs with operands of their own that are laid out at a time."""
+LEAST_WORK = 1 << 16
+"""Multiply-adds of a deterministic sum below which no loop is made for it."""
+
+OF_PROGRAMS = frozenset(
+    "accumulator formats partials output sites reading entry length products block stores closes entered draws policy".split()
+)
+OF_ACCUMULATORS = frozenset(
+    "name running inputs product tree order segment segments channel_group daz result nan note source block".split()
+)
+OF_RULES = frozenset("rounding overflow tininess infinite_input daz ftz nan always_infinite random_width".split())
+"""Fields that the pieces know: what they mean is in the order, the stage, the extents of operands, or done before or after the sum."""
+
+
+@cache
+def defaults(kind: type) -> dict[str, Any]:
+    """Field -> what it is by default, of a named tuple or a dataclass; None of a field without one."""
+    if issubclass(kind, tuple):
+        return dict(getattr(kind, "_field_defaults", {}))
+    found = {}
+    for field in dataclasses.fields(kind):
+        if field.default is not dataclasses.MISSING:
+            found[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            found[field.name] = field.default_factory()
+    return found
+
+
+def is_known(of: Any, known: frozenset[str]) -> bool:
+    """Whether all fields of a description that are not among these are as they are by default."""
+    names = of._fields if isinstance(of, tuple) else [field.name for field in dataclasses.fields(of)]
+    usual = defaults(type(of))
+    return all(name in known or getattr(of, name) == usual.get(name) for name in names)
+
+
+class Described(NamedTuple):
+    """How a sum's products are rounded and what its operands must be; `sum` is the description of the loop."""
+
+    way: Way
+    stage: Any
+
+    def sum(self, order: str, layout: str, counting: bool) -> Any:
+        """Of tiles of a vector's width."""
+        stage = self.stage
+        if counting and not stage.single:
+            stage = stage._replace(of_nan=self.way.site.rule.overflow is Overflow.NAN)
+        return descriptions().Sum(order, stage, counting, layout, tiles().ROWS, tiles().LANES[np.float32])
+
+
+@lru_cache(maxsize=512)
+def _described(planned: Program, features: tuple[bool, ...]) -> Described | None:
+    floor, how = dots(), planned.accumulator
+    if not (how.tree and planned.block == 1 and planned.kind == floor.ROUNDED):
+        return None
+    running = planned.sites[floor.RUNNING]
+    known = is_known(planned, OF_PROGRAMS) and is_known(how, OF_ACCUMULATORS) and is_known(running.rule, OF_RULES)
+    if not known or planned.sites[floor.PRODUCT] != running:
+        return None
+    if running.rule.rounding is not Rounding.STOCHASTIC:
+        way = one_by_one(planned)
+        return Described(way, descriptions().Stage(*way.manner)) if isinstance(way, OneByOne) else None
+    family, _ = family_of_sums(running.format.spec)
+    exact = products_are_exact(planned)
+    held = (exact or products_are_wide(planned)) and features[0]
+    if not family or not held or not overflow_serves(running, planned.policy):
+        return None
+    return _drawing(planned, exact)
+
+
+def _drawing(planned: Program, exact: bool) -> Described:
+    site = planned.sites[dots().RUNNING]
+    rule, single = site.rule, site.format.spec == FLOAT32
+    stage = descriptions().Stage(
+        family="float32" if single else "half" if site.format.spec == FLOAT16 else "narrow",
+        rounding=descriptions().STOCHASTIC,
+        noted=rule.overflow is Overflow.SATURATE and not single,
+        daz=rule.daz and not single,  # of which nothing is subnormal, and nothing overflows
+        ftz=rule.ftz and not single,
+        wide=not exact,
+    )
+    lowest = {} if single else {"lowest": lowest_of(site.format, not exact, SCALED_NORMAL)}
+    return Described(Way(site=site, bounded=single, **lowest), stage)
+
+
+def described(planned: Program) -> Described | None:
+    """A program as the generator knows it, if it does."""
+    if not elementwise.quick() or not planned.length:
+        return None
+    return _described(planned, available())
+
+
+def run_grid(
+    planned: Program, operands: tiling.Operands, place: Place, random: Random, tally: Tally | None = None
+) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags) of a grid, or None if no loop serves the program or the operands. A `tally` is filled."""
+    found = described(planned)
+    a, b = operands.a, operands.b
+    if found is None or (not planned.draws and a.shape[0] * b.size < LEAST_WORK):
+        return None
+    if not _fits(found.way, planned, operands):
+        return None
+    what = found.sum("pairwise", "grid", tally is not None)
+    panels = tiling.panels([a.T], what.rows, np.float32)[0], tiling.panels([b], what.lanes, np.float32)[0]
+    shape = len(panels[0]) * what.rows, len(panels[1]) * what.lanes
+    padded = None if tally is None else Tally.room(shape, np.float32)
+    start = None if operands.c is None else tiling.filled(operands.c, *shape, np.float32)
+    size = a.shape[0], b.shape[1]
+    values, flags = _looped(what, found.way, planned, panels, start, shape, size, place, random, padded)
+    if tally is not None and padded is not None:
+        tally.cut(padded)
+    return _coded(found.way, planned, values[: size[0], : size[1]], flags[: size[0], : size[1]])
+
+
+def run_line(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random, tally: Tally | None = None
+) -> tuple[Codes, Codes] | None:
+    """The same of codes a and b, (k, outputs), whose outputs lie in a row; c is of the outputs."""
+    found = described(planned)
+    count, parts = a.shape[1], []
+    if found is None or (not planned.draws and a.size < LEAST_WORK):
+        return None
+    (first, second), (read_a, read_b) = planned.formats, planned.reading
+    plain = trees.are_leaves(planned, b)
+    what = found.sum("pairwise_of_numbers" if plain else "pairwise", "own", tally is not None)
+    step = max(1, PIECE // (planned.length * what.cells)) * what.cells
+    for begin in range(0, count, step):
+        part = slice(begin, begin + step)
+        x = decoded(np.ascontiguousarray(a[:, part]), first, read_a)
+        y = decoded(b[:1, :1] if plain else np.ascontiguousarray(b[:, part]), second, read_b)
+        start = None if c is None else decoded(np.ascontiguousarray(c[part]), planned.partials, planned.entry)
+        if not _fits(found.way, planned, tiling.Operands(x, y, start)):
+            return None
+        width = x.shape[1]
+        panels = tiling.panels([x], what.cells, np.float32)[0]
+        both = panels, panels if plain else tiling.panels([y], what.cells, np.float32)[0]
+        shape = len(panels) * what.rows, what.lanes
+        begins = None if start is None else tiling.filled(start[None], 1, panels.shape[0] * what.cells, np.float32)
+        where = Place(place.first + begin * place.column_stride, what.lanes * place.column_stride, place.column_stride)
+        padded = None if tally is None else Tally.room(shape, np.float32)
+        values, flags = _looped(what, found.way, planned, both, begins, shape, shape, where, random, padded)
+        if tally is not None and padded is not None:
+            for target, source in zip(tally, padded, strict=True):
+                target[:, part] = source.reshape(len(source), -1)[:, :width]
+        parts.append((values.reshape(-1)[:width], flags.reshape(-1)[:width]))
+    sums, raised = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return _coded(found.way, planned, sums, raised)
+
+
+def _fits(way: Way, planned: Program, operands: tiling.Operands) -> bool:
+    first, second = planned.formats
+    start = None if operands.c is None else tiling.extent(operands.c, planned.partials)
+    spans = [tiling.extent(operands.a, first), tiling.extent(operands.b, second)]
+    return tiling.fits(way, planned.length, spans, start)
+
+
+def _looped(
+    what: Any,
+    way: Way,
+    planned: Program,
+    panels: tuple[Codes, Codes],
+    start: Codes | None,
+    shape: tuple[int, int],
+    size: tuple[int, int],
+    place: Place,
+    random: Random,
+    tally: Tally | None,
+) -> tuple[Codes, Codes]:
+    """(values, flags) of whole tiles, `size` of whose rows and columns are outputs."""
+    values, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
+    integers, floats = way.unflushed
+    counts, extremes = tally or (values, values)
+    units = shape[0] * shape[1] // what.cells
+    arrays = {
+        "a": panels[0], "b": panels[1], "c": values if start is None else start, "values": values, "flags": flags, "counts": counts,
+        "extremes": extremes, "numbers": tiling.numbers_of(way, planned), "integers": integers, "floats": floats,
+    }  # fmt: skip
+    words = {name: x.ctypes.data for name, x in arrays.items()}
+    words |= {
+        "again": sums().again_address() if what.stage.draws else 0, "tiles": units, "panels": len(panels[0]), "length": planned.length,
+        "wide": shape[1], "rows": size[0], "columns": size[1], "has_c": start is not None, "nan_flags": tiling.nan_flags_of(way),
+        "index": place.first, "row_stride": place.row_stride, "column_stride": place.column_stride, "width": way.site.width,
+        "key": random.key, "stream": random.stream,
+    }  # fmt: skip
+    loop, fields = sums().loop_of(what), sums().FIELDS
+
+    def work(first: int, last: int) -> int:
+        job = words | {"first": first, "last": last}
+        call = np.array([job[name] & 0xFFFFFFFFFFFFFFFF for name in fields], np.uint64)
+        loop(call.ctypes.data)
+        return 0
+
+    threads.share_units(units, work, planned.length * what.cells)
+    return values, flags
+
+
+def _coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
+    """(codes in the partials format, flags)."""
+    if way.site.rule.overflow is Overflow.NAN:
+        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
+    return tiling.codes_of(values, planned.partials, way.site), flags
