@@ -27,7 +27,6 @@ from .steps import (
     TIE,
     UNDECIDED,
     VALUE,
-    Manner,
     Numbers,
     bounded,
     exact_product,

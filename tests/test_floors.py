@@ -53,7 +53,7 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise inlined known native | "
-    "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | described units | block_units lines plain | "
+    "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "

@@ -84,9 +84,11 @@ class Careful(Arithmetic):
         turn, manner = self.turn, self.stage.manner
         x, y = self.read(x), self.read(y)
         error = None
-        if manner.nearest:  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
+        if turn.directed and self.observer.looks:
+            s = exact_sum(turn, y, x, manner)
+        elif manner.nearest:  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
             s, error = sum_and_error(x, y)
-        elif turn.directed and not self.observer.looks:
+        elif turn.directed:
             s = in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding])
         else:
             s = exact_sum(turn, y, x, manner)

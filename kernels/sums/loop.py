@@ -117,7 +117,10 @@ class Lone(Turn):
             *(call[name].value for name in ADDRESS), call["total"],
         ]  # fmt: skip
         kind = ir.FunctionType(WORD, [call["flags"].type, BYTE.as_pointer(), *(z.type for z in arguments)])
-        builder.call(builder.bitcast(call["again"], kind.as_pointer()), [call["flags"], ir.Constant(BYTE.as_pointer(), None), *arguments])
+        builder.call(
+            builder.bitcast(call["again"], kind.as_pointer()),
+            [call["flags"], ir.Constant(BYTE.as_pointer(), None), *arguments],
+        )
         found = code.splat(builder.fptrunc(builder.load(call["total"]), SINGLE))
         return found, code.splat(builder.trunc(builder.load(call["flags"]), WORD))
 
@@ -200,7 +203,9 @@ class Maker:
         """Code of rows that are done quickly, and with care where that may be wrong; it returns rows of which an output was left open, as bits."""
         code, places, at, state, numbers, watch = self._opened(name, LONG)
         stage, nothing, opened = self.stage, code.everywhere(0.0), code.variable(code.int(0))
-        begins = {slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats() for slot, bits in arithmetics.watches(stage).items()}
+        begins = {
+            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats() for slot, bits in arithmetics.watches(stage).items()
+        }
         with code.loop(self.sum.rows) as row:
             before = {slot: code.load(state, self.place(slot, row)) for slot in self.carried}
             own = before | begins
@@ -263,12 +268,16 @@ class _Tiles:
         layout, length = LAYOUTS[what.layout], self.call["length"]
         with code.loop(self.call["last"], self.call["first"]) as unit:
             i, j = layout.tile(unit, self.call["panels"])
-            panels = dict(zip("ab", layout.panels_of(i, j), strict=True))
+            panels = dict(zip("ab", layout.panels(i, j), strict=True))
             self.operands = {
                 name: (code.at(self.call[name], panels[name] * length * strides.product), strides)
                 for name, strides in zip("ab", maker.strides, strict=True)
             }
-            self.corner = self.call["index"] + i * what.rows * self.call["row_stride"] + j * what.lanes * self.call["column_stride"]
+            self.corner = (
+                self.call["index"]
+                + i * what.rows * self.call["row_stride"]
+                + j * what.lanes * self.call["column_stride"]
+            )
             self.outputs = i * what.rows * self.call["wide"] + j * what.lanes
             self._begin(i, j)
             self._sum()
@@ -375,20 +384,25 @@ class _Tiles:
         """Outputs that random bits after the first 16 decide."""
         code, maker, call = self.code, self.maker, self.call
         lanes = maker.sum.lanes
-        with code.when(opened.differs(0), rarely=True), code.loop(maker.sum.rows) as row:
-            with code.when((opened >> row & 1).differs(0)), code.loop(lanes) as lane:
-                cell = row * lanes + lane
-                is_open = code.get(code.as_words(self.state), cell + maker.place(LEFT_OPEN)) < 0
-                with code.when(is_open):
-                    own = [
-                        code.at(pointer, row * strides.row + lane * strides.column)
-                        for pointer, strides in zip(operands, maker.strides, strict=True)
-                    ]
-                    own += [code.at(pointer, cell) for pointer in (self.noise, below, self.state)]
-                    output = self.corner + row * call["row_stride"] + lane * call["column_stride"]
-                    fixed = [call[name] for name in ("numbers", "integers", "floats", "again")]
-                    code.call(maker.whole[name], *own, *fixed, self.step.get(), product, output, *(call[x] for x in ADDRESS))
-                    code.put(Int(code.builder, ir.Constant(SINGLE, 0.0)), self.state, cell + maker.place(LEFT_OPEN))
+        fixed = [call[name] for name in ("numbers", "integers", "floats", "again")]
+        address = [call[name] for name in ADDRESS]
+        with (
+            code.when(opened.differs(0), rarely=True),
+            code.loop(maker.sum.rows) as row,
+            code.when((opened >> row & 1).differs(0)),
+            code.loop(lanes) as lane,
+        ):
+            cell = row * lanes + lane
+            mark = cell + maker.place(LEFT_OPEN)
+            with code.when(code.get(code.as_words(self.state), mark) < 0):
+                own = [
+                    code.at(pointer, row * strides.row + lane * strides.column)
+                    for pointer, strides in zip(operands, maker.strides, strict=True)
+                ]
+                own += [code.at(pointer, cell) for pointer in (self.noise, below, self.state)]
+                output = self.corner + row * call["row_stride"] + lane * call["column_stride"]
+                code.call(maker.whole[name], *own, *fixed, self.step.get(), product, output, *address)
+                code.put(Int(code.builder, ir.Constant(SINGLE, 0.0)), self.state, mark)
 
     # -- random numbers, counts ------------------------------------------------------------------------------------
 

@@ -20,11 +20,16 @@ def fill(function, rows, lanes):
     noise, *numbers = function.args
     site, block, corner, row_stride, column_stride, width, key, stream = (Int(code.builder, x) for x in numbers)
     kept = ((code.int(0xFFFF) << (code.int(16) - width.least(16))) & 0xFFFF).cut(WORD)
-    columns = Vector(code.builder, ir.Constant(ir.VectorType(LONG, lanes), list(range(lanes)))) * code.splat(column_stride)
+    columns = Vector(code.builder, ir.Constant(ir.VectorType(LONG, lanes), list(range(lanes)))) * code.splat(
+        column_stride
+    )
     place = code.splat(code.int(DOT_PLANE) | site << 26 | block)
     (key_low, key_high), words_of_stream = ((x & LOW_WORD, x >> 32) for x in (key, stream))
     keys = [
-        [code.splat((half + turn * step) & LOW_WORD) for half, step in zip((key_low, key_high), PHILOX_STEPS, strict=True)]
+        [
+            code.splat((half + turn * step) & LOW_WORD)
+            for half, step in zip((key_low, key_high), PHILOX_STEPS, strict=True)
+        ]
         for turn in range(10)
     ]
     some = AT_ONCE if rows % AT_ONCE == 0 else 1

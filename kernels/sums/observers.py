@@ -37,9 +37,11 @@ class Flags(Nobody):
     looks = True
 
     def product(self, state, lost):
+        """A product."""
         note_inexact(state, lost)
 
     def addition(self, state, added):
+        """An addition."""
         note_inexact(state, added.lost)
 
 
@@ -53,9 +55,11 @@ class Counts(Nobody):
         self._of_nan = of_nan
 
     def product(self, state, lost):
+        """A product."""
         count(state, {INEXACT: lost})
 
     def addition(self, state, added):
+        """An addition."""
         changed = added.lost if added.changed is None else added.changed
         happened = {ROUNDED: added.lost, SWAMPED: changed & added.after.equals(added.before)}
         if added.over is not None:

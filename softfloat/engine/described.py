@@ -7,12 +7,14 @@ default: then a sum that a new field describes goes the plain way, and no condit
 from __future__ import annotations
 
 import dataclasses
+import math
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import elementwise, threads, tiling, trees
+from softfloat.engine import elementwise, lines, threads, tiling, trees
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.known import SCALED_NORMAL
@@ -33,18 +35,34 @@ from softfloat.engine.ways import (
 )
 from softfloat.kernels.spec import Overflow, Rounding
 
-PIECE = 1 << 20
+PIECE = 1 << 18
 """Products of outputs with operands of their own that are laid out at a time."""
+TILES = 4
+"""So many at least are made of few long sums."""
+SHORTEST = 32
+"""Products of a subtree that is summed alone."""
+ONE = tiling.Extent(0, 1, True, False)
+IN_ORDER: Codes = np.empty(0, np.int64)
 LEAST_WORK = 1 << 16
 """Multiply-adds of a deterministic sum below which no loop is made for it."""
 
 OF_PROGRAMS = frozenset(
-    "accumulator formats partials output sites reading entry length products block stores closes entered draws policy".split()
-)
+    {
+        "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "block",
+        "stores", "closes", "entered", "draws", "policy",
+    }
+)  # fmt: skip
 OF_ACCUMULATORS = frozenset(
-    "name running inputs product tree order segment segments channel_group daz result nan note source block".split()
-)
-OF_RULES = frozenset("rounding overflow tininess infinite_input daz ftz nan always_infinite random_width".split())
+    {
+        "name", "running", "inputs", "product", "tree", "order", "segment", "segments", "channel_group", "daz",
+        "result", "nan", "note", "source", "block",
+    }
+)  # fmt: skip
+OF_RULES = frozenset(
+    {
+        "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "always_infinite", "random_width",
+    }
+)  # fmt: skip
 """Fields that the pieces know: what they mean is in the order, the stage, the extents of operands, or done before or after the sum."""
 
 
@@ -152,34 +170,110 @@ def run_line(
 ) -> tuple[Codes, Codes] | None:
     """The same of codes a and b, (k, outputs), whose outputs lie in a row; c is of the outputs."""
     found = described(planned)
-    count, parts = a.shape[1], []
     if found is None or (not planned.draws and a.size < LEAST_WORK):
         return None
-    (first, second), (read_a, read_b) = planned.formats, planned.reading
-    plain = trees.are_leaves(planned, b)
-    what = found.sum("pairwise_of_numbers" if plain else "pairwise", "own", tally is not None)
-    step = max(1, PIECE // (planned.length * what.cells)) * what.cells
+    order = "pairwise_of_numbers" if trees.are_leaves(planned, b) else "pairwise"
+    return _line(planned, found, order, (a, b), c, place, random, tally)
+
+
+def _line(
+    planned: Program,
+    found: Described,
+    order: str,
+    codes: tuple[Codes, Codes],
+    c: Codes | None,
+    place: Place,
+    random: Random,
+    tally: Tally | None,
+) -> tuple[Codes, Codes] | None:
+    (length, count), parts = codes[0].shape, []
+    what = found.sum(order, "own", tally is not None)
+    size = 1 << max((length * count // (TILES * what.cells)).bit_length() - 1, 0)
+    if not planned.draws and size >= SHORTEST and count < what.cells:
+        return _blocks(planned, found, order, codes, c, place, random, tally, size)
+    operands = [lines.operand_of(x, planned, which) for which, x in enumerate(codes)]
+    given = [x for x in operands[: 1 if order == "pairwise_of_numbers" else 2] if x is not None]
+    if len(given) < (order == "pairwise") + 1:
+        return None
+    step = max(1, PIECE // (length * what.cells)) * what.cells
     for begin in range(0, count, step):
-        part = slice(begin, begin + step)
-        x = decoded(np.ascontiguousarray(a[:, part]), first, read_a)
-        y = decoded(b[:1, :1] if plain else np.ascontiguousarray(b[:, part]), second, read_b)
-        start = None if c is None else decoded(np.ascontiguousarray(c[part]), planned.partials, planned.entry)
-        if not _fits(found.way, planned, tiling.Operands(x, y, start)):
+        part = lines.Span(begin, min(begin + step, count))
+        width = part.stop - part.start
+        both, spans = zip(*(_own(x, length, part, what.cells) for x in given), strict=True)
+        start = (
+            None if c is None else decoded(np.ascontiguousarray(c[begin : part.stop]), planned.partials, planned.entry)
+        )
+        of_c = None if start is None else tiling.extent(start, planned.partials)
+        if not tiling.fits(found.way, length, [*spans, ONE][:2], of_c):
             return None
-        width = x.shape[1]
-        panels = tiling.panels([x], what.cells, np.float32)[0]
-        both = panels, panels if plain else tiling.panels([y], what.cells, np.float32)[0]
-        shape = len(panels) * what.rows, what.lanes
-        begins = None if start is None else tiling.filled(start[None], 1, panels.shape[0] * what.cells, np.float32)
+        shape = len(both[0]) * what.rows, what.lanes
+        begins = None if start is None else tiling.filled(start[None], 1, math.prod(shape), np.float32)
         where = Place(place.first + begin * place.column_stride, what.lanes * place.column_stride, place.column_stride)
         padded = None if tally is None else Tally.room(shape, np.float32)
-        values, flags = _looped(what, found.way, planned, both, begins, shape, shape, where, random, padded)
+        panels = both[0], both[-1]
+        values, flags = _looped(what, found.way, planned, panels, begins, shape, shape, where, random, padded)
         if tally is not None and padded is not None:
             for target, source in zip(tally, padded, strict=True):
-                target[:, part] = source.reshape(len(source), -1)[:, :width]
+                target[:, begin : part.stop] = source.reshape(len(source), -1)[:, :width]
         parts.append((values.reshape(-1)[:width], flags.reshape(-1)[:width]))
     sums, raised = (np.concatenate(x) for x in zip(*parts, strict=True))
     return _coded(found.way, planned, sums, raised)
+
+
+def _blocks(
+    planned: Program,
+    found: Described,
+    order: str,
+    codes: tuple[Codes, Codes],
+    c: Codes | None,
+    place: Place,
+    random: Random,
+    tally: Tally | None,
+    size: int,
+) -> tuple[Codes, Codes] | None:
+    """Few long sums, deterministic: whole subtrees of so many products, what is left, and the sum in pairs of these, which is the same tree."""
+    length, count = codes[0].shape
+    done, told, flags = length // size * size, [], np.zeros(count, np.uint8)
+
+    def part(program: Program, of: tuple[Codes, ...], order: str, c: Codes | None = None) -> Codes | None:
+        nonlocal flags
+        own = None if tally is None else Tally.room((of[0].shape[1],), np.float32)
+        program = replace(program, length=len(of[0]))
+        made = _line(program, found, order, (of[0], of[-1]), c, place, random, own)
+        if made is None:
+            return None
+        flags = flags | np.bitwise_or.reduce(made[1].reshape(-1, count), axis=0)
+        if own is not None:
+            told.append([x.reshape(len(x), -1, count) for x in own])
+        return made[0].reshape(-1, count)
+
+    def apart(x: Codes) -> Codes:
+        found: Codes = x[:done].reshape(-1, size, count).transpose(1, 0, 2).reshape(size, -1)
+        return found
+
+    given = codes[: 1 if order == "pairwise_of_numbers" else 2]
+    sums = [part(planned, tuple(apart(x) for x in given), order)]
+    if done < length:
+        sums.append(part(planned, tuple(x[done:] for x in given), order))
+    if any(x is None for x in sums):
+        return None
+    inner = replace(planned, formats=(planned.partials,) * 2, reading=(planned.entry,) * 2)
+    total = part(inner, (np.concatenate(sums),), "pairwise_of_numbers", c)
+    if total is None:
+        return None
+    if tally is not None:
+        counts, extremes = (np.concatenate(x, axis=1) for x in zip(*told, strict=True))
+        tally.counts[...] = counts.sum(axis=1)
+        tally.extremes[0], tally.extremes[1] = extremes[0].min(axis=0), extremes[1].max(axis=0)
+    return total[0], flags
+
+
+def _own(operand: lines.Operand, length: int, outputs: lines.Span, cells: int) -> tuple[Codes, tiling.Extent]:
+    """Panels of some outputs' own numbers, and what these span."""
+    shape = 1, -(-(outputs.stop - outputs.start) // cells), length, cells
+    panels = tiling.on_lines(shape, np.float32, np.empty)
+    extent = operand.gather(IN_ORDER, 0, length, outputs, cells, panels)
+    return panels[0], extent
 
 
 def _fits(way: Way, planned: Program, operands: tiling.Operands) -> bool:

@@ -167,7 +167,7 @@ def _flat(codes: Codes, reach: int) -> Codes:
     return np.asarray(_Memory(codes, reach))
 
 
-def _operand(codes: Codes, planned: Program, which: int) -> Operand | None:
+def operand_of(codes: Codes, planned: Program, which: int) -> Operand | None:
     """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
     fmt = planned.formats[which]
     read = readable(codes, fmt, planned.reading[which].daz)
@@ -336,7 +336,7 @@ def run(
     """
     if tally is not None and isinstance(way, UnitWay):
         way = units.counting(way)
-    first, second = _operand(line.a, planned, 0), _operand(line.b, planned, 1)
+    first, second = operand_of(line.a, planned, 0), operand_of(line.b, planned, 1)
     count = line.a.shape[1]
     if first is None or second is None or not count:
         return None
