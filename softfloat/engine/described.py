@@ -67,24 +67,23 @@ OF_RULES = frozenset(
 
 
 @cache
-def defaults(kind: type) -> dict[str, Any]:
+def defaults(kind: Any) -> dict[str, Any]:
     """Field -> what it is by default, of a named tuple or a dataclass; None of a field without one."""
     if issubclass(kind, tuple):
-        return dict(getattr(kind, "_field_defaults", {}))
+        return dict.fromkeys(kind._fields) | kind._field_defaults
     found = {}
     for field in dataclasses.fields(kind):
-        if field.default is not dataclasses.MISSING:
-            found[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            found[field.name] = field.default_factory()
+        made = field.default_factory
+        found[field.name] = None if field.default is dataclasses.MISSING else field.default
+        if made is not dataclasses.MISSING:
+            found[field.name] = made()
     return found
 
 
 def is_known(of: Any, known: frozenset[str]) -> bool:
     """Whether all fields of a description that are not among these are as they are by default."""
-    names = of._fields if isinstance(of, tuple) else [field.name for field in dataclasses.fields(of)]
-    usual = defaults(type(of))
-    return all(name in known or getattr(of, name) == usual.get(name) for name in names)
+    kind: Any = type(of)
+    return all(name in known or getattr(of, name) == usual for name, usual in defaults(kind).items())
 
 
 class Described(NamedTuple):
@@ -252,10 +251,11 @@ def _blocks(
         return found
 
     given = codes[: 1 if order == "pairwise_of_numbers" else 2]
-    sums = [part(planned, tuple(apart(x) for x in given), order)]
+    of_parts = [part(planned, tuple(apart(x) for x in given), order)]
     if done < length:
-        sums.append(part(planned, tuple(x[done:] for x in given), order))
-    if any(x is None for x in sums):
+        of_parts.append(part(planned, tuple(x[done:] for x in given), order))
+    sums = [x for x in of_parts if x is not None]
+    if len(sums) < len(of_parts):
         return None
     inner = replace(planned, formats=(planned.partials,) * 2, reading=(planned.entry,) * 2)
     total = part(inner, (np.concatenate(sums),), "pairwise_of_numbers", c)
