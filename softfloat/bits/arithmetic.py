@@ -59,10 +59,14 @@ def _mixed(
             f"out_format={output.name!r} is too far above {', '.join(repr(x.name) for x in formats)}: their products go down to "
             f"2^{lowest} of its smallest steps; accepted: down to 2^{LEAST_QUANTA}"
         )
+    alike = all(x == fmt for x in formats)
+    found = calls.arithmetic(operation, tuple(operands.values()), fmt, options, output=output) if alike else None
+    if found is not None:
+        return found
     call = Call(options, output, uses=uses_of(operation))
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
     source, flushes = fmt.spec, [call.whole.for_format(own.name).daz for own in formats]
-    if any(x != fmt for x in formats):
+    if not alike:
         codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
         source, flushes = FLOAT64, [False]
     call.settings = call.settings.replace(daz=flushes[0])

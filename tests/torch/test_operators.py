@@ -55,8 +55,18 @@ class Oracle:
     def __init__(self, fmt: softfloat.Format, settings: dict[str, Any]) -> None:
         self.fmt, self.settings, self.streams = fmt, settings, itertools.count()
 
-    def __call__(self, values: Any) -> np.ndarray:
+    def wide(self, values: Any) -> np.ndarray:
+        """One step in float32."""
+        return self(values, softfloat.float32)
+
+    def widened(self, values: Any) -> Any:
+        """A step that makes float32 numbers of the format's."""
+        next(self.streams)
+        return values
+
+    def __call__(self, values: Any, fmt: softfloat.Format | None = None) -> np.ndarray:
         """One step."""
+        fmt = fmt or self.fmt
         values = np.asarray(values, np.float64)
         stream, options = next(self.streams), dict(self.settings)
         seed = options.pop("seed", None)
@@ -68,8 +78,8 @@ class Oracle:
         result = []
         for x, r in zip(values.ravel(), np.ravel(drawn), strict=True):
             more = {} if seed is None else {"random_bits": int(r), "sr_bits": 52}
-            result.append(reference.encode(float(x), self.fmt, **options, **more)[0])
-        return np.asarray(bits.decode(np.array(result).reshape(values.shape), self.fmt))
+            result.append(reference.encode(float(x), fmt, **options, **more)[0])
+        return np.asarray(bits.decode(np.array(result).reshape(values.shape), fmt))
 
     def number(self, x: float) -> float:
         """A Python number: never at random."""
@@ -77,6 +87,23 @@ class Oracle:
         if options.get("rounding") == "stochastic":
             options["rounding"] = "nearest_even"
         return float(bits.decode(reference.encode(x, self.fmt, **options)[0], self.fmt))
+
+
+def addcmul(R: Oracle, a: Any, b: Any, c: Any, value: float) -> np.ndarray:
+    product = R.wide(value * b)
+    return R(a + product * R.widened(R.widened(c)))
+
+
+def addcdiv(R: Oracle, a: Any, b: Any, c: Any, value: float) -> np.ndarray:
+    product = R.wide(value * b)
+    return R(a + R.widened(R.wide(product / R.widened(c))))
+
+
+def lerp(R: Oracle, start: Any, end: Any, weight: Any) -> np.ndarray:
+    distance = R.wide(end - start)
+    near = np.abs(weight) < 0.5
+    factor = R.wide(R.widened(weight) - np.where(near, 0, 1))
+    return R(R.widened(np.where(near, start, end)) + factor * distance)
 
 
 erf, erfc = np.vectorize(math.erf), np.vectorize(math.erfc)
@@ -92,10 +119,10 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "add number": (lambda x, y, u: x + 0.1, lambda R, x, y, u: R(x + R.number(0.1))),
     "add alpha": (
         lambda x, y, u: torch.add(x, y, alpha=0.3),
-        lambda R, x, y, u: R(x + R(y * R.number(0.3))),
+        lambda R, x, y, u: R(x + y * R.number(0.3)),
     ),
     "sub": (lambda x, y, u: x - y, lambda R, x, y, u: R(x - y)),
-    "sub alpha": (lambda x, y, u: torch.sub(x, y, alpha=3), lambda R, x, y, u: R(x - R(y * 3))),
+    "sub alpha": (lambda x, y, u: torch.sub(x, y, alpha=3), lambda R, x, y, u: R(x - y * 3)),
     "rsub": (lambda x, y, u: 0.1 - x, lambda R, x, y, u: R(R.number(0.1) - x)),
     "mul": (lambda x, y, u: x * y, lambda R, x, y, u: R(x * y)),
     "mul number": (lambda x, y, u: x * 0.7, lambda R, x, y, u: R(x * R.number(0.7))),
@@ -129,15 +156,15 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "log": (lambda x, y, u: u.log(), lambda R, x, y, u: R(np.log(u))),
     "addcmul": (
         lambda x, y, u: torch.addcmul(x, y, u, value=0.1),
-        lambda R, x, y, u: R(x + R(R(y * R.number(0.1)) * u)),
+        lambda R, x, y, u: addcmul(R, x, y, u, R.number(0.1)),
     ),
-    "addcmul one": (lambda x, y, u: torch.addcmul(x, y, u), lambda R, x, y, u: R(x + R(y * u))),
+    "addcmul one": (lambda x, y, u: torch.addcmul(x, y, u), lambda R, x, y, u: R(x + y * u)),
     "addcdiv": (
         lambda x, y, u: torch.addcdiv(x, y, u, value=-0.01),
-        lambda R, x, y, u: R(x + R(R(y * R.number(-0.01)) / u)),
+        lambda R, x, y, u: addcdiv(R, x, y, u, R.number(-0.01)),
     ),
-    "lerp": (lambda x, y, u: torch.lerp(x, y, 0.1), lambda R, x, y, u: R(x + R(R.number(0.1) * R(y - x)))),
-    "lerp tensor": (lambda x, y, u: torch.lerp(x, y, u), lambda R, x, y, u: R(x + R(u * R(y - x)))),
+    "lerp": (lambda x, y, u: torch.lerp(x, y, 0.1), lambda R, x, y, u: lerp(R, x, y, R.number(0.1))),
+    "lerp tensor": (lambda x, y, u: torch.lerp(x, y, u), lambda R, x, y, u: lerp(R, x, y, u)),
     # inside float64
     "sigmoid": (lambda x, y, u: x.sigmoid(), lambda R, x, y, u: R(sigmoid(x))),
     "sigmoid backward": (

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
 from softfloat.formats import Format
@@ -14,7 +13,7 @@ from softfloat.torch import private
 from softfloat.torch.operators import tables
 from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
 from softfloat.torch.operators.norms import LAYOUTS, normalised
-from softfloat.torch.operators.pointwise import STEPS
+from softfloat.torch.operators.pointwise import STEPS, Run
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
 from softfloat.torch.operators.scaled import SCALED, scaled
 from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
@@ -29,7 +28,6 @@ Plan = Callable[[Unit, Any, Arguments, Keywords], Any]
 """plan(unit, operator, args, kwargs) -> what the operator returns."""
 
 NOTHING: Keywords = {}
-ARRAYS = (np.ndarray, np.generic)
 FOREACH = "_foreach_"
 FOREACH_NAMES = {"norm": "linalg_vector_norm"}
 EXTREMES = {"max": "maximum", "min": "minimum"}  # of two tensors
@@ -263,15 +261,8 @@ def pointwise(
         kwargs = dict(kwargs)
         target = kwargs.pop("out")
 
-    def run(function: Callable[..., Any], *values: Any) -> Codes:
-        codes = [x for x in values if isinstance(x, ARRAYS)]
-        if len(codes) < len(values):  # numbers spread out: half the time of broadcasting them
-            shape = np.shape(codes[0]) if codes else ()
-            codes = [x if isinstance(x, ARRAYS) else np.full(shape, unit.number(x, fmt), fmt.dtype) for x in values]
-        return unit.run(function, *codes, fmt)
-
     codes = [unit.converted(x, fmt) if isinstance(x, torch.Tensor) else x for x in operands]
-    result = definition(run, *codes, *args[count:], **kwargs)
+    result = definition(Run(unit, fmt), *codes, *args[count:], **kwargs)
     like = next(x for x in operands if isinstance(x, torch.Tensor)) if target is None else None
     return unit.deliver(result, dtype, target, like)
 
