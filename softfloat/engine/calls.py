@@ -124,7 +124,12 @@ def results(codes: Codes, flags: Codes, seen: int, shape: tuple[int, ...], each:
 
 
 def arithmetic(
-    operation: str, given: tuple[Any, ...], fmt: Format, options: Options, extra: float = 0.0, output: Format | None = None
+    operation: str,
+    given: tuple[Any, ...],
+    fmt: Format,
+    options: Options,
+    extra: float = 0.0,
+    output: Format | None = None,
 ) -> tuple[Any, Any] | None:
     """An operation that has a loop of its own; `output`: the result's format, if another."""
     asked = brief(options, ARITHMETIC)

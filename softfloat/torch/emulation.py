@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ContextDecorator, ExitStack
 from typing import Any
 
@@ -12,7 +12,7 @@ from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch.operators.plans import computes, involved, opaque, planned, quantises, touches
+from softfloat.torch.operators.plans import between, computes, involved, opaque, planned, quantises, touches
 from softfloat.torch.operators.recipes import Choice, Quantising, ScalingReport, check_choices
 from softfloat.torch.operators.tables import ADVICE
 from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
@@ -78,6 +78,9 @@ class _Session:
     def takes_apart(self) -> bool:
         return self.unit.quantising is not None
 
+    def widened(self, arguments: Iterable[Any]) -> AbstractContextManager[bool]:
+        return self.unit.widening(involved(arguments))
+
 
 class _Elsewhere(private.DispatchMode):
     """In a thread that a block started: the emulation, whose operations are numbered in order, cannot be the thread's too."""
@@ -116,6 +119,8 @@ class _Mode(private.DispatchMode):
                 tracer = private.tracer(others)
                 if tracer or others:
                     return self._strange(tracer, func, others, args, kwargs)
+            if (unit.widens or private.in_widened()) and not touches(args, kwargs):
+                return between(unit, func, args, kwargs)
             if plan is not None:
                 return plan(unit, func, args, kwargs)
             return self._other(func, args, kwargs)

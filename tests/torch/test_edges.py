@@ -195,10 +195,10 @@ def test_what_comes_in_between_leaves_the_range() -> None:
             written(lambda x: x.addcdiv_(end, half, value=0.5)),
             written(lambda x: torch._foreach_addcdiv_([x], [end], [half], [0.5])),
         ]
-        tiny = torch.tensor([2.0**-20], dtype=HALF)
-        squares = torch.addcmul(tiny, tiny, tiny, value=2.0**10) + torch.addcmul(tiny, tiny, torch.ones_like(tiny) * 2**10, value=2.0**-10)  # fmt: skip
+        tiny, large = (torch.tensor([2.0**k], dtype=HALF) for k in (-20, 10))
+        vanishing = torch.addcmul(tiny, tiny, large, value=2.0**-10), torch.addcmul(tiny, tiny, tiny, value=2.0**10)
     assert [x.view(torch.int16).tolist() for x in found] == [[0]] * len(found)
-    assert squares.item() == 3 * 2.0**-20
+    assert [x.item() for x in vanishing] == [2.0**-19, 2.0**-20]
     assert environment.status.flags == Flags.INEXACT | Flags.UNDERFLOW  # 2^-20 + 2^-30
 
 

@@ -380,9 +380,7 @@ SWAMPS = accumulators.fma
     [(kind, name) for kind, table in enumerate((TABLE, REDUCTIONS, GRADIENTS)) for name in table],
 )
 def test_nothing_infinite_and_no_nan_comes_without_a_flag(kind: int, name: str, dtype: Any) -> None:
-    """Of finite operands, forward and backward; rms_norm's tensors are float32 on the way, and float32 has no flags."""
-    if name == "rms_norm":
-        return
+    """Of finite operands, forward and backward."""
     random = np.random.default_rng(5)
     info = torch.finfo(dtype)
     sizes = [0.0, 1.0, 3.0, 0.5, 20.0, 1e-3, info.max, info.tiny, info.tiny * info.eps]
@@ -402,6 +400,56 @@ def test_nothing_infinite_and_no_nan_comes_without_a_flag(kind: int, name: str, 
             assert environment.status.flags & flags.INVALID
         if any(v.isinf().any() for v in found):
             assert environment.status.flags & (flags.DIVBYZERO | flags.OVERFLOW)
+
+
+@pytest.mark.skipif(not hasattr(torch, "rms_norm"), reason="of PyTorch from 2.4 on")
+@pytest.mark.parametrize("how", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_flags_of_what_is_float32_on_the_way(how: Any) -> None:
+    """PyTorch makes rms_norm of operators on float32 tensors, which else have no flags; in inference mode it is one, judged by its result."""
+    one = how is torch.inference_mode
+    flags, nan, inf = softfloat.Flags, math.nan, math.inf
+    for values, eps, expected in (
+        ([1.0, 3.0], None, flags.INEXACT),
+        ([0.0, 0.0], 0.0, flags.DIVBYZERO | flags.INVALID),  # 1 / sqrt(0), and 0 times that
+        ([0.0, 0.0], None, flags(0)),
+        ([inf, 1.0], None, flags.INVALID),
+        ([nan, 1.0], None, flags(0)),
+    ):
+        x = torch.tensor([values], dtype=HALF)
+        environment, trapping = softfloat.Environment(), softfloat.Environment(traps="INVALID")
+        with how(), emulate(environment):
+            F.rms_norm(x, (2,), eps=eps)
+            torch.rms_norm(torch.zeros(1, 2), (2,), eps=0.0)  # float32 tensors of one's own
+            (x.float() * inf * 0).half()
+        seen = environment.status.flags
+        assert seen == (expected & ~flags.DIVBYZERO if one else expected), values
+        if expected & flags.INVALID:
+            with how(), emulate(trapping), pytest.raises(OperatorTrap, match=r"aten\.\w+"):
+                torch.nn.RMSNorm(2, eps, elementwise_affine=False)(x)
+    brain = torch.tensor([[2.0**100, 1.0]], dtype=BRAIN)
+    environment = softfloat.Environment()
+    with how(), emulate(environment):
+        assert F.rms_norm(brain, (2,)).tolist() == [[0.0, 0.0]]
+    assert one or environment.status.flags & flags.OVERFLOW  # its square
+
+
+@pytest.mark.skipif(not hasattr(torch, "rms_norm"), reason="of PyTorch from 2.4 on")
+def test_flags_of_gradients_that_are_float32_on_the_way() -> None:
+    """rsqrt's derivative of 2^-64 is 2^95, and what the output's gradient makes of that no float32."""
+    x = torch.full((1, 2), 2.0**-60, dtype=BRAIN, requires_grad=True)
+    environment = softfloat.Environment()
+    with emulate(environment):
+        y = F.rms_norm(x, (2,), eps=0.0)
+    assert environment.status.flags == softfloat.Flags(0)
+    assert y.tolist() == [[1.0, 1.0]]
+    own = (x.float() * 1).sum()
+    with emulate(environment):
+        y.backward(torch.full_like(y, 2.0**100))
+        assert not x.grad.isfinite().all()
+        assert environment.status.flags & (softfloat.Flags.INVALID | softfloat.Flags.OVERFLOW)
+        environment.status.clear()
+        own.backward(torch.tensor(math.inf))
+    assert environment.status.flags == softfloat.Flags(0)
 
 
 def half(*shape: int, seed: int = 0) -> Any:

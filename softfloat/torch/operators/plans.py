@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from softfloat.formats import Format
+from softfloat.status import Flags
 from softfloat.torch import private
 from softfloat.torch.operators import tables
 from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
@@ -20,7 +22,7 @@ from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 from softfloat.torch.operators.wide import OWN, Wide, alone, finite
 
-__all__ = ["Plan", "computes", "involved", "opaque", "planned", "quantises", "touches"]
+__all__ = ["Plan", "between", "computes", "involved", "opaque", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -445,6 +447,17 @@ def inside(
     if isinstance(found, tuple):
         return tuple(narrowed(x, place) for place, x in enumerate(found))
     return narrowed(found, 0)
+
+
+def between(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """As it is, on float32 tensors that stand for narrow ones: with the flags of what is no number, and of what is too large."""
+    found = operator(*args, **kwargs)
+    for x in private.leaves(found):
+        if isinstance(x, torch.Tensor) and x.dtype.is_floating_point and not finite(x):
+            limited, raised = Wide(operator, operator, args, kwargs, x.dtype, found).judged(x)
+            over = (x.isinf() & limited.isfinite()).numpy() * np.uint8(Flags.OVERFLOW | Flags.INEXACT)
+            unit.raised(private.schema_name(operator), (), over if raised is None else over | raised)
+    return found
 
 
 def own(*args: Any, computation: Callable[..., torch.Tensor], in_place: bool, out: Any = None, **kwargs: Any) -> Any:

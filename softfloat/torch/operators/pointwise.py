@@ -46,7 +46,8 @@ class Run:
         """One step: of operands of the format, or of float32 all of them. Its result is of the format, `wide`: of float32."""
         codes = self._spread(operands)
         source, output = float32 if codes[0].dtype == np.uint32 else self.format, float32 if wide else self.format
-        return self.unit.run(function, *codes, source, **({} if source == output else {"out_format": output}))
+        options: dict[str, Any] = {} if source == output else {"out_format": output}
+        return self.unit.run(function, *codes, source, **options)
 
     def widened(self, x: Any) -> Codes:
         """An operand as codes of float32."""
@@ -59,7 +60,7 @@ class Run:
     def _spread(self, operands: tuple[Any, ...]) -> list[Codes]:
         """Codes; numbers spread out over the first of them: half the time of broadcasting them."""
         shape = next((x.shape for x in operands if isinstance(x, np.ndarray) and x.ndim), ())
-        codes = (x if isinstance(x, (np.ndarray, np.generic)) else self.number(x) for x in operands)
+        codes: list[Any] = [x if isinstance(x, (np.ndarray, np.generic)) else self.number(x) for x in operands]
         return [x if x.ndim else np.full(shape, x, x.dtype) for x in codes]
 
 
