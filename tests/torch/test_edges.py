@@ -309,6 +309,23 @@ def test_a_product_beyond_the_range_may_be_scaled_into_it() -> None:
         assert not any(x.isinf().any() for x in found)
 
 
+def test_an_addend_beyond_the_range_may_be_taken_back_into_it() -> None:
+    """2 * 40000 overflows half, less 16 * 50 * 50 it does not; nor does that in between of what is scaled, too."""
+    a, b, c = (torch.full((1, *shape), x, dtype=HALF) for shape, x in (((2, 16), -50.0), ((16, 2), 50.0), ((2, 2), 4e4)))
+    for quantize in (None, "mxfp8"):
+        environment = Environment()
+        with emulate(environment, quantize=quantize):
+            found = [
+                torch.baddbmm(c, a, b, beta=2),
+                torch.addmm(c[0], a[0], b[0], beta=2),
+                torch.baddbmm(c, a, b, beta=2, alpha=2),
+            ]
+        assert not environment.status.flags & Flags.OVERFLOW
+        if quantize is None:
+            assert [x.unique().tolist() for x in found] == [[40000.0], [40000.0], [0.0]]
+        assert not any(x.isinf().any() for x in found)
+
+
 # -- moves ---------------------------------------------------------------------------------------------------------------
 
 
