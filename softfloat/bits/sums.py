@@ -15,6 +15,7 @@ from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
+from softfloat.engine.arguments import has_one
 from softfloat.engine.draws import rounding_bits
 from softfloat.engine.options import refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
@@ -399,11 +400,6 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
         raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
     moved = np.moveaxis(codes, axis, 0)
     return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim
-
-
-def has_one(fmt: Format) -> bool:
-    """Whether 1 is among a format's normal numbers."""
-    return fmt.emin <= 0 and fmt.max >= 1
 
 
 def _without_axis(position: Position | None, axis: int, shape: tuple[int, ...], flattened: bool) -> Position | None:

@@ -311,7 +311,9 @@ def test_a_product_beyond_the_range_may_be_scaled_into_it() -> None:
 
 def test_an_addend_beyond_the_range_may_be_taken_back_into_it() -> None:
     """2 * 40000 overflows half, less 16 * 50 * 50 it does not; nor does that in between of what is scaled, too."""
-    a, b, c = (torch.full((1, *shape), x, dtype=HALF) for shape, x in (((2, 16), -50.0), ((16, 2), 50.0), ((2, 2), 4e4)))
+    a, b, c = (
+        torch.full((1, *shape), x, dtype=HALF) for shape, x in (((2, 16), -50.0), ((16, 2), 50.0), ((2, 2), 4e4))
+    )
     for quantize in (None, "mxfp8"):
         environment = Environment()
         with emulate(environment, quantize=quantize):
