@@ -17,7 +17,7 @@ from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, s
 from softfloat.engine import segments as cutting
 from softfloat.engine.arguments import has_one
 from softfloat.engine.draws import rounding_bits
-from softfloat.engine.options import refuse_undrawn
+from softfloat.engine.options import DRAWING, ENVIRONMENT_OPTIONS, refuse_idle, refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
@@ -170,8 +170,12 @@ class Contraction:
         """
         planned = self.program(length)
         asked = planned.draws or self.call.whole.rounding is Rounding.STOCHASTIC
-        if not asked and self.segment is None:  # of a segment, options are the whole's
-            refuse_undrawn(self.call.given)
+        if self.segment is None:  # of a segment, options are the whole's
+            idle = self.call.given & planned.fixed
+            kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
+            refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
+            if not asked:
+                refuse_undrawn(self.call.given)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)
