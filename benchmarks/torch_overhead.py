@@ -19,7 +19,7 @@ import torch
 from measuring import arguments_of, described, machine, timed, write_json
 
 import softfloat
-from softfloat import bits, float16
+from softfloat import bits, float16, float32
 from softfloat.torch import emulate
 
 LIMIT = 15.0  # microseconds an operator
@@ -59,9 +59,10 @@ def cases(environment: softfloat.Environment) -> list[Case]:
 
     spread = np.full((8, 8), 0x3800, np.uint16)
 
-    def three() -> None:
-        for function, operand in ((bits.mul, spread), (bits.mul, b), (bits.add, b)):
-            environment.evaluate(function, a, operand, float16)
+    def four() -> None:
+        product = environment.evaluate(bits.mul, a, spread, float16, out_format=float32)
+        second, third = (environment.evaluate(bits.convert, x, float16, float32) for x in (a, b))
+        environment.evaluate(bits.fma, product, second, third, float32, out_format=float16)
 
     def wide(operator: Callable[..., Any], dtype: torch.dtype) -> Callable[[], Any]:
         def run() -> Any:
@@ -81,7 +82,7 @@ def cases(environment: softfloat.Environment) -> list[Case]:
         Case("mul by a number", lambda: torch.mul(x, 0.5), kernel(bits.mul, a, spread, float16)),
         Case("tanh", lambda: torch.tanh(x), kernel(bits.tanh, a, float16)),
         Case("cast from float32", lambda: single.half(), kernel(bits.encode, numbers, float16)),
-        Case("addcmul_, three steps", lambda: z.addcmul_(x, y, value=0.5), three),
+        Case("addcmul_, four steps", lambda: z.addcmul_(x, y, value=0.5), four),
         Case("softmax (in float32)", lambda: torch.softmax(x, 1), wide(lambda t: torch.softmax(t, 1), torch.float32)),
         Case(
             "layer_norm (in float32)", lambda: layer_norm(x, (8,)), wide(lambda t: layer_norm(t, (8,)), torch.float32)

@@ -32,12 +32,12 @@ from softfloat.arrays.softarray import (
     straight_unary,
     wrapped,
 )
+from softfloat.bits.arithmetic import reciprocal
 from softfloat.bits.comparisons import quieted
 from softfloat.bits.operations import ELEMENTWISE, Operation
-from softfloat.bits.sums import has_one
 from softfloat.engine import Codes
 from softfloat.environments import Rounding
-from softfloat.formats import Format, float32
+from softfloat.formats import Format
 
 Compute = Callable[..., Any]
 CODES, OTHER = True, False  # whether a result is a SoftArray
@@ -118,10 +118,7 @@ def _square(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> Any:
 
 
 def _reciprocal(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> Any:
-    kept = {} if out is None else {"out": out}
-    if has_one(fmt):
-        return evaluated(name, bits.div, fmt.one_code, x, fmt, **kept)
-    return evaluated(name, bits.div, float32.one_code, x, float32, b_format=fmt, out_format=fmt, **kept)
+    return evaluated(name, reciprocal, x, fmt, **({} if out is None else {"out": out}))
 
 
 def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:

@@ -32,7 +32,8 @@ random_bits : array of integers
 
 A setting that decides nothing in a call is refused as an option: `overflow` in comparisons, `sr_bits` without stochastic rounding. In
 an environment any may stand. `stream`, `position` and, in what may draw, `seed` are addresses, which may stand where nothing
-is drawn. In sums, what a stage of the accumulator fixes stays as it is: options rule what is left open.
+is drawn. In sums, what a stage of the accumulator fixes stays as it is: options rule what is left open, and one that every stage
+fixes, the rounding into `out_format` included, is refused.
 
 Errors name the argument and what is accepted: TypeError for things of the wrong kind, ValueError for values out of
 range.

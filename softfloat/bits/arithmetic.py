@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias, Unpack
 
 from softfloat.engine import Call, Options, calls, check_boolean, check_codes, uses_of, widened
-from softfloat.formats import Format, check_format
+from softfloat.engine.arguments import has_one
+from softfloat.formats import Format, check_format, float32
 from softfloat.kernels.spec import FLOAT64
 
 __all__ = ["add", "div", "fma", "mul", "remainder", "round_to_integral", "sqrt", "sub"]
@@ -59,10 +60,14 @@ def _mixed(
             f"out_format={output.name!r} is too far above {', '.join(repr(x.name) for x in formats)}: their products go down to "
             f"2^{lowest} of its smallest steps; accepted: down to 2^{LEAST_QUANTA}"
         )
+    alike = all(x == fmt for x in formats)
+    found = calls.arithmetic(operation, tuple(operands.values()), fmt, options, output=output) if alike else None
+    if found is not None:
+        return found
     call = Call(options, output, uses=uses_of(operation))
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
     source, flushes = fmt.spec, [call.whole.for_format(own.name).daz for own in formats]
-    if any(x != fmt for x in formats):
+    if not alike:
         codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
         source, flushes = FLOAT64, [False]
     call.settings = call.settings.replace(daz=flushes[0])
@@ -119,6 +124,17 @@ def div(
     (np.uint16(64512), np.uint8(8))
     """
     return _arithmetic("div", fmt, {"a": a, "b": b}, options, others=(b_format,), out_format=out_format)
+
+
+def reciprocal(a: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
+    """1 / a, as `div`, in formats that have no 1 too.
+
+    Codes in, (codes, flags) out, of the shape of `a`.
+    """
+    fmt = check_format(fmt)
+    if has_one(fmt):
+        return div(fmt.one_code, a, fmt, **options)
+    return div(float32.one_code, a, float32, b_format=fmt, out_format=fmt, **options)
 
 
 def remainder(a: Any, b: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:

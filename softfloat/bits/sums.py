@@ -15,8 +15,9 @@ from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
+from softfloat.engine.arguments import has_one
 from softfloat.engine.draws import rounding_bits
-from softfloat.engine.options import refuse_undrawn
+from softfloat.engine.options import DRAWING, ENVIRONMENT_OPTIONS, refuse_idle, refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
@@ -169,8 +170,12 @@ class Contraction:
         """
         planned = self.program(length)
         asked = planned.draws or self.call.whole.rounding is Rounding.STOCHASTIC
-        if not asked and self.segment is None:  # of a segment, options are the whole's
-            refuse_undrawn(self.call.given)
+        if self.segment is None:  # of a segment, options are the whole's
+            idle = self.call.given & planned.fixed
+            kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
+            refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
+            if not asked:
+                refuse_undrawn(self.call.given)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)
@@ -399,11 +404,6 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
         raise ValueError(f"axis must be None or an integer from {-codes.ndim} to {codes.ndim - 1}, got {axis!r}")
     moved = np.moveaxis(codes, axis, 0)
     return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim
-
-
-def has_one(fmt: Format) -> bool:
-    """Whether 1 is among a format's normal numbers."""
-    return fmt.emin <= 0 and fmt.max >= 1
 
 
 def _without_axis(position: Position | None, axis: int, shape: tuple[int, ...], flattened: bool) -> Position | None:

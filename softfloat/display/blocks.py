@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from softfloat.display.inspection import value_text
 from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
 from softfloat.engine import as_environment
 from softfloat.environments import Rounding, as_rounding
+from softfloat.formats import float8_e8m0fnu
 from softfloat.status import Flags
 
 if TYPE_CHECKING:
@@ -161,8 +162,9 @@ def inspect_block(
         options["seed"] = seed
     settled = as_environment({**options, "rounding": mode})  # integers have no tininess, which may be set all the same
     blocks, flags = bits.quantize(rounded, fmt, rule, block=len(numbers), **settled)
-    unit = np.full(blocks.scales.shape, fmt.scale.one_code, fmt.scale.dtype)
-    elements = bits.dequantize(bits.BlockCodes(blocks.elements, unit, fmt, block=blocks.block_shape))
+    unscaled = replace(fmt, scale=float8_e8m0fnu, tensor_scale=None)  # not all formats of scales have a 1
+    unit = np.full(blocks.scales.shape, float8_e8m0fnu.one_code, float8_e8m0fnu.dtype)
+    elements = bits.dequantize(bits.BlockCodes(blocks.elements, unit, unscaled, block=blocks.block_shape))
     scale = float(np.abs(bits.decode(blocks.scales, fmt.scale))[0])
     return BlockInspection(
         format=fmt,

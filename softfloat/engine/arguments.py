@@ -82,6 +82,11 @@ def magnitudes(codes: Codes, fmt: Format) -> Codes:
     return codes & fmt.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
 
 
+def has_one(fmt: Format) -> bool:
+    """Whether 1 is among a format's normal numbers."""
+    return fmt.emin <= 0 and fmt.max >= 1
+
+
 def is_nan(codes: Codes, fmt: Format) -> Any:
     """Whether each code is a NaN."""
     if fmt.spec.lone_nan >= 0:

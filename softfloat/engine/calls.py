@@ -124,19 +124,28 @@ def results(codes: Codes, flags: Codes, seen: int, shape: tuple[int, ...], each:
 
 
 def arithmetic(
-    operation: str, given: tuple[Any, ...], fmt: Format, options: Options, extra: float = 0.0
+    operation: str,
+    given: tuple[Any, ...],
+    fmt: Format,
+    options: Options,
+    extra: float = 0.0,
+    output: Format | None = None,
 ) -> tuple[Any, Any] | None:
-    """An operation that has a loop of its own."""
+    """An operation that has a loop of its own; `output`: the result's format, if another."""
     asked = brief(options, ARITHMETIC)
     taken = None if asked is None else operands(given, fmt)
     if asked is None or taken is None:
         return None
     whole, each, stream = asked
-    ready = elementwise.prepared(operation, fmt, whole.for_format(fmt.name), elementwise.FAST, each, extra)
+    made, daz = output or fmt, whole.for_format(fmt.name).daz
+    settings = whole.for_format(made.name)
+    if settings.daz != daz:
+        settings = settings.replace(daz=daz)
+    ready = elementwise.prepared(operation, made, settings, elementwise.FAST, each, extra, fmt.spec)
     if ready is None:
         return None
     (a, *rest), shape = taken
-    codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size, np.uint8) if each else NO_CODES
+    codes, flags = np.empty(a.size, made.dtype), np.empty(a.size, np.uint8) if each else NO_CODES
     b, c = (rest[0], rest[-1]) if rest else (a, a)
     return results(codes, flags, ready(a, b, c, codes, flags, stream, False), shape, each)
 

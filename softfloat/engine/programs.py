@@ -58,6 +58,8 @@ class Program:
         After which blocks the running sum is stored, and how many levels of the reduction end.
     begun : mapping of int to int
         How many roundings stages have done before, in other segments of the whole; none where that is 0.
+    fixed : set of str
+        Settings that each stage fixes: what the call says of them has no effect.
     apart : int
         How many products of the whole it is from one of these to the next, whose roundings' random numbers lie as far apart.
     """
@@ -78,6 +80,7 @@ class Program:
     entered: int
     draws: bool
     policy: spec.NanPolicy
+    fixed: frozenset[str]
     begun: Mapping[int, int] = field(default_factory=dict)
     apart: int = 1
 
@@ -134,12 +137,14 @@ class Program:
         return self.output != self.partials
 
 
+STAGE_SETTINGS = ("rounding", "overflow", "daz", "ftz", "tininess")
+
+
 def _site(stage: Stage, accumulator: Accumulator, whole: Settings, conversion: bool) -> Site:
     """What a stage does under a call's options."""
     name = stage.format.name
     settings = whole.between(name, name) if conversion else whole.for_format(name)
-    fixed: dict[str, Any] = {"nan": accumulator.nan, "rounding": stage.rounding, "overflow": stage.overflow}
-    fixed |= {"daz": stage.daz, "ftz": stage.ftz, "tininess": stage.tininess}
+    fixed = {name: getattr(stage, name) for name in STAGE_SETTINGS} | {"nan": accumulator.nan}
     settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
     draws = settings.rounding is Rounding.STOCHASTIC
     if draws and settings.seed is None and whole.seed is None:
@@ -247,6 +252,10 @@ def _program(
         entered=entered,
         draws=any(site.width for site in sites.values()),
         policy=NAN_POLICIES[arithmetic.rule.nan],
+        fixed=frozenset(
+            {name for name in STAGE_SETTINGS if all(getattr(stage, name) is not None for stage, _ in stages.values())}
+            | ({"nan"} if accumulator.nan else set())
+        ),
     )
 
 

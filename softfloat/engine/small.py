@@ -16,10 +16,10 @@ from softfloat.accumulators import Accumulator
 from softfloat.engine import calls, elementwise, folds, products, small_draws, tiling, ways
 from softfloat.engine.arguments import Codes, magnitudes
 from softfloat.engine.elementwise import NO_CODES, Ready
-from softfloat.engine.options import Call, Options
+from softfloat.engine.options import ENVIRONMENT_OPTIONS, Call, Options, Uses
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import Program, arranged, check_inputs, program
+from softfloat.engine.programs import STAGE_SETTINGS, Program, arranged, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -31,6 +31,13 @@ MOST = 1 << 18  # multiply-adds, those of tiles filled up included, that one thr
 WHOLE = 1 << 28  # multiply-adds of a batch up to which all of it is done at once
 
 Shape = tuple[int, ...]
+
+
+@lru_cache(maxsize=512)
+def _left_open(accumulator: Accumulator) -> Uses:
+    """Options that go straight: whether what the running stage fixes has an effect elsewhere, the long way says."""
+    fixed = {name for name in STAGE_SETTINGS if getattr(accumulator.running, name) is not None}
+    return Uses("sums", frozenset(ENVIRONMENT_OPTIONS - fixed - ({"nan"} if accumulator.nan else set())))
 
 
 class Grid(NamedTuple):
@@ -319,7 +326,7 @@ def product(
         return None
     if a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         return None
-    asked = calls.brief(options)
+    asked = calls.brief(options, _left_open(accumulator))
     if asked is None:
         return None
     whole, each, stream = asked
@@ -406,7 +413,7 @@ def cumulative(
     """Cumulative sums of few numbers, with flags for all of them together."""
     if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator) or not 0 < codes.size <= FOLDED:
         return None
-    asked = calls.brief(options)
+    asked = calls.brief(options, _left_open(accumulator))
     if asked is None or asked[1] or not codes.ndim:
         return None
     if axis is None:
@@ -432,7 +439,7 @@ def total(
     """Sums along an axis, or of everything: a row of ones times a matrix."""
     if not _is_whole(codes, fmt) or not isinstance(accumulator, Accumulator):
         return None
-    asked = calls.brief(options)
+    asked = calls.brief(options, _left_open(accumulator))
     if asked is None or codes.ndim == 0:
         return None
     whole, each, _ = asked

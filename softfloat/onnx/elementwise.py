@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.bits.arithmetic import reciprocal as quotient
 from softfloat.formats import Format
 from softfloat.onnx.table import operator
 from softfloat.onnx.tensors import Array, Codes, array_of, format_of
@@ -63,7 +64,7 @@ def binary(call: Call) -> tuple[Any, ...]:
 def reciprocal(call: Call) -> tuple[Any, ...]:
     """1 / x."""
     fmt = call.format
-    return (array_of(call.run(bits.div, fmt.dtype.type(fmt.one_code), call.codes(0), fmt), fmt),)
+    return (array_of(call.run(quotient, call.codes(0), fmt), fmt),)
 
 
 @operator("rounded", "Pow", "An exponent of another type is rounded into the format first.")

@@ -1,7 +1,7 @@
 """Products and sums: by an accumulator, which rounds to the format at its end.
 
-An addend (Gemm's C, a bias) is where a sum starts, in the format of partials. `alpha` and `beta` other than 1 are
-products of their own, each rounded: beta * C starts the sum; with an alpha, the product is rounded, scaled, and added.
+An addend (Gemm's C, a bias) is where a sum starts, in the format of partials. A `beta` other than 1 is a product of its own,
+rounded into that format. With an `alpha` the sum stays in it, whose range it may need, until alpha * sum + C is rounded, once.
 """
 
 from __future__ import annotations
@@ -37,17 +37,20 @@ def multiplied(
 ) -> Codes:
     """beta*c + alpha*(a @ b)."""
     how = call.unit.accumulator("matmul", fmt)
-    if c is not None and beta != 1.0 and beta != 0.0:
-        c = call.run(bits.mul, c, call.run(bits.encode, np.float32(beta), fmt), fmt)
-    start = None
-    if c is not None and beta != 0.0 and alpha == 1.0:
-        start = np.broadcast_to(partials(call, c, fmt, how), (*a.shape[:-1], *b.shape[-1:]))
-    result = call.run(bits.matmul, a, b, fmt, how, start, out_format=fmt)
-    if alpha != 1.0:
-        result = call.run(bits.mul, result, call.run(bits.encode, np.float32(alpha), fmt), fmt)
-        if c is not None and beta != 0.0:
-            result = call.run(bits.add, c, result, fmt)
-    return result
+    wide, c_format = how.partials, fmt
+    if beta == 0.0:
+        c = None
+    elif c is not None and beta != 1.0:
+        factor = call.run(bits.encode, np.float32(beta), wide)
+        c, c_format = call.run(bits.mul, c, factor, fmt, b_format=wide, out_format=wide), wide
+    if alpha == 1.0:
+        start = None if c is None else np.broadcast_to(partials(call, c, c_format, how), (*a.shape[:-1], *b.shape[-1:]))
+        return call.run(bits.matmul, a, b, fmt, how, start, out_format=fmt)
+    sums = call.run(bits.matmul, a, b, fmt, how, out_format=wide)
+    factor = np.broadcast_to(call.run(bits.encode, np.float32(alpha), wide), np.shape(sums))
+    if c is None:
+        return call.run(bits.mul, sums, factor, wide, out_format=fmt)
+    return call.run(bits.fma, sums, factor, np.broadcast_to(c, np.shape(sums)), wide, c_format=c_format, out_format=fmt)
 
 
 @operator("sum", "MatMul", "k in order, by `matmul`.")
@@ -59,8 +62,8 @@ def matmul(call: Call) -> tuple[Any, ...]:
 @operator(
     "sum",
     "Gemm",
-    "By `matmul`. C is where sums start; beta * C is rounded first. With an alpha the product is rounded, multiplied by "
-    "it and rounded, and added to C and rounded.",
+    "By `matmul`. C is where sums start; beta * C is rounded first, into the format of partials. With an alpha the sum "
+    "stays in that format, and alpha * sum + C is rounded once.",
 )
 def gemm(call: Call) -> tuple[Any, ...]:
     """alpha * A' * B' + beta * C."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ContextDecorator, ExitStack
 from typing import Any
 
@@ -12,7 +12,7 @@ from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch.operators.plans import computes, involved, opaque, planned, quantises, touches
+from softfloat.torch.operators.plans import between, computes, involved, opaque, planned, quantises, touches
 from softfloat.torch.operators.recipes import Choice, Quantising, ScalingReport, check_choices
 from softfloat.torch.operators.tables import ADVICE
 from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
@@ -78,6 +78,9 @@ class _Session:
     def takes_apart(self) -> bool:
         return self.unit.quantising is not None
 
+    def widened(self, arguments: Iterable[Any]) -> AbstractContextManager[bool]:
+        return self.unit.widening(involved(arguments))
+
 
 class _Elsewhere(private.DispatchMode):
     """In a thread that a block started: the emulation, whose operations are numbered in order, cannot be the thread's too."""
@@ -116,6 +119,8 @@ class _Mode(private.DispatchMode):
                 tracer = private.tracer(others)
                 if tracer or others:
                     return self._strange(tracer, func, others, args, kwargs)
+            if (unit.widens or private.in_widened()) and not touches(args, kwargs):
+                return between(unit, func, args, kwargs)
             if plan is not None:
                 return plan(unit, func, args, kwargs)
             return self._other(func, args, kwargs)
@@ -248,9 +253,12 @@ class emulate(ContextDecorator):
         not in the status; it has an operation's number of its own, which addresses random numbers. Scales of delayed
         scaling are kept by module, product, operand and sizes, and each product is a step of theirs.
     casts, elementwise arithmetic and functions
-        One function of `softfloat.bits`, one rounding. Operators of several operations are sequences of such steps:
-        add with alpha is a + (alpha*b), addcmul a + ((value*b)*c), addcdiv a + ((value*b)/c), lerp a + (weight*(b - a));
-        each step may overflow or vanish, and raises its flags. remainder has the sign of its second operand, and a zero that of the first.
+        One function of `softfloat.bits`, one rounding. add with alpha, a + alpha*b, and addcmul, a + b*c, are one multiply-add.
+        What comes in between is float32, as in PyTorch: value*b of addcmul, a + (value*b)*c, and of addcdiv, a + (value*b)/c, the
+        quotient, and b - a of lerp, a + weight*(b - a) or, from a weight of 1/2 on, b + (weight - 1)*(b - a). So no half number is
+        too large or too small there. The last operation is exact until it is rounded to the format; those before are rounded as
+        the environment says of float32, and raise their flags, too. remainder has the sign of its second operand, and a zero that
+        of the first.
         Python numbers, and tensors without dimensions of other dtypes, are rounded into the format first: a learning
         rate or an epsilon may vanish. A mixed operation with a float32 tensor that has dimensions is one of float32.
     other elementwise functions and their gradients (sigmoid, gelu, tanh_backward ...)
@@ -261,7 +269,9 @@ class emulate(ContextDecorator):
         have the dtype of their buffers. `use_stable_statistics` chooses how norms find their variance.
     flags of what PyTorch computes
         A NaN that comes of no NaN is INVALID. An infinity that comes of finite numbers is DIVBYZERO where the operator has a
-        pole; elsewhere the wide dtype overflowed, and the result is that of a number too large for the format.
+        pole; elsewhere the wide dtype overflowed, and the result is that of a number too large for the format. So it is of rms_norm,
+        which PyTorch makes of operators on float32 tensors, and of its gradients. Other float32 tensors have no flags: of what a
+        program computes in float32 itself the cast back raises what it rounds.
     moves, comparisons, selections, random numbers
         As they are; no flags.
     anything else

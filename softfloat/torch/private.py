@@ -176,8 +176,12 @@ MODULE = "softfloat module"
 """Where a node of the graph keeps the module that made it."""
 
 
-def _book(output: Any, module: str, start: int) -> None:
-    """Tell the nodes that lead to an output, and were made from `start` on, that a module made them; its parts have told theirs."""
+WIDENED = "softfloat widened"
+"""Where a node of the graph keeps that it is part of a function which computes in float32 what it returns in a narrow dtype."""
+
+
+def _book(output: Any, start: int, key: str, value: Any) -> None:
+    """Tell the nodes that lead to an output, and were made from `start` on, who made them; what is part of it has told its own."""
     nodes = [x.grad_fn for x in tree_leaves(output) if isinstance(x, torch.Tensor)]
     seen: set[Any] = set()
     while nodes:
@@ -185,7 +189,7 @@ def _book(output: Any, module: str, start: int) -> None:
         if node is None or node in seen or node._sequence_nr() < start:
             continue
         seen.add(node)
-        node.metadata.setdefault(MODULE, module)
+        node.metadata.setdefault(key, value)
         nodes.extend(each for each, _ in node.next_functions)
 
 
@@ -242,7 +246,7 @@ class Tracker(ModuleTracker):
         entry = self._entries[-1]
         if entry.module == self._get_mod_name(mod):  # not one that was entered before the tracker was
             self._entries.pop()
-            _book(output, entry.module, entry.start)
+            _book(output, entry.start, MODULE, entry.module)
 
     def innermost(self) -> str:
         """The module entered last in the forward or backward pass going on, else that of the node being run; empty outside modules."""
@@ -283,6 +287,12 @@ def backward_name() -> str:
     """Inside of the backward pass: what autograd calls the node being run; empty for none."""
     node = torch._C._current_autograd_node() if in_backward() else None
     return "" if node is None else str(node.name())
+
+
+def in_widened() -> bool:
+    """Inside of the backward pass: whether the node being run is part of a function that `Session.widened` was asked about."""
+    node = torch._C._current_autograd_node()
+    return node is not None and WIDENED in node.metadata
 
 
 def noting() -> AbstractContextManager[None]:
@@ -371,6 +381,9 @@ class Session(Protocol):
     def takes_apart(self) -> bool:
         """Whether it wants to see the products of recurrent layers."""
 
+    def widened(self, arguments: Iterable[Any]) -> AbstractContextManager[bool]:
+        """Around a function made of operators on float32 tensors: whether any of its arguments is narrow."""
+
 
 @dataclass
 class Region:
@@ -411,6 +424,7 @@ class _Patch:
                 self._replace(torch.Tensor, name, self._mapped)
             self._replace(torch._VF, "lstm", self._in_parts)
             self._replace(torch, "lstm", self._in_parts)
+            self._replace(torch, "rms_norm", self._widened)
             self._replace(threading.Thread, "start", self._started)
             self._replace(ThreadPoolExecutor, "submit", self._submitted)
         stack.append(session)
@@ -489,6 +503,22 @@ class _Patch:
             original(tensor, index, value)
 
         return __setitem__
+
+    def _widened(self, original: Any) -> Any:
+        """A function that is made of operators before any mode is asked: casts to float32, and what comes between."""
+
+        @wraps(original)
+        def widened(*arguments: Any, **options: Any) -> Any:
+            session, start = self.innermost(), torch.autograd._get_sequence_nr()
+            if session is None:
+                return original(*arguments, **options)
+            with session.widened([*arguments, *options.values()]) as narrow:
+                result = original(*arguments, **options)
+            if narrow:
+                _book(result, start, WIDENED, True)
+            return result
+
+        return widened
 
     def _in_parts(self, original: Any) -> Any:
         """A recurrent layer as one operator of oneDNN only where nobody asks for its products."""

@@ -28,7 +28,7 @@ from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.arrays import constant, constants
 from softfloat.environments import Environment, current_environment
-from softfloat.formats import Format
+from softfloat.formats import Format, float32
 from softfloat.status import Flags, as_flags
 from softfloat.torch.emulation import emulate
 from softfloat.torch.operators.bridge import FORMATS, as_dtype
@@ -359,7 +359,7 @@ def _power_of_ten(least: float) -> float:
 def _squares(
     index: int, weight: float, gradients: list[torch.Tensor], dtype: torch.dtype, scale: float, env: Environment
 ) -> Iterator[Finding]:
-    """(weight*g)*g, as optimisers compute it."""
+    """(weight*g)*g, as optimisers add it to an average: rounded once, of weight*g in float32."""
     values = [
         (g.coalesce().values() if g.is_sparse else g).detach().double().flatten().numpy(force=True) for g in gradients
     ]
@@ -370,11 +370,12 @@ def _squares(
     fmt = FORMATS[dtype].format
     settings: Any = {"environment": constants(env.settings, fmt), "flags": "each"}
     codes, raised = bits.encode(g, fmt, **settings)
-    square = codes
-    if weight != 1:
-        square, flags = bits.mul(square, constant(weight, fmt, env.settings)[0], fmt, **settings)
-        raised = raised | flags
-    square, flags = bits.mul(square, codes, fmt, **settings)
+    if weight == 1:
+        square, flags = bits.mul(codes, codes, fmt, **settings)
+    else:
+        factor = constant(weight, fmt, env.settings)[0]
+        product, _ = bits.mul(codes, factor, fmt, out_format=float32, **settings)
+        square, flags = bits.mul(product, codes, float32, b_format=fmt, out_format=fmt, **settings)
     raised = raised | flags
     becomes = bits.decode(square, fmt)
     exact = weight * g * g

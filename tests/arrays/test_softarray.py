@@ -28,6 +28,7 @@ from operands import operands as drawn
 import softfloat
 from softfloat import Environment, FloatingPointTrap, SoftArray, bits
 from softfloat.arrays import softarray as ARRAY
+from softfloat.bits.arithmetic import reciprocal
 
 HALF, SINGLE, BRAIN = softfloat.float16, softfloat.float32, softfloat.bfloat16
 E4M3, E5M2, E2M1, E8M0 = (softfloat.ROSTER[f"float{name}"] for name in ("8_e4m3fn", "8_e5m2", "4_e2m1fn", "8_e8m0fnu"))
@@ -826,6 +827,7 @@ def test_formats_whose_normal_numbers_do_not_include_1() -> None:
             softfloat.reference.encode(1 / softfloat.reference.decode(int(code), fmt).real, fmt) for code in x.codes
         ]
         assert found.tolist() == [code for code, _ in wanted]
+        assert reciprocal(x.codes, fmt, flags="any", daz=daz)[0].tolist() == found.tolist()
     y = softfloat.from_codes(np.array([7, 9], np.uint16), beyond)
     for name, call in (("sign", np.sign), ("ones", np.ones_like), ("heaviside", lambda x: np.heaviside(x, x))):
         with pytest.raises(ValueError, match=f"{name} needs a 1, and e5m3_beyond has none"):

@@ -96,7 +96,7 @@ def test_the_oracles_sums(name: str, oracle: str) -> None:
     case = CASES["same, stride"]
     trial = Trial(name, case, accumulator, fmt)
     for options in ({}, {"rounding": "stochastic", "seed": 4}):
-        codes, flags = trial.found(**options)
+        codes, flags = trial.found(environment=Environment(**options))
         for index, output in list(enumerate(np.ndindex(*trial.shape)))[::5]:
             a, b = zip(*PRODUCTS[name](trial.first, trial.second, case, accumulator, output), strict=True)
             address = {"index": index} if options else {}

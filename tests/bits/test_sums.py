@@ -907,3 +907,35 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+FIXED_EVERYWHERE = (
+    (tensor_core("H100"), "rounding", "toward_positive"),
+    (tensor_core("H100"), "rounding", "toward_zero"),  # which it does anyway
+    (tensor_core("H100"), "overflow", "saturate"),
+    (tensor_core("H100"), "nan", "x86"),
+    (Accumulator(name="up", running=Stage(float32, rounding="toward_positive", daz=True)), "daz", False),
+)
+
+
+@pytest.mark.parametrize("k", [4, 300])
+@pytest.mark.parametrize(("how", "name", "value"), FIXED_EVERYWHERE)
+def test_an_option_that_every_stage_fixes_is_refused(how: Accumulator, name: str, value: Any, k: int) -> None:
+    """But where the result is rounded once more, and as part of an environment."""
+    a, b = np.full((2, k), 0x3C00, np.uint16), np.full((k, 2), 0x3C00, np.uint16)
+    calls: list[Callable[..., Any]] = [
+        lambda **o: bits.vecdot(a, a, "float16", how, **o),
+        lambda **o: bits.matmul(a, b, "float16", how, **o),
+        lambda **o: bits.sum(a, "float16", how, 1, **o),
+    ]
+    if how.name == "up":
+        calls.append(lambda **o: bits.cumsum(a, "float16", how, 1, **o))
+    message = f"^{name} has no effect in sums to float32 by .*, whose stages fix it; accepted: "
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call(**{name: value})
+        codes, _ = call(environment=Environment(**{name: value}))
+        np.testing.assert_array_equal(codes, call()[0])
+    if name != "nan":
+        bits.vecdot(a, a, "float16", how, out_format="float16", **{name: value})
+    bits.vecdot(a, a, "float16", how, tininess="before")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from commands import Run
 
-from softfloat import BLOCK_ROSTER
+from softfloat import BLOCK_ROSTER, BlockFormat, Format
 from softfloat.display import inspect_block
 from softfloat.status import Flags
 
@@ -28,6 +28,13 @@ def test_a_block() -> None:
     assert inspect_block(["1.3"], "mxint8", rounding="stochastic", seed=3).rounding == "stochastic"
     with pytest.raises(ValueError, match="has 1 to 16 numbers, got 17"):
         inspect_block(["1"] * 17, "nvfp4")
+
+
+def test_a_block_whose_scales_have_no_1() -> None:
+    far = Format("e5m3_beyond", exponent_bits=5, mantissa_bits=3, bias=40)
+    found = inspect_block([str(far.max), "0"], BlockFormat("far", element="float4_e2m1fn", scale=far, block=4))
+    assert found.elements == (6.0, 0.0)
+    assert found.values == (6 * float(found.scale_value), 0.0)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -227,9 +227,9 @@ def test_environments_accumulator_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (1.0, 0.5), (0.3, 1.0), (0.3, 0.7), (2.0, 0.0)])
-@pytest.mark.parametrize("transposed", [False, True])
-def test_gemm(alpha: float, beta: float, transposed: bool, environment: Environment) -> None:
-    fmt, how = float16, fma("float16")
+@pytest.mark.parametrize(("transposed", "wide"), [(False, "float16"), (True, "float32")])
+def test_gemm(alpha: float, beta: float, transposed: bool, wide: str, environment: Environment) -> None:
+    fmt, how = float16, fma(wide)
     a, b, c = numbers((5, 9), fmt, 1), numbers((9, 4), fmt, 2), numbers((4,), fmt, 3)
     step = 0
 
@@ -240,18 +240,21 @@ def test_gemm(alpha: float, beta: float, transposed: bool, environment: Environm
         return codes
 
     raised = 0
-    start = codes_of(c, fmt)
+    start, of_start = codes_of(c, fmt), fmt
     if beta not in (0.0, 1.0):
-        start = run(bits.mul, start, run(bits.encode, np.float32(beta), fmt), fmt)
+        factor = run(bits.encode, np.float32(beta), wide)
+        start, of_start = run(bits.mul, start, factor, fmt, b_format=wide, out_format=wide), wide
+    operands = codes_of(a, fmt), codes_of(b, fmt), fmt, how
     if alpha == 1.0:
-        codes = run(
-            bits.matmul, codes_of(a, fmt), codes_of(b, fmt), fmt, how, np.broadcast_to(start, (5, 4)), out_format=fmt
-        )
+        start = bits.convert(start, of_start, wide)[0]
+        codes = run(bits.matmul, *operands, np.broadcast_to(start, (5, 4)), out_format=fmt)
     else:
-        codes = run(bits.matmul, codes_of(a, fmt), codes_of(b, fmt), fmt, how, out_format=fmt)
-        codes = run(bits.mul, codes, run(bits.encode, np.float32(alpha), fmt), fmt)
+        codes = run(bits.matmul, *operands, out_format=wide)
+        factor = run(bits.encode, np.float32(alpha), wide)
         if beta:
-            codes = run(bits.add, start, codes, fmt)
+            codes = run(bits.fma, codes, factor, start, wide, c_format=of_start, out_format=fmt)
+        else:
+            codes = run(bits.mul, codes, factor, wide, out_format=fmt)
     inputs = [a.T if transposed else a, b.T if transposed else b, c]
     given = {"transA": int(transposed), "transB": int(transposed), "alpha": alpha, "beta": beta}
     found, flags = evaluated("Gemm", [np.ascontiguousarray(x) for x in inputs], environment, matmul=how, **given)

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import softfloat  # noqa: E402 -- after the skip
-from softfloat import Environment, Flags, bits  # noqa: E402
+from softfloat import Environment, Flags, bits, reference  # noqa: E402
 from softfloat.torch import emulate  # noqa: E402
 from softfloat.torch.operators import tables  # noqa: E402
 from softfloat.torch.operators.plans import inside, planned  # noqa: E402
@@ -68,28 +68,158 @@ def test_edges_of_steps(name: str, dtype: Any) -> None:
     assert not wrong.any(), [(*(x[i].item() for x in pair), found[i].item()) for i in wrong.nonzero()[:4]]
 
 
+SEVERAL = {
+    "add": (2, {"alpha": 3}),
+    "sub": (2, {"alpha": 3}),
+    "rsub": (2, {"alpha": 3}),
+    "addcmul": (3, {}),
+    "addcmul value": (3, {"value": 3}),
+    "addcdiv": (3, {}),
+    "addcdiv value": (3, {"value": 3}),
+    "lerp": (3, {}),
+}
+"""Operators with a result in between: how many of their arguments are operands, and the others."""
+
+
+class Fractions:
+    """The steps of one operator on one element, on exact fractions; `flags` are those of all of them."""
+
+    def __init__(self, fmt: softfloat.Format, options: dict[str, Any]) -> None:
+        self.fmt, self.options, self.flags = fmt, options, 0
+
+    def step(self, function: str, *operands: int, source: Any = None, output: Any = None) -> int:
+        code, raised = getattr(reference, function)(
+            *operands, source or self.fmt, out_format=output or self.fmt, **self.options
+        )
+        self.flags |= raised
+        return int(code)
+
+    def between(self, function: str, *operands: int) -> int:
+        return self.step(function, *operands, source="float32", output="float32")
+
+    def wide(self, x: int) -> int:
+        code, raised = reference.convert(x, self.fmt, "float32", **self.options)
+        self.flags |= raised
+        return int(code)
+
+    def result(self, name: str, x: int, y: int, z: int, three: int) -> int:
+        minus = three | 1 << (self.fmt.bits - 1)
+        one = softfloat.float32.one_code
+        a, b, c, value = (self.wide(v) for v in (x, y, z, three))
+        match name:
+            case "add":
+                return self.step("fma", three, y, x)
+            case "sub":
+                return self.step("fma", minus, y, x)
+            case "rsub":
+                return self.step("fma", minus, x, y)
+            case "addcmul":
+                return self.step("fma", y, z, x)
+            case "addcmul value":
+                return self.step("fma", self.between("mul", value, b), c, a, source="float32")
+            case "addcdiv":
+                return self.step("add", a, self.between("div", b, c), source="float32")
+            case "addcdiv value":
+                quotient = self.between("div", self.between("mul", value, b), c)
+                return self.step("add", a, quotient, source="float32")
+        near = abs(float(bits.decode(z, self.fmt))) < 0.5
+        factor = c if near else self.between("sub", c, one)
+        return self.step("fma", factor, self.between("sub", b, a), a if near else b, source="float32")
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("name", "steps"),
-    [
-        ("add alpha", lambda r, x, y, z: torch.add(x, r(y * 3))),
-        ("sub alpha", lambda r, x, y, z: torch.sub(x, r(y * 3))),
-        ("addcmul", lambda r, x, y, z: x + r(r(y * 3) * z)),
-        ("addcdiv", lambda r, x, y, z: x + r(r(y * 3) / z)),
-        ("lerp", lambda r, x, y, z: x + r(z * r(y - x))),
-    ],
-)
-def test_edges_of_several_steps(name: str, dtype: Any, steps: Callable[..., Any]) -> None:
-    """Every step is rounded, as documented, and may overflow."""
-    function = name.partition(" ")[0]
-    more = {"lerp": {}, "add": {"alpha": 3}, "sub": {"alpha": 3}}.get(function, {"value": 3})
-    x = edges(dtype)[2::3]
-    all_of_them = [torch.stack(v) for v in zip(*itertools.product(x, x, x), strict=True)]
-    used = all_of_them[: 2 if "alpha" in name else 3]
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_positive"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_edges_of_several_steps(name: str, dtype: Any, rounding: str) -> None:
+    """What comes in between is float32, the last step exact until it is rounded."""
+    count, more = SEVERAL[name]
+    random = np.random.default_rng(5)
+    x = edges(dtype)[2::3].view(torch.uint16).numpy()
+    triples = np.concatenate([[*itertools.product(x, x, x)], random.integers(0, 1 << 16, (300, 3)), NEAR[dtype]])
+    triples = triples.astype(np.uint16)[~np.any(signalling(triples, FORMATS[dtype]), axis=1)]
+    tensors = [torch.from_numpy(column.copy()).view(dtype) for column in triples.T[:count]]
+    environment = Environment(rounding=rounding)
+    with emulate(environment):
+        found = getattr(torch, name.partition(" ")[0])(*tensors, **more)
+    three, _ = reference.encode(3.0, FORMATS[dtype])
+    expected, flags = [], 0
+    for x, y, z in triples.tolist():
+        oracle = Fractions(FORMATS[dtype], {"rounding": rounding})
+        expected.append(oracle.result(name, x, y, z, three))
+        flags |= oracle.flags
+    wrong = differing(found, torch.tensor(expected, dtype=torch.int32).to(torch.uint16).view(dtype))
+    assert not wrong.any(), [(triples[i].tolist(), found[i].item(), hex(expected[i])) for i in wrong.nonzero()[:4]]
+    assert environment.status.flags == Flags(flags)
+
+
+def signalling(codes: Any, fmt: softfloat.Format) -> Any:
+    """PyTorch makes these NaNs quiet, or not, as it moves them."""
+    return bits.isnan(codes.astype(np.uint16), fmt) & (codes & (1 << (fmt.mantissa_bits - 1)) == 0)
+
+
+NEAR = {
+    HALF: np.array([(0xFB53, 0x7B53, 0x3800), (0x63D0, 0x0010, 0x3C00), (0xFB53, 0x5CB0, 0x5CB0)]),
+    BRAIN: np.array([(0xFF00, 0x7F00, 0x3F00), (0x447A, 0x3580, 0x3F80), (0xFF00, 0x5F00, 0x5F00)]),
+}
+"""Triples whose difference, or product, is beyond the format, or is not all of float32's, and whose result is within it."""
+
+
+def test_what_comes_in_between_leaves_the_range() -> None:
+    """-60000 to 60000 are 120000 apart."""
+    start, end, half = (torch.tensor([x], dtype=HALF) for x in (-60000.0, 60000.0, 0.5))
+    environment = Environment()
+
+    def written(function: Callable[[Any], Any]) -> Any:
+        target = start.clone()
+        function(target)
+        return target
+
+    with emulate(environment):
+        found = [
+            torch.lerp(start, end, 0.5),
+            torch.lerp(start, end, half),
+            torch.lerp(start, end, half, out=torch.empty_like(start)),
+            written(lambda x: x.lerp_(end, 0.5)),
+            torch._foreach_lerp([start], [end], 0.5)[0],
+            torch._foreach_lerp([start], [end], [half])[0],
+            written(lambda x: torch._foreach_lerp_([x], [end], 0.5)),
+            torch.add(start, end / 2, alpha=2),
+            written(lambda x: x.add_(end / 2, alpha=2)),
+            torch._foreach_add([start], [end / 2], alpha=2)[0],
+            torch.sub(end, end / 2, alpha=2),
+            torch.rsub(end / 2, end, alpha=2),
+            torch.addcmul(start, end, half, value=2),
+            torch.addcmul(start, end / 2, half * 4),
+            written(lambda x: torch._foreach_addcmul_([x], [end], [half], 2.0)),
+            torch.addcdiv(start, end, half, value=0.5),
+            written(lambda x: x.addcdiv_(end, half, value=0.5)),
+            written(lambda x: torch._foreach_addcdiv_([x], [end], [half], [0.5])),
+        ]
+        tiny, large = (torch.tensor([2.0**k], dtype=HALF) for k in (-20, 10))
+        vanishing = torch.addcmul(tiny, tiny, large, value=2.0**-10), torch.addcmul(tiny, tiny, tiny, value=2.0**10)
+    assert [x.view(torch.int16).tolist() for x in found] == [[0]] * len(found)
+    assert [x.item() for x in vanishing] == [2.0**-19, 2.0**-20]
+    assert environment.status.flags == Flags.INEXACT | Flags.UNDERFLOW  # 2^-20 + 2^-30
+
+
+@BOTH
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_steps_are_pytorchs(name: str, dtype: Any) -> None:
+    """PyTorch rounds a float32 once more: of numbers all over half's range one in a hundred may differ, by a unit in the last place."""
+    count, more = SEVERAL[name]
+    random = np.random.default_rng(7)
+    size = random.uniform(-14, 15, (3, 4000))
+    numbers = random.choice([-1, 1], size.shape) * 2**size
+    numbers[2] = random.uniform(-2, 2, 4000) if name == "lerp" else numbers[2]
+    tensors = [torch.from_numpy(x).to(dtype) for x in numbers[:count]]
+    function = getattr(torch, name.partition(" ")[0])
+    native = function(*tensors, **more)
     with emulate():
-        found = getattr(torch, function)(*used, **more)
-    expected = rounded(steps(lambda x: rounded(x, dtype).double(), *(x.double() for x in all_of_them)), dtype)
-    assert not differing(found, expected).any()
+        found = function(*tensors, **more)
+    wrong = differing(found, native)
+    assert wrong.sum() <= 40
+    steps = (found.view(torch.int16).int() - native.view(torch.int16).int()).abs()
+    assert (steps[wrong] <= 1).all()
 
 
 @BOTH
@@ -176,6 +306,25 @@ def test_a_product_beyond_the_range_may_be_scaled_into_it() -> None:
         assert not environment.status.flags & Flags.OVERFLOW
         if quantize is None:
             assert [x.unique().tolist() for x in found] == [[20096.0], [20000.0]]
+        assert not any(x.isinf().any() for x in found)
+
+
+def test_an_addend_beyond_the_range_may_be_taken_back_into_it() -> None:
+    """2 * 40000 overflows half, less 16 * 50 * 50 it does not; nor does that in between of what is scaled, too."""
+    a, b, c = (
+        torch.full((1, *shape), x, dtype=HALF) for shape, x in (((2, 16), -50.0), ((16, 2), 50.0), ((2, 2), 4e4))
+    )
+    for quantize in (None, "mxfp8"):
+        environment = Environment()
+        with emulate(environment, quantize=quantize):
+            found = [
+                torch.baddbmm(c, a, b, beta=2),
+                torch.addmm(c[0], a[0], b[0], beta=2),
+                torch.baddbmm(c, a, b, beta=2, alpha=2),
+            ]
+        assert not environment.status.flags & Flags.OVERFLOW
+        if quantize is None:
+            assert [x.unique().tolist() for x in found] == [[40000.0], [40000.0], [0.0]]
         assert not any(x.isinf().any() for x in found)
 
 

@@ -239,8 +239,7 @@ def test_a_step_by_hand() -> None:
     gradients["bias"] = run(bits.sum, inner, fmt, how, 0, out_format=fmt)
     updated = []
     for parameter, name in ((w, "weight"), (b, "bias")):
-        scaled = run(bits.mul, gradients[name], number(-0.1), fmt)
-        updated.append(run(bits.add, parameter, scaled, fmt))
+        updated.append(run(bits.fma, gradients[name], number(-0.1), parameter, fmt))
     optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
     with emulate(softfloat.Environment(**env), matmul=how, record=True) as emulation:
         layer(x).tanh().sum().backward()

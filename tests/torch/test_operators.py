@@ -55,8 +55,18 @@ class Oracle:
     def __init__(self, fmt: softfloat.Format, settings: dict[str, Any]) -> None:
         self.fmt, self.settings, self.streams = fmt, settings, itertools.count()
 
-    def __call__(self, values: Any) -> np.ndarray:
+    def wide(self, values: Any) -> np.ndarray:
+        """One step in float32."""
+        return self(values, softfloat.float32)
+
+    def widened(self, values: Any) -> Any:
+        """A step that makes float32 numbers of the format's."""
+        next(self.streams)
+        return values
+
+    def __call__(self, values: Any, fmt: softfloat.Format | None = None) -> np.ndarray:
         """One step."""
+        fmt = fmt or self.fmt
         values = np.asarray(values, np.float64)
         stream, options = next(self.streams), dict(self.settings)
         seed = options.pop("seed", None)
@@ -68,8 +78,8 @@ class Oracle:
         result = []
         for x, r in zip(values.ravel(), np.ravel(drawn), strict=True):
             more = {} if seed is None else {"random_bits": int(r), "sr_bits": 52}
-            result.append(reference.encode(float(x), self.fmt, **options, **more)[0])
-        return np.asarray(bits.decode(np.array(result).reshape(values.shape), self.fmt))
+            result.append(reference.encode(float(x), fmt, **options, **more)[0])
+        return np.asarray(bits.decode(np.array(result).reshape(values.shape), fmt))
 
     def number(self, x: float) -> float:
         """A Python number: never at random."""
@@ -77,6 +87,23 @@ class Oracle:
         if options.get("rounding") == "stochastic":
             options["rounding"] = "nearest_even"
         return float(bits.decode(reference.encode(x, self.fmt, **options)[0], self.fmt))
+
+
+def addcmul(R: Oracle, a: Any, b: Any, c: Any, value: float) -> np.ndarray:
+    product = R.wide(value * b)
+    return R(a + product * R.widened(R.widened(c)))
+
+
+def addcdiv(R: Oracle, a: Any, b: Any, c: Any, value: float) -> np.ndarray:
+    product = R.wide(value * b)
+    return R(a + R.widened(R.wide(product / R.widened(c))))
+
+
+def lerp(R: Oracle, start: Any, end: Any, weight: Any) -> np.ndarray:
+    distance = R.wide(end - start)
+    near = np.abs(weight) < 0.5
+    factor = R.wide(R.widened(weight) - np.where(near, 0, 1))
+    return R(R.widened(np.where(near, start, end)) + factor * distance)
 
 
 erf, erfc = np.vectorize(math.erf), np.vectorize(math.erfc)
@@ -92,10 +119,10 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "add number": (lambda x, y, u: x + 0.1, lambda R, x, y, u: R(x + R.number(0.1))),
     "add alpha": (
         lambda x, y, u: torch.add(x, y, alpha=0.3),
-        lambda R, x, y, u: R(x + R(y * R.number(0.3))),
+        lambda R, x, y, u: R(x + y * R.number(0.3)),
     ),
     "sub": (lambda x, y, u: x - y, lambda R, x, y, u: R(x - y)),
-    "sub alpha": (lambda x, y, u: torch.sub(x, y, alpha=3), lambda R, x, y, u: R(x - R(y * 3))),
+    "sub alpha": (lambda x, y, u: torch.sub(x, y, alpha=3), lambda R, x, y, u: R(x - y * 3)),
     "rsub": (lambda x, y, u: 0.1 - x, lambda R, x, y, u: R(R.number(0.1) - x)),
     "mul": (lambda x, y, u: x * y, lambda R, x, y, u: R(x * y)),
     "mul number": (lambda x, y, u: x * 0.7, lambda R, x, y, u: R(x * R.number(0.7))),
@@ -129,15 +156,15 @@ TABLE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "log": (lambda x, y, u: u.log(), lambda R, x, y, u: R(np.log(u))),
     "addcmul": (
         lambda x, y, u: torch.addcmul(x, y, u, value=0.1),
-        lambda R, x, y, u: R(x + R(R(y * R.number(0.1)) * u)),
+        lambda R, x, y, u: addcmul(R, x, y, u, R.number(0.1)),
     ),
-    "addcmul one": (lambda x, y, u: torch.addcmul(x, y, u), lambda R, x, y, u: R(x + R(y * u))),
+    "addcmul one": (lambda x, y, u: torch.addcmul(x, y, u), lambda R, x, y, u: R(x + y * u)),
     "addcdiv": (
         lambda x, y, u: torch.addcdiv(x, y, u, value=-0.01),
-        lambda R, x, y, u: R(x + R(R(y * R.number(-0.01)) / u)),
+        lambda R, x, y, u: addcdiv(R, x, y, u, R.number(-0.01)),
     ),
-    "lerp": (lambda x, y, u: torch.lerp(x, y, 0.1), lambda R, x, y, u: R(x + R(R.number(0.1) * R(y - x)))),
-    "lerp tensor": (lambda x, y, u: torch.lerp(x, y, u), lambda R, x, y, u: R(x + R(u * R(y - x)))),
+    "lerp": (lambda x, y, u: torch.lerp(x, y, 0.1), lambda R, x, y, u: lerp(R, x, y, R.number(0.1))),
+    "lerp tensor": (lambda x, y, u: torch.lerp(x, y, u), lambda R, x, y, u: lerp(R, x, y, u)),
     # inside float64
     "sigmoid": (lambda x, y, u: x.sigmoid(), lambda R, x, y, u: R(sigmoid(x))),
     "sigmoid backward": (
@@ -353,9 +380,7 @@ SWAMPS = accumulators.fma
     [(kind, name) for kind, table in enumerate((TABLE, REDUCTIONS, GRADIENTS)) for name in table],
 )
 def test_nothing_infinite_and_no_nan_comes_without_a_flag(kind: int, name: str, dtype: Any) -> None:
-    """Of finite operands, forward and backward; rms_norm's tensors are float32 on the way, and float32 has no flags."""
-    if name == "rms_norm":
-        return
+    """Of finite operands, forward and backward."""
     random = np.random.default_rng(5)
     info = torch.finfo(dtype)
     sizes = [0.0, 1.0, 3.0, 0.5, 20.0, 1e-3, info.max, info.tiny, info.tiny * info.eps]
@@ -375,6 +400,56 @@ def test_nothing_infinite_and_no_nan_comes_without_a_flag(kind: int, name: str, 
             assert environment.status.flags & flags.INVALID
         if any(v.isinf().any() for v in found):
             assert environment.status.flags & (flags.DIVBYZERO | flags.OVERFLOW)
+
+
+@pytest.mark.skipif(not hasattr(torch, "rms_norm"), reason="of PyTorch from 2.4 on")
+@pytest.mark.parametrize("how", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_flags_of_what_is_float32_on_the_way(how: Any) -> None:
+    """PyTorch makes rms_norm of operators on float32 tensors, which else have no flags; in inference mode it is one, judged by its result."""
+    one = how is torch.inference_mode
+    flags, nan, inf = softfloat.Flags, math.nan, math.inf
+    for values, eps, expected in (
+        ([1.0, 3.0], None, flags.INEXACT),
+        ([0.0, 0.0], 0.0, flags.DIVBYZERO | flags.INVALID),  # 1 / sqrt(0), and 0 times that
+        ([0.0, 0.0], None, flags(0)),
+        ([inf, 1.0], None, flags.INVALID),
+        ([nan, 1.0], None, flags(0)),
+    ):
+        x = torch.tensor([values], dtype=HALF)
+        environment, trapping = softfloat.Environment(), softfloat.Environment(traps="INVALID")
+        with how(), emulate(environment):
+            F.rms_norm(x, (2,), eps=eps)
+            torch.rms_norm(torch.zeros(1, 2), (2,), eps=0.0)  # float32 tensors of one's own
+            (x.float() * inf * 0).half()
+        seen = environment.status.flags
+        assert seen == (expected & ~flags.DIVBYZERO if one else expected), values
+        if expected & flags.INVALID:
+            with how(), emulate(trapping), pytest.raises(OperatorTrap, match=r"aten\.\w+"):
+                torch.nn.RMSNorm(2, eps, elementwise_affine=False)(x)
+    brain = torch.tensor([[2.0**100, 1.0]], dtype=BRAIN)
+    environment = softfloat.Environment()
+    with how(), emulate(environment):
+        assert F.rms_norm(brain, (2,)).tolist() == [[0.0, 0.0]]
+    assert one or environment.status.flags & flags.OVERFLOW  # its square
+
+
+@pytest.mark.skipif(not hasattr(torch, "rms_norm"), reason="of PyTorch from 2.4 on")
+def test_flags_of_gradients_that_are_float32_on_the_way() -> None:
+    """rsqrt's derivative of 2^-64 is 2^95, and what the output's gradient makes of that no float32."""
+    x = torch.full((1, 2), 2.0**-60, dtype=BRAIN, requires_grad=True)
+    environment = softfloat.Environment()
+    with emulate(environment):
+        y = F.rms_norm(x, (2,), eps=0.0)
+    assert environment.status.flags == softfloat.Flags(0)
+    assert y.tolist() == [[1.0, 1.0]]
+    own = (x.float() * 1).sum()
+    with emulate(environment):
+        y.backward(torch.full_like(y, 2.0**100))
+        assert not x.grad.isfinite().all()
+        assert environment.status.flags & (softfloat.Flags.INVALID | softfloat.Flags.OVERFLOW)
+        environment.status.clear()
+        own.backward(torch.tensor(math.inf))
+    assert environment.status.flags == softfloat.Flags(0)
 
 
 def half(*shape: int, seed: int = 0) -> Any:

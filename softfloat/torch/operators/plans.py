@@ -10,18 +10,19 @@ import numpy as np
 import torch
 
 from softfloat.formats import Format
+from softfloat.status import Flags
 from softfloat.torch import private
 from softfloat.torch.operators import tables
 from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
 from softfloat.torch.operators.norms import LAYOUTS, normalised
-from softfloat.torch.operators.pointwise import STEPS
+from softfloat.torch.operators.pointwise import STEPS, Run
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
 from softfloat.torch.operators.scaled import SCALED, scaled
 from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 from softfloat.torch.operators.wide import OWN, Wide, alone, finite
 
-__all__ = ["Plan", "computes", "involved", "opaque", "planned", "quantises", "touches"]
+__all__ = ["Plan", "between", "computes", "involved", "opaque", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -29,7 +30,6 @@ Plan = Callable[[Unit, Any, Arguments, Keywords], Any]
 """plan(unit, operator, args, kwargs) -> what the operator returns."""
 
 NOTHING: Keywords = {}
-ARRAYS = (np.ndarray, np.generic)
 FOREACH = "_foreach_"
 FOREACH_NAMES = {"norm": "linalg_vector_norm"}
 EXTREMES = {"max": "maximum", "min": "minimum"}  # of two tensors
@@ -263,15 +263,8 @@ def pointwise(
         kwargs = dict(kwargs)
         target = kwargs.pop("out")
 
-    def run(function: Callable[..., Any], *values: Any) -> Codes:
-        codes = [x for x in values if isinstance(x, ARRAYS)]
-        if len(codes) < len(values):  # numbers spread out: half the time of broadcasting them
-            shape = np.shape(codes[0]) if codes else ()
-            codes = [x if isinstance(x, ARRAYS) else np.full(shape, unit.number(x, fmt), fmt.dtype) for x in values]
-        return unit.run(function, *codes, fmt)
-
     codes = [unit.converted(x, fmt) if isinstance(x, torch.Tensor) else x for x in operands]
-    result = definition(run, *codes, *args[count:], **kwargs)
+    result = definition(Run(unit, fmt), *codes, *args[count:], **kwargs)
     like = next(x for x in operands if isinstance(x, torch.Tensor)) if target is None else None
     return unit.deliver(result, dtype, target, like)
 
@@ -454,6 +447,17 @@ def inside(
     if isinstance(found, tuple):
         return tuple(narrowed(x, place) for place, x in enumerate(found))
     return narrowed(found, 0)
+
+
+def between(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """As it is, on float32 tensors that stand for narrow ones: with the flags of what is no number, and of what is too large."""
+    found = operator(*args, **kwargs)
+    for x in private.leaves(found):
+        if isinstance(x, torch.Tensor) and x.dtype.is_floating_point and not finite(x):
+            limited, raised = Wide(operator, operator, args, kwargs, x.dtype, found).judged(x)
+            over = (x.isinf() & limited.isfinite()).numpy() * np.uint8(Flags.OVERFLOW | Flags.INEXACT)
+            unit.raised(private.schema_name(operator), (), over if raised is None else over | raised)
+    return found
 
 
 def own(*args: Any, computation: Callable[..., torch.Tensor], in_place: bool, out: Any = None, **kwargs: Any) -> Any:

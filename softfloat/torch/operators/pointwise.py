@@ -1,7 +1,12 @@
-"""Elementwise operators as steps of `softfloat.bits`, each rounded once into the operands' format.
+"""Elementwise operators by `softfloat.bits`, each rounded once into the operands' format.
 
-`STEPS` is the definition: what PyTorch computes in one go, in float32 and rounded once, is a sequence of rounded steps
-here where it has several operations. Numbers are rounded into the format first, as those beside a SoftArray are.
+`STEPS` is the definition. What has a result in between (addcmul with a value, addcdiv, lerp) computes it in float32, as PyTorch
+does, whatever its operands' format is: there it cannot leave the range of half. The last operation takes float32 and is
+exact until it is rounded into the format, so a sum of a number and a product is one multiply-add. Each step is rounded as
+the environment says of its format, and raises its flags. Numbers are rounded into the operands' format first, as those
+beside a SoftArray are.
+
+Source: PyTorch, `opmath_type` of half and bfloat16 (float32), and `lerp`'s two forms (aten/src/ATen/native/Lerp.h).
 """
 
 from __future__ import annotations
@@ -14,13 +19,50 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.formats import Format, float32
 from softfloat.torch.operators.bridge import Codes
+from softfloat.torch.operators.unit import Unit
 
-__all__ = ["STEPS"]
+__all__ = ["STEPS", "Run"]
 
 SIGN = np.uint16(0x8000)  # of the formats whose arithmetic is emulated
-Run = Callable[..., Codes]
-"""run(function, *operands): one step; operands are codes or Python numbers."""
+
+
+class Run:
+    """The steps of one operator. Operands are codes of its format, or Python numbers.
+
+    Attributes
+    ----------
+    unit : Unit
+    format : Format
+    """
+
+    __slots__ = ("format", "unit")
+
+    def __init__(self, unit: Unit, fmt: Format) -> None:
+        self.unit, self.format = unit, fmt
+
+    def __call__(self, function: Callable[..., Any], *operands: Any, wide: bool = False) -> Codes:
+        """One step: of operands of the format, or of float32 all of them. Its result is of the format, `wide`: of float32."""
+        codes = self._spread(operands)
+        source, output = float32 if codes[0].dtype == np.uint32 else self.format, float32 if wide else self.format
+        options: dict[str, Any] = {} if source == output else {"out_format": output}
+        return self.unit.run(function, *codes, source, **options)
+
+    def widened(self, x: Any) -> Codes:
+        """An operand as codes of float32."""
+        return self.unit.run(bits.convert, *self._spread((x,)), self.format, float32)
+
+    def number(self, x: Any) -> Codes:
+        """A Python number as a code of the format."""
+        return self.unit.number(x, self.format)
+
+    def _spread(self, operands: tuple[Any, ...]) -> list[Codes]:
+        """Codes; numbers spread out over the first of them: half the time of broadcasting them."""
+        shape = next((x.shape for x in operands if isinstance(x, np.ndarray) and x.ndim), ())
+        codes: list[Any] = [x if isinstance(x, (np.ndarray, np.generic)) else self.number(x) for x in operands]
+        return [x if x.ndim else np.full(shape, x, x.dtype) for x in codes]
+
 
 STEPS: dict[str, tuple[int, Callable[..., Codes]]] = {}
 """By the operator's name: how many of its arguments are operands, and definition(run, *operands, **others)."""
@@ -50,19 +92,19 @@ STEPS |= {
 
 @steps("add", 2)
 def _add(run: Run, a: Any, b: Any, alpha: Any = 1) -> Codes:
-    """a + (alpha*b)."""
-    return run(bits.add, a, b if alpha == 1 else run(bits.mul, b, alpha))
+    """a + alpha*b."""
+    return run(bits.add, a, b) if alpha == 1 else run(bits.fma, b, alpha, a)
 
 
 @steps("sub", 2)
 def _sub(run: Run, a: Any, b: Any, alpha: Any = 1) -> Codes:
-    """a - (alpha*b)."""
-    return run(bits.sub, a, b if alpha == 1 else run(bits.mul, b, alpha))
+    """a - alpha*b."""
+    return run(bits.sub, a, b) if alpha == 1 else run(bits.fma, b, run.number(alpha) ^ SIGN, a)
 
 
 @steps("rsub", 2)
 def _rsub(run: Run, a: Any, b: Any, alpha: Any = 1) -> Codes:
-    """b - (alpha*a)."""
+    """b - alpha*a."""
     return _sub(run, b, a, alpha)
 
 
@@ -94,17 +136,27 @@ def _square(run: Run, a: Any) -> Codes:
 
 @steps("addcmul", 3)
 def _addcmul(run: Run, a: Any, b: Any, c: Any, value: Any = 1) -> Codes:
-    """a + ((value*b) * c)."""
-    return run(bits.add, a, run(bits.mul, b if value == 1 else run(bits.mul, b, value), c))
+    """a + (value*b)*c."""
+    if value == 1:
+        return run(bits.fma, b, c, a)
+    product = run(bits.mul, value, b, wide=True)
+    return run(bits.fma, product, run.widened(c), run.widened(a))
 
 
 @steps("addcdiv", 3)
 def _addcdiv(run: Run, a: Any, b: Any, c: Any, value: Any = 1) -> Codes:
-    """a + ((value*b) / c)."""
-    return run(bits.add, a, run(bits.div, b if value == 1 else run(bits.mul, b, value), c))
+    """a + (value*b)/c."""
+    if value == 1:
+        quotient = run(bits.div, b, c, wide=True)
+    else:
+        quotient = run(bits.div, run(bits.mul, value, b, wide=True), run.widened(c), wide=True)
+    return run(bits.add, run.widened(a), quotient)
 
 
 @steps("lerp", 3)
 def _lerp(run: Run, start: Any, end: Any, weight: Any) -> Codes:
-    """start + (weight * (end - start))."""
-    return run(bits.add, start, run(bits.mul, weight, run(bits.sub, end, start)))
+    """start + weight*(end - start); from a weight of 1/2 on end + (weight - 1)*(end - start), which is the end for 1."""
+    distance, wide = run(bits.sub, end, start, wide=True), run.widened(weight)
+    near = np.abs(wide.view(np.float32)) < 0.5
+    factor = run(bits.sub, wide, np.where(near, np.uint32(0), np.uint32(float32.one_code)), wide=True)
+    return run(bits.fma, factor, distance, run.widened(np.where(near, start, end)))

@@ -1,8 +1,8 @@
 """Products and sums of products: matrix products, convolutions and their gradients, sums.
 
 The accumulator rounds to the tensors' format at the end. An addend (bias) is where the sum starts, in the format of
-partials. A `beta` other than 1 is a product of its own, rounded: beta*input starts the sum. With an `alpha` the sum stays
-in the format of partials, whose range it may need, until alpha*sum + addend is rounded, once.
+partials. A `beta` other than 1 is a product of its own, rounded into that format: beta*input starts the sum. With an `alpha`
+the sum stays in the format of partials, whose range it may need, until alpha*sum + addend is rounded, once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from softfloat.formats import Format, float32
 from softfloat.torch.operators.bridge import Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.unit import Unit
 
-__all__ = ["CONVOLUTIONS", "PRODUCTS", "grouped", "grouped_arguments", "times_alpha"]
+__all__ = ["CONVOLUTIONS", "PRODUCTS", "grouped", "grouped_arguments", "times_alpha", "times_beta"]
 
 
 Handler = Callable[..., Any]
@@ -62,26 +62,34 @@ def multiplied(
     """beta*c + alpha*(a @ b)."""
     how = unit.accumulator(False, fmt)
     options: dict[str, Any] = {"out_format": fmt}
+    c_format = fmt
     if beta == 0:
         c = None
     elif c is not None and beta != 1:
-        c = unit.run(bits.mul, c, unit.number(beta, fmt), fmt)
+        c, c_format = times_beta(unit, c, fmt, beta, how.partials), how.partials
     if alpha != 1:
         sums = unit.run(bits.matmul, a, b, fmt, how, out_format=how.partials)
-        return times_alpha(unit, sums, how.partials, alpha, c, fmt)
+        return times_alpha(unit, sums, how.partials, alpha, c, c_format, fmt)
     if c is None:
         return unit.run(bits.matmul, a, b, fmt, how, **options)
     shape = (*a.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else a.shape[:-1]
-    start = np.broadcast_to(addend(unit, np.asarray(c), fmt, how), shape)
+    start = np.broadcast_to(addend(unit, np.asarray(c), c_format, how), shape)
     return unit.run(bits.matmul, a, b, fmt, how, start, **options)
 
 
-def times_alpha(unit: Unit, sums: Codes, wide: Format, alpha: Any, c: Codes | None, fmt: Format) -> Codes:
+def times_beta(unit: Unit, c: Codes, fmt: Format, beta: Any, wide: Format) -> Codes:
+    """beta*c in the format of partials."""
+    return unit.run(bits.mul, c, unit.number(beta, wide), fmt, b_format=wide, out_format=wide)
+
+
+def times_alpha(
+    unit: Unit, sums: Codes, wide: Format, alpha: Any, c: Codes | None, c_format: Format, fmt: Format
+) -> Codes:
     """alpha*sums + c, rounded once, of sums in a format of their own."""
     factor = np.broadcast_to(unit.number(alpha, wide), np.shape(sums))
     if c is None:
         return unit.run(bits.mul, sums, factor, wide, out_format=fmt)
-    return unit.run(bits.fma, sums, factor, np.broadcast_to(c, np.shape(sums)), wide, c_format=fmt, out_format=fmt)
+    return unit.run(bits.fma, sums, factor, np.broadcast_to(c, np.shape(sums)), wide, c_format=c_format, out_format=fmt)
 
 
 @product("mm")

@@ -30,7 +30,7 @@ from softfloat.scaling import (
 )
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, LOW, Codes, UnsupportedArguments, codes_of
-from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed, times_alpha
+from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed, times_alpha, times_beta
 from softfloat.torch.operators.recipes import Roles, place_of
 from softfloat.torch.operators.tables import UNCHOSEN
 from softfloat.torch.operators.unit import Unit
@@ -153,11 +153,11 @@ def _matrices(
         x, y = x.transpose(1, 0, 2).reshape(x.shape[1], -1), y.reshape(-1, y.shape[2])
     vector = y.ndim == 1
     y = y[:, None] if vector else y
-    addend = codes_of(args[0]) if first and beta != 0 else None
-    if addend is not None and beta != 1:
-        addend = unit.run(bits.mul, addend, unit.number(beta, fmt), fmt)
-    if addend is not None and vector:
-        addend = addend[..., None]
+    addend = None
+    if first and beta != 0:
+        c = codes_of(args[0])
+        addend = in_single(c, fmt) if beta == 1 else times_beta(unit, c, fmt, beta, float32)
+        addend = addend[..., None] if vector else addend
     result = multiply(task, x, y, addend, alpha=alpha)
     return unit.deliver(result[..., 0] if vector else result, a.dtype, target)
 
@@ -201,6 +201,11 @@ def numbers_of(tensor: torch.Tensor) -> Any:
     return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0]).view(np.float32)
 
 
+def in_single(codes: Codes, fmt: Format) -> Codes:
+    """Codes of the tensors' format as codes of float32."""
+    return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0])
+
+
 def _remember(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> None:
     assert unit.quantising is not None
     number = unit.mark("product")
@@ -227,7 +232,7 @@ def _which(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> tuple[str, bool]:
 def multiply(
     task: Task, x: Any, y: Any, addend: Codes | None = None, convolution: bool = False, alpha: Any = 1
 ) -> Codes:
-    """Two matrices quantised and multiplied; codes of the tensors' format. `addend` is in that format."""
+    """Two matrices quantised and multiplied; codes of the tensors' format. `addend` is float32."""
     unit, fmt = task.unit, task.format
     how = swapped(task.product) if task.exchanged else task.product
     names = ROLES[task.name][::-1] if task.exchanged else ROLES[task.name]
@@ -239,11 +244,9 @@ def multiply(
     accumulator = unit.chosen_accumulator(convolution, element_of(how.first, fmt)) or how.accumulator
     if alpha != 1:
         return times_alpha(
-            unit, run_product(unit, a, b, accumulator, None, how.scale_order), float32, alpha, addend, fmt
+            unit, run_product(unit, a, b, accumulator, None, how.scale_order), float32, alpha, addend, float32, fmt
         )
-    c = None if addend is None else np.asarray(bits.convert(addend, fmt, float32, flags="any")[0])
-    if c is not None:
-        c = np.broadcast_to(c, (*x.shape[:-1], y.shape[-1]))
+    c = None if addend is None else np.broadcast_to(addend, (*x.shape[:-1], y.shape[-1]))
     sums = run_product(unit, a, b, accumulator, c, how.scale_order)
     return sums if fmt == float32 else unit.run(bits.convert, sums, float32, fmt)
 
@@ -280,7 +283,8 @@ class ScaledRunner(NamedTuple):
         made = _matrices_of(function, a, b, Geometry(**options), *shape)
         addend = None
         if c is not None:
-            addend = c.reshape(len(made.first), 1, -1) if made.first.ndim == 3 else c[None]
+            addend = in_single(c, self.task.format)
+            addend = addend.reshape(len(made.first), 1, -1) if made.first.ndim == 3 else addend[None]
         found: Codes = made.finish(multiply(self.task, made.first, made.second, addend, True))
         return found
 

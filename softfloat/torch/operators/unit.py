@@ -165,6 +165,7 @@ class Unit:
         self.quantising = quantising
         self.tracker = private.Tracker()
         self.operator: Any = None
+        self.widens = False
         self._again: bool
         self._recording: tuple[private.Region, ...]
         self._replayed: Iterator[tuple[str, int]] | None
@@ -235,12 +236,8 @@ class Unit:
             if flags:
                 environment.status.add(int(flags))
             return result
-        found = int(np.bitwise_or.reduce(flags, axis=None))
-        environment.status.add(found)
-        if found & traps:
-            sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
-            trap = first_trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
-            raise OperatorTrap(trap, *self.where())
+        sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
+        self.raised(function.__name__, () if sums else operands, np.asarray(flags))
         if self.recorder is not None:
             operator, module, backward = self.where()
             name, kept_result = function.__name__, np.array(result)
@@ -248,6 +245,23 @@ class Unit:
                 Operation(operator, module, backward, name, kept, dict(options), environment, stream, kept_result)
             )
         return result
+
+    def raised(self, name: str, operands: tuple[Any, ...], flags: Codes) -> None:
+        """Flags of each element of a result, into the status; and a trap, where one is set."""
+        environment = self._environment or current_environment()
+        found, traps = int(np.bitwise_or.reduce(flags, axis=None)), int(environment.traps)  # type: ignore[arg-type]
+        environment.status.add(found)
+        if found & traps:
+            raise OperatorTrap(first_trap(name, operands, flags, Flags(traps)), *self.where())
+
+    @contextmanager
+    def widening(self, narrow: bool) -> Iterator[bool]:
+        """Around operators on float32 tensors. `narrow`: they stand for narrow ones, and raise what these would."""
+        before, self.widens = self.widens, narrow
+        try:
+            yield narrow
+        finally:
+            self.widens = before
 
     # -- recipes -----------------------------------------------------------------------------------------------------
 
