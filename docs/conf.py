@@ -22,6 +22,7 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "pages",
+    "words",
 ]
 exclude_patterns = ["README.md"]
 nitpicky = True
