@@ -99,14 +99,14 @@ def neighbours(fmt: Format) -> str:
         value = bits.decode(code, fmt)
         below, above = (bits.decode(step(code, fmt)[0], fmt) for step in (bits.next_down, bits.next_up))
         rows.append([name, f"`{code:#x}`", f"{value:.9g}", f"{below:.9g}", f"{above:.9g}"])
-    return table(["", "code", "value", "below", "above"], rows)
+    return table(["number", "code", "value", "below", "above"], rows)
 
 
 def codes_table(fmt: Format) -> str:
     """Every code of a short format, sixteen to a row."""
     values = bits.decode(np.arange(2**fmt.bits, dtype=fmt.dtype), fmt)
     width = min(16, values.size)
-    head = ["", *(f"…{i:x}" for i in range(width))]
+    head = ["code", *(f"…{i:x}" for i in range(width))]
     rows = [
         [f"**{start // width:x}…**", *(f"{value:.5g}" for value in values[start : start + width])]
         for start in range(0, values.size, width)
@@ -192,8 +192,9 @@ def accumulators_pages() -> None:
         rows.append([f"[{name}]({name}.md)", f"`{row.example}`", row.meaning, row.standing, row.source])
     text = [
         "# Accumulators",
-        "A dot product in narrow arithmetic is defined by how it is summed. Each row says whose rule it is and where that is written.",
-        table(["", "example", "meaning", "standing", "source"], rows),
+        "Ways to sum a dot product: definitions first, then what was measured on hardware, what manuals define, and last what is assumed. "
+        "[What the column standing means](../../explanation/unknown.md); [what an accumulator is](../../explanation/accumulators.md).",
+        table(["accumulator", "example", "meaning", "standing", "source"], rows),
         contents(list(PRESETS)),
     ]
     put(MADE / "accumulators" / "index.md", "\n\n".join(text) + "\n")
@@ -272,7 +273,7 @@ def reference(without: Iterable[str] | None = None) -> None:
     rows = [[f"[{name}]({name}.md)", title] for name, title in MODULES.items()]
     put(
         MADE / "api" / "index.md",
-        "# Reference\n\n" + table(["module", ""], rows) + "\n\n" + contents(list(MODULES)) + "\n",
+        "# Reference\n\n" + table(["module", "what is in it"], rows) + "\n\n" + contents(list(MODULES)) + "\n",
     )
 
 

@@ -1,4 +1,4 @@
-"""Pure functions over integer codes: result and flags out, no state and no context. The verification engineer's door.
+"""Pure functions over integer codes: codes in, result and flags out. They keep nothing from call to call.
 
 Codes are unsigned integers of a format's `dtype` (or anything NumPy turns into integers in range), of any shape;
 operands broadcast. Operands are never modified. Results without dimensions come as NumPy scalars. Sums of products

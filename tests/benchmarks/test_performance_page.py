@@ -43,7 +43,7 @@ def shown(text: str) -> list[tuple[str, ...]]:
     for line in text.splitlines():
         if line.startswith("### "):
             found.append((line[4:],))
-        elif line.startswith("| ") and not line.startswith(("|  |", "| --- |")):
+        elif line.startswith("| ") and not line.startswith(("| row |", "| --- |")):
             name, _, _, against, goal, _ = cells(line)
             found.append((name, against, goal))
     return found
