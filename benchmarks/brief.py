@@ -18,9 +18,14 @@ from typing import Any
 
 from alone import alone
 
+HASWELL = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe")
 TARGETS: dict[str, dict[str, str]] = {
     "AVX-512": {},
-    "AVX2": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "OPENBLAS_CORETYPE": "Haswell"},
+    "AVX2": {
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": ",".join(f"+{x}" for x in HASWELL),
+        "OPENBLAS_CORETYPE": "Haswell",
+    },
 }
 """Column -> what the environment of its process has besides."""
 

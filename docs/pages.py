@@ -134,8 +134,8 @@ def format_page(fmt: Format) -> str:
     parts.append(f'<a href="../../{EXPLORER}#format={fmt.name}">Click its bits in the explorer</a>')
     parts += [
         "## In Python",
-        f'```python\nimport softfloat\nsoftfloat.array([0.1, 1.5], "{fmt.name}")          # an array that computes in the format\n'
-        f'softfloat.bits.encode(0.1, "{fmt.name}", overflow="saturate")  # a code and its flags\n```',
+        f'```python\nimport softfloat\n\n# An array that computes in the format:\nsoftfloat.array([0.1, 1.5], "{fmt.name}")\n'
+        f'# A code and its flags:\nsoftfloat.bits.encode(0.1, "{fmt.name}", overflow="saturate")\n```',
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -182,7 +182,7 @@ def accumulators_pages() -> None:
             row.meaning[0].upper() + row.meaning[1:] + ".",
             table(["property", "value"], [*facts, ["source", row.source], ["standing", standing]]),
             "## What the example does",
-            f"```text\n{how.describe()}\n```",
+            f"> {how.describe()}",
             f"```{{raw}} html\n{display.summation_order(how).svg}\n```",
             f"`display.summation_order({row.example})` draws it: products from left to right; a mark is a rounding.",
             "## Reference",

@@ -96,8 +96,14 @@ class ForeignWords(SphinxTransform):
                 first.insert(0, addnodes.index(entries=entries))
 
 
+def outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Pages of foreign words are read each time: Sphinx forgets entries of pages that it does not read again."""
+    return [page for page in env.found_docs if page.startswith(FOREIGN)]
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Sphinx's hook."""
     app.add_transform(ForeignWords)
+    app.connect("env-get-outdated", outdated)
     app.connect("doctree-resolved", words_of_the_glossary)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

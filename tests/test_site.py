@@ -65,6 +65,128 @@ def test_what_newcomers_look_for_is_the_title_of_a_page(question: str) -> None:
     assert 'startsWith("howto/") ? 2' in (DOCS / "search" / "scorer.js").read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def words() -> ModuleType:
+    pytest.importorskip("sphinx", reason="the extra docs")
+    spec = importlib.util.spec_from_file_location("words", DOCS / "words.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_first_use_of_a_word_is_a_link(words: Any) -> None:
+    """In the order of the page, and once; not in headings, code and links, nor as a part of another word or name."""
+    nodes = words.nodes
+    tree = nodes.document(None, None)
+    tree += nodes.title("", "Stages")
+    first = nodes.paragraph(
+        "", "", nodes.literal("", "stage"), nodes.Text(" is stage(1); backstage, stage.py. Stages and a ")
+    )
+    first += [nodes.reference("", "stream", refuri="elsewhere"), nodes.Text(" of a stream, and a stage.")]
+    tree += first
+    words.link_first_uses(tree, {"stage": "glossary.html#stage", "stream": "glossary.html#stream", "trap": "nowhere"})
+    links = [(x.astext(), x["refuri"]) for x in tree.findall(nodes.reference)]
+    assert links == [("Stages", "glossary.html#stage"), ("stream", "elsewhere"), ("stream", "glossary.html#stream")]
+    assert tree.astext().endswith(
+        "stage is stage(1); backstage, stage.py. Stages and a stream of a stream, and a stage."
+    )
+
+
+def glossary() -> list[str]:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    return re.findall(r"^(\w[^\n]*)\n  ", text[text.index("{glossary}\n") :], re.MULTILINE)
+
+
+def test_the_glossary_has_the_words_of_this_package(words: Any) -> None:
+    found = glossary()
+    assert found == sorted(found)
+    assert {"stage", "way", "plan", "draw", "standing", "position", "stream", "accumulator", "carrier"} <= set(found)
+    assert set(found) >= words.COMMON
+
+
+def foreign_words() -> list[tuple[str, str]]:
+    """Words of other libraries in the tables of docs/coming/, with their page."""
+    return [
+        (word, f"coming/{path.stem}")
+        for path in sorted((DOCS / "coming").glob("*.md"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if path.stem != "index" and line.startswith("| ")
+        for word in re.findall(r"`([^`]+)`", line.split("|")[1])
+    ]
+
+
+ASKED = """partialsType, poplar_options, esr, nanoo, REPLICA_IDENTICAL_ONLY, $FP_STS, oflo, div0, inv, use_stable_statistics, set_all,
+fp32_parameter_getter, IPUOutfeedQueue, print_tensor, stochastic_rounding.py, float32_parameter_updates.py, ipuestimator_fp16.py,
+--use-float16-partials, TF_BF16_CONVERSION, TF_BF16_DUMP_PATH, KEEP_FP32_PRECISION, FORCE_BF16_PRECISION, allow_list, conditional_list,
+strict_conditional_list, non_convertible_exceptions, convertible_exceptions, float16_transpile, InferenceTranspiler, float_to_half_rn,
+half_to_float, amp_level, keep_batchnorm_fp32, to_float, loss_scale_manager, FixedLossScaleManager, DynamicLossScaleManager, get_loss_scale,
+update_loss_scale, drop_overflow_update, scale_window, device_target, explim, rmode, float_quantize, DelayedScaling, NVFP4BlockScaling"""
+"""Words of the documents that people come from."""
+
+
+def test_words_of_other_libraries_have_a_row() -> None:
+    found = [word for word, _ in foreign_words()]
+    assert [word for word in re.split(r",\s+", ASKED) if found.count(word) != 1] == []
+    assert len(found) > 150
+
+
+def search(questions: list[str]) -> list[list[dict[str, Any]]]:
+    """What the search of the built site finds, best first."""
+    node, site = shutil.which("node"), CHECKOUT / "build" / "site"
+    if node is None:
+        pytest.skip("node is not installed")
+    index = site / "searchindex.js"
+    if not index.exists() or index.stat().st_mtime < max(x.stat().st_mtime for x in DOCS.glob("coming/*.md")):
+        pytest.skip("build/site is not there, or older than its pages: sphinx-build -q -W -n docs build/site")
+    command = [node, str(CHECKOUT / "tests" / "helpers" / "site_search.js"), str(site)]
+    done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True, check=True)
+    found: list[list[dict[str, Any]]] = json.loads(done.stdout)
+    return found
+
+
+def test_the_search_finds_words_of_other_libraries_first() -> None:
+    words = foreign_words()
+    for (word, page), found in zip(words, search([word for word, _ in words]), strict=True):
+        places = [x["page"] for x in found if x["score"] == found[0]["score"]] if found else []
+        assert page in places, (word, page, found[:3])
+
+
+TASKS = {
+    "install": "index",
+    "saturate": "howto/saturate",
+    "loss scale": "howto/loss_scale",
+    "custom format": "howto/own_format",
+    "check a device's file": "howto/device_file",
+    "stochastic rounding training": "howto/train_stochastic",
+    "partialsType half": "coming/graphcore",
+    "chop": "coming/chop",
+    "H100 torch.mm": "howto/torch_mm",
+    "swamping": "howto/researcher",
+}
+"""What newcomers type -> the page that they mean."""
+
+
+def test_the_search_finds_tasks_first() -> None:
+    for (question, page), found in zip(TASKS.items(), search(list(TASKS)), strict=True):
+        assert found[0]["page"] == page, (question, found[:3])
+
+
+TABLE_HEAD = re.compile(r"^(\|.*\|)\n\|[\s:|-]*---[\s:|-]*\|$", re.MULTILINE)
+
+
+def test_no_column_of_a_table_is_without_a_name(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADE", tmp_path)
+    pages.accumulators_pages()
+    kept = [CHECKOUT / x for x in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "notebooks/README.md")]
+    kept += [path for path in DOCS.rglob("*.md") if "made" not in path.parts]
+    for path in [*kept, *tmp_path.rglob("*.md")]:
+        for head in TABLE_HEAD.findall(path.read_text(encoding="utf-8")):
+            assert all(cell.strip() for cell in head.strip("|").split("|")), (path, head)
+    assert len(TABLE_HEAD.findall((DOCS / "performance.md").read_text(encoding="utf-8"))) > 30
+
+
 def score_in_node(question: str, titles: list[tuple[str, str]]) -> list[float]:
     """What the site's scorer makes of pages that Sphinx takes for equally good."""
     node = shutil.which("node")

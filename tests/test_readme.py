@@ -1,0 +1,62 @@
+"""The README: short, narrow, and every snippet of it runs as it stands, in a folder where nothing else is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+README = CHECKOUT / "README.md"
+pytestmark = pytest.mark.skipif(not README.exists(), reason="not in a checkout")
+
+LINES, COLUMNS = 160, 110
+
+
+def text() -> str:
+    return README.read_text(encoding="utf-8")
+
+
+def test_it_is_read_in_a_minute() -> None:
+    lines = text().splitlines()
+    assert len(lines) <= LINES
+    assert [line for line in lines if len(line) > COLUMNS] == []
+    assert (CHECKOUT / re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text())[0]).is_file()
+
+
+def test_it_says_what_is_needed_and_how_it_is_installed() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in text()
+    assert f"`pip install {project['name']}`" in text()
+    assert "\npip install . &&" in text()
+    for library in ("ml_dtypes", "gfloat", "pychop", "CPFloat", "QPyTorch", "mptorch", "Berkeley SoftFloat"):
+        assert re.search(rf"^\|[^|]*\b{library}\b", text(), re.MULTILINE), library
+
+
+def test_links_lead_to_files() -> None:
+    links = [x for x in re.findall(r"\]\(([^)]*)\)", text()) if "://" not in x]
+    assert len(links) > 25
+    assert [x for x in links if not (CHECKOUT / x.partition("#")[0]).exists()] == []
+
+
+SNIPPETS = [x for x in re.findall(r"^```python\n(.*?)^```", text(), re.M | re.S) if ">>>" not in x]
+"""Those that doctest does not run."""
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda x: x.partition("\n")[0])
+def test_snippets_run(snippet: str, tmp_path: Path) -> None:
+    for module in re.findall(r"^import (\w+)", snippet, re.MULTILINE):
+        pytest.importorskip(module)
+    command = [sys.executable, "-W", "error", "-c", snippet]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_four_users_have_a_snippet_each() -> None:
+    assert len(SNIPPETS) == 1
+    assert len(re.findall(r"^```python\n>>> ", text(), re.MULTILINE)) == 2
+    assert len(re.findall(r"^```sh\nsoftfloat ", text(), re.MULTILINE)) == 1
