@@ -98,17 +98,18 @@ def neighbours(fmt: Format) -> str:
     for name, code in marks.items():
         value = bits.decode(code, fmt)
         below, above = (bits.decode(step(code, fmt)[0], fmt) for step in (bits.next_down, bits.next_up))
-        rows.append([name, f"`{code:#x}`", f"{value:.9g}", f"{below:.9g}", f"{above:.9g}"])
+        beyond = f"{above:.9g}" if above != value else "no number"
+        rows.append([name, f"`{code:#x}`", f"{value:.9g}", f"{below:.9g}", beyond])
     return table(["number", "code", "value", "below", "above"], rows)
 
 
 def codes_table(fmt: Format) -> str:
-    """Every code of a short format, sixteen to a row."""
+    """Every code of a short format, eight to a row."""
     values = bits.decode(np.arange(2**fmt.bits, dtype=fmt.dtype), fmt)
-    width = min(16, values.size)
-    head = ["code", *(f"…{i:x}" for i in range(width))]
+    width = 8
+    head = ["code", *(f"+{i}" for i in range(width))]
     rows = [
-        [f"**{start // width:x}…**", *(f"{value:.5g}" for value in values[start : start + width])]
+        [f"**{start:#04x}**", *(f"{value:.5g}" for value in values[start : start + width])]
         for start in range(0, values.size, width)
     ]
     return table(head, rows)
@@ -130,7 +131,7 @@ def format_page(fmt: Format) -> str:
         parts.append(f"```{{image}} {fmt.name}.svg\n:alt: where the numbers of {fmt.name} lie\n:class: picture\n```")
         parts += ["## Neighbours", neighbours(fmt)]
     if fmt.bits <= LARGEST_TABLE:
-        parts += ["## Every code", "First digits in the rows, last ones in the columns, hexadecimal.", codes_table(fmt)]
+        parts += ["## Every code", "The code of a number is the sum of its row's and its column's.", codes_table(fmt)]
     parts.append(f'<a href="../../{EXPLORER}#format={fmt.name}">Click its bits in the explorer</a>')
     parts += [
         "## In Python",
@@ -338,6 +339,17 @@ def make(app: Any = None) -> None:
     copies()
 
 
+def sitemap(app: Any, error: Exception | None) -> None:
+    """`sitemap.xml`, for search engines: the pages' addresses, if it is known where the site will be."""
+    root = app.config.html_baseurl.rstrip("/")
+    if error is None and root and app.builder.format == "html":
+        pages = "".join(
+            f"<url><loc>{root}/{app.builder.get_target_uri(x)}</loc></url>\n" for x in sorted(app.env.found_docs)
+        )
+        head = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        put(Path(app.outdir) / "sitemap.xml", f"{head}{pages}</urlset>\n")
+
+
 def sourced(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
     """numpydoc knows no section "Source": here it is one of references."""
     for i, line in enumerate(lines[:-1]):
@@ -363,4 +375,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", make)
     app.connect("autodoc-process-docstring", sourced, priority=100)
     app.connect("autodoc-process-signature", signed)
+    app.connect("build-finished", sitemap)
     return {"version": softfloat.__version__, "parallel_read_safe": True}

@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -40,6 +41,7 @@ def test_every_page_is_linked_and_no_link_is_broken() -> None:
     for path in written:
         for tree in re.findall(r"```\{toctree\}(.*?)```", path.read_text(encoding="utf-8"), re.S):
             lines = [line.strip() for line in tree.splitlines() if line.strip() and not line.startswith(":")]
+            lines = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]  # a title of its own before the page
             named |= {(path.parent / line).relative_to(DOCS).as_posix() for line in lines}
     assert {path.relative_to(DOCS).with_suffix("").as_posix() for path in written} <= named
     for path in written:
@@ -176,6 +178,35 @@ def test_the_search_finds_tasks_first() -> None:
 TABLE_HEAD = re.compile(r"^(\|.*\|)\n\|[\s:|-]*---[\s:|-]*\|$", re.MULTILINE)
 
 
+VISIBLE = 96
+"""Columns of code that a page shows on a screen of 1280 pixels."""
+
+
+def test_comments_of_code_are_seen() -> None:
+    """Longer lines go on below, where a comment at their end would not be told from code."""
+    for path in (path for path in DOCS.rglob("*.md") if "made" not in path.parts):
+        for block in re.findall(r"^```(?:python|sh)\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S):
+            typed = [x for x in block.splitlines() if ">>>" not in block or x.startswith((">>> ", "... "))]
+            assert [x for x in typed if len(x) > VISIBLE and "# " in x] == [], path
+
+
+def test_the_map_of_the_site(pages: Any, tmp_path: Path) -> None:
+    builder = SimpleNamespace(format="html", get_target_uri=lambda page: f"{page}.html")
+    env = SimpleNamespace(found_docs={"index", "howto/saturate"})
+    for address, made in (("https://example.org/softfloat/", True), ("", False)):
+        folder = tmp_path / str(made)
+        app = SimpleNamespace(
+            config=SimpleNamespace(html_baseurl=address), builder=builder, env=env, outdir=str(folder)
+        )
+        pages.sitemap(app, None)
+        assert (folder / "sitemap.xml").exists() is made
+    found = ElementTree.parse(tmp_path / "True" / "sitemap.xml").iter(
+        "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+    )
+    root = "https://example.org/softfloat"
+    assert [x.text for x in found] == [f"{root}/howto/saturate.html", f"{root}/index.html"]
+
+
 def test_no_column_of_a_table_is_without_a_name(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MADE", tmp_path)
     pages.accumulators_pages()
@@ -234,7 +265,11 @@ def test_formats(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         if fmt.bits <= pages.LARGEST_TABLE:
             assert f"{bits.decode(fmt.one_code, fmt):.5g}" in text
     e2m1 = (tmp_path / "formats" / "float4_e2m1fn.md").read_text(encoding="utf-8")
-    assert "| **0…** | 0 | 0.5 | 1 | 1.5 | 2 | 3 | 4 | 6 | -0 | -0.5 | -1 | -1.5 | -2 | -3 | -4 | -6 |" in e2m1
+    assert (
+        "| **0x00** | 0 | 0.5 | 1 | 1.5 | 2 | 3 | 4 | 6 |\n| **0x08** | -0 | -0.5 | -1 | -1.5 | -2 | -3 | -4 | -6 |"
+        in e2m1
+    )
+    assert "| largest | `0x7` | 6 | 4 | no number |" in e2m1
 
 
 def test_accumulators(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
