@@ -42,8 +42,8 @@ def runs(node: nodes.Node) -> Iterator[nodes.Text]:
     for child in node.children:
         if isinstance(child, nodes.Text):
             yield child
-        elif not isinstance(child, APART):
-            yield from runs(child)
+        elif not isinstance(child, APART) and not (isinstance(child, nodes.Element) and "design_component" in child):
+            yield from runs(child)  # a card is a link already
 
 
 def link_first_uses(tree: nodes.document, places: Mapping[str, str]) -> None:

@@ -83,6 +83,7 @@ def test_the_first_use_of_a_word_is_a_link(words: Any) -> None:
     nodes = words.nodes
     tree = nodes.document(None, None)
     tree += nodes.title("", "Stages")
+    tree += nodes.container("", nodes.paragraph("", "A stage on a card, which is a link."), design_component="card")
     first = nodes.paragraph(
         "", "", nodes.literal("", "stage"), nodes.Text(" is stage(1); backstage, stage.py. Stages and a ")
     )
