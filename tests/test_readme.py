@@ -1,4 +1,4 @@
-"""The README: short, narrow, and every snippet of it runs as it stands, in a folder where nothing else is."""
+"""The README: short, narrow, and every snippet of it runs as it stands, from inside the clone."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def snippets(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/howto/train_stochastic.md", "docs/howto/loss_scale.md"])
-def test_snippets_run(page: str, tmp_path: Path) -> None:
-    """In the order of the page; the README's alone, as it is the only one."""
+def test_snippets_run(page: str) -> None:
+    """In the order of the page, from inside the clone, as a newcomer pastes them."""
     pytest.importorskip("torch")
     command = [sys.executable, "-W", "error", "-c", "\n".join(snippets(page))]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
