@@ -31,6 +31,7 @@ from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
 from softfloat.display.pages import PAGE
 from softfloat.formats import format_facts
+from softfloat.markup import general
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parent
@@ -108,7 +109,7 @@ def codes_table(fmt: Format) -> str:
     width = min(16, values.size)
     head = ["", *(f"…{i:x}" for i in range(width))]
     rows = [
-        [f"**{start // width:x}…**", *(f"{value:.5g}" for value in values[start : start + width])]
+        [f"**{start // width:x}…**", *(general(value, 5) for value in values[start : start + width])]
         for start in range(0, values.size, width)
     ]
     return table(head, rows)
@@ -147,7 +148,13 @@ def formats() -> None:
     for fmt in ROSTER.values():
         put(MADE / "formats" / f"{fmt.name}.md", format_page(fmt))
         rows.append(
-            [f"[{fmt.name}]({fmt.name}.md)", f"`{fmt.layout}`", f"{fmt.max:.6g}", f"{fmt.tiny:.3g}", f"{fmt.eps:.3g}"]
+            [
+                f"[{fmt.name}]({fmt.name}.md)",
+                f"`{fmt.layout}`",
+                general(fmt.max, 6),
+                f"{fmt.tiny:.3g}",
+                f"{fmt.eps:.3g}",
+            ]
         )
     blocks = [
         [f"`{fmt.name}`", str(fmt.element), str(fmt.scale), block_text(fmt.block), f"{fmt.bits_per_element:.6g}"]

@@ -418,10 +418,10 @@ class Environment:
             if name == "overrides":
                 found |= {name: dict(value)} if value else {}
             elif value != getattr(Environment, name):
-                words = (
-                    str(value) if isinstance(value, Flags) else value.name.lower() if isinstance(value, Enum) else value
+                flags = isinstance(value, Flags)
+                found[name] = (
+                    value.named(self.nan) if flags else value.name.lower() if isinstance(value, Enum) else value
                 )
-                found[name] = words
         return f"Environment({', '.join(f'{name}={value!r}' for name, value in found.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -717,7 +717,7 @@ def evaluate_as(
         named = [options[parameter] for parameter in parameters if parameter in options]
         if "accumulator" in parameters:
             operands, named = (), []  # a row and a column, not an element of each
-        raise first_trap(name, (*operands, *named), np.asarray(flags), traps)
+        raise first_trap(name, (*operands, *named), np.asarray(flags), traps, env.nan)
     return (result, *more) if more else result
 
 

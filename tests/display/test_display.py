@@ -808,9 +808,13 @@ def test_the_grid_of_a_table_names_the_bits_of_each_value(fmt):
             value = table.rows[code].value
             given = 2.0 ** int(text[2:]) if text.startswith("2^") else float(text)
             assert given == pytest.approx(value, rel=1e-3, nan_ok=True)
+            assert given == value or value != np.trunc(value) or abs(value) >= 1e8 or text.startswith("2^")
     assert seen == set(range(len(table.rows) >> fmt.signed))
     assert ("negative" in note) == fmt.signed
     assert ("is NaN" in note) == (fmt.nan == "fnuz")
+    caption = parsed(table._repr_html_()).find("caption")
+    assert "white-space:nowrap" in caption.get("style")
+    assert caption.text == fmt.name + (f" ({note})" if note else "")
 
 
 def test_landmarks():
