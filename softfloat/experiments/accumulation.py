@@ -302,11 +302,11 @@ def stochastic_sums(
     return tuple(rows)
 
 
-STAGES = 4
-"""How often `measure` calls `progress`."""
+STAGES = ("squared norms", "dot products in chunks", "dot products and their bounds", "long sums")
+"""What `measure` tells `progress`."""
 
 
-def measure(seed: int = 0, progress: Callable[[], None] | None = None) -> Accumulation:
+def measure(seed: int = 0, progress: Callable[[str], None] | None = None) -> Accumulation:
     """Run the four experiments of this module.
 
     Parameters
@@ -314,18 +314,15 @@ def measure(seed: int = 0, progress: Callable[[], None] | None = None) -> Accumu
     seed : int
         Of random numbers and of stochastic rounding.
     progress : callable, optional
-        Called `STAGES` times on the way.
+        Called with the name of each experiment, one of `STAGES`, before it begins.
     """
-    advance = progress or (lambda: None)
-    dots = dot_swamping(seed=seed)
-    advance()
-    chunks = chunking(seed=seed)
-    advance()
-    blocks = block_fma_bounds(seed=seed)
-    advance()
-    sums = stochastic_sums(seed=seed)
-    advance()
-    return Accumulation(dots, chunks, blocks, sums)
+    experiments: tuple[Callable[..., Any], ...] = (dot_swamping, chunking, block_fma_bounds, stochastic_sums)
+    found = []
+    for name, experiment in zip(STAGES, experiments, strict=True):
+        if progress is not None:
+            progress(name)
+        found.append(experiment(seed=seed))
+    return Accumulation(*found)
 
 
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> tuple[Array, Array]:
