@@ -723,12 +723,16 @@ def evaluate_as(
 
 @lru_cache(maxsize=256)
 def _parameters(operation: Callable[..., Any]) -> tuple[str, ...]:
-    """Names of the parameters of a function that takes options, and so returns flags."""
+    """Names of the parameters of a function that takes options, and so returns flags; of options, none."""
     parameters = inspect.signature(operation).parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+    if "environment" not in parameters and not any(x.kind is x.VAR_KEYWORD for x in parameters.values()):
         name = getattr(operation, "__name__", operation)
         raise TypeError(f"operation must be a function of softfloat.bits that returns flags, and {name} returns none")
-    return tuple(parameters)
+    return tuple(name for name in parameters if name not in CALL_OPTIONS and name not in SETTINGS)
+
+
+CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "position"}
+"""Of functions on codes: options that are no settings, and concern one call."""
 
 
 def _rebuilt(settings: dict[str, Any]) -> Environment:

@@ -55,7 +55,7 @@ INSIDE = {
     "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | drawn_trees units | block_units lines plain | "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
+    "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
