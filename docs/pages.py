@@ -279,7 +279,7 @@ def families(name: str, module: Any) -> list[str]:
             [f"[{title}]({page}.md)", " ".join(f"{{py:obj}}`{x} <{name}.{x}>`" for x in (*functions, *classes))]
         )
         pages.append(page)
-    return [table(["page", "what it has"], rows), contents(pages)]
+    return [table(["page", "what it has"], rows), "", contents(pages)]
 
 
 def reference(without: Iterable[str] | None = None) -> None:
@@ -305,10 +305,11 @@ def reference(without: Iterable[str] | None = None) -> None:
                 data.append(member)
                 continue
             LINKS[f"{name}.{member}"] = f"{name}.{member}"
-        lines = [f"# {name}", f"{title}.", "```{eval-rst}", f".. automodule:: {name}", "   :no-members:", "```"]
+        lines = [f"# {name}", f"{title}."]
         if module is bits:
-            lines += families(name, module)
+            lines += ["", *families(name, module), ""]
             functions, classes, data = [], [], []
+        lines += ["```{eval-rst}", f".. automodule:: {name}", "   :no-members:", "```"]
         if functions:
             lines += ["## Functions", *directives(name, functions, "autofunction")]
         if classes:
@@ -394,7 +395,11 @@ IN_BACKTICKS = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*)`(?![`\w])")
 def linked(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
     """What docstrings have in backticks becomes a link where a page has it, under its whole name or one of the same module."""
     module = max((x for x in MODULES if (name + ".").startswith(x + ".")), key=len, default="softfloat")
-    own = set(getattr(getattr(found, "__code__", None), "co_varnames", ())) | {name.rpartition(".")[2]}
+    own = {
+        *getattr(getattr(found, "__code__", None), "co_varnames", ()),
+        name.rpartition(".")[2],
+        *bits.signatures.OPTIONS,
+    }
 
     def link(match: re.Match[str]) -> str:
         text = match[1]
