@@ -124,8 +124,8 @@ def test_the_plot_is_a_picture(full):
 def test_the_document_holds_long_sums(full):
     found = full.run.document["accumulation"]
     assert {name: len(rows) for name, rows in found.items()} == {"dots": 39, "chunks": 34, "blocks": 39, "sums": 52}
-    assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped"}
-    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error"}
+    assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped", "format", "settings"}
+    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error", "settings"}
     assert set(found["blocks"][0]) == {"accumulator", "output", "length", "error", "bound"}
     assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound"}
     for name in ("blocks", "sums"):
@@ -236,7 +236,7 @@ def test_a_wrong_subtraction_is_exit_status_1(monkeypatch, full):
     sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
     monkeypatch.setattr(bits, "sub", sub)
     monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
-    monkeypatch.setattr(claims, "sums_across", lambda **_: ())
+    monkeypatch.setattr(claims, "sums_across", lambda *_, **__: ())
     monkeypatch.setattr(accumulation, "measure", lambda *_: full.report.accumulation)
     run = Run("reproduce", "--json")
     assert run.status == 1
@@ -412,7 +412,7 @@ def test_each_step_is_named_and_each_claim_told_before_the_next(monkeypatch, ful
     happened = []
     sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
     monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
-    monkeypatch.setattr("softfloat.experiments.swamping.running_sum", lambda *_, rounding, **__: full.report.nearest)
+    monkeypatch.setattr("softfloat.experiments.swamping.running_sum", lambda *_, **__: full.report.nearest)
     for name in ("dot_swamping", "chunking", "block_fma_bounds", "stochastic_sums"):
         monkeypatch.setattr(accumulation, name, lambda *, seed: ())
     claims.reproduce(0, lambda name, share: happened.append((name, share)), lambda claim: happened.append(claim.id))
