@@ -72,7 +72,7 @@ def test_every_elementwise_function_has_a_row() -> None:
 def test_rows_say_how_functions_are_called(row: Operation) -> None:
     parameters = inspect.signature(getattr(bits, row.name)).parameters
     assert list(parameters)[len(row.operands)] == "fmt"
-    assert ("options" in parameters) == row.flags
+    assert ("environment" in parameters) == row.flags
     assert row.flags or not row.rounds
     assert row.result in ("float", "bool", "class")
 

@@ -117,7 +117,7 @@ class OperatorTrap(FloatingPointTrap):
     """
 
     def __init__(self, trap: FloatingPointTrap, operator: str, module: str, backward: bool) -> None:
-        super().__init__(trap.flags, trap.operation, trap.index, trap.operands)
+        super().__init__(trap.flags, trap.operation, trap.index, trap.operands, trap.nan)
         self.operator, self.module, self.backward = operator, module, backward
         self._message = f"{trap}, {place(operator, module, backward)}"
 
@@ -128,8 +128,7 @@ class OperatorTrap(FloatingPointTrap):
         return f"{type(self).__name__}({self._message!r})"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        trap = FloatingPointTrap(self.flags, self.operation, self.index, self.operands)
-        return type(self), (trap, self.operator, self.module, self.backward)
+        return type(self), (self.moved(self.index), self.operator, self.module, self.backward)
 
 
 def place(operator: str, module: str, backward: bool) -> str:
@@ -239,7 +238,9 @@ class Unit:
         environment.status.add(found)
         if found & traps:
             sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
-            trap = first_trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
+            trap = first_trap(
+                function.__name__, () if sums else operands, np.asarray(flags), Flags(traps), environment.nan
+            )
             raise OperatorTrap(trap, *self.where())
         if self.recorder is not None:
             operator, module, backward = self.where()
