@@ -728,7 +728,7 @@ def _parameters(operation: Callable[..., Any]) -> tuple[str, ...]:
     if "environment" not in parameters and not any(x.kind is x.VAR_KEYWORD for x in parameters.values()):
         name = getattr(operation, "__name__", operation)
         raise TypeError(f"operation must be a function of softfloat.bits that returns flags, and {name} returns none")
-    return tuple(name for name in parameters if name not in CALL_OPTIONS and name not in SETTINGS)
+    return tuple(name for name in parameters if name not in CALL_OPTIONS and name not in Settings.__dataclass_fields__)
 
 
 CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "position"}
